@@ -32,11 +32,13 @@ function generate(
   return resultOf(engine.submit(job));
 }
 
-for (const algorithm of ["NONE", "NGRAM"] as const) {
+const TURNS = [["qwen3_5", "NGRAM"], ["lfm2", "NGRAM"], ["qwen3_5", "NONE"]] as const;
+
+for (const [name, algorithm] of TURNS) {
   const { test } = algorithm === "NGRAM" ? Deno : exhaustive;
-  test(`later turns store only what is new, ${algorithm}: the text without a cache`, async () => {
-    using engine = await open("qwen3_5", { algorithm, maxBatch: 2, contextLength: 512 });
-    using plain = await open("qwen3_5", { prefixCache: false, contextLength: 512 });
+  test(`${name}, ${algorithm}: later turns store only what is new, the text is that without a cache`, async () => {
+    using engine = await open(name, { algorithm, maxBatch: 2, contextLength: 512 });
+    using plain = await open(name, { prefixCache: false, contextLength: 512 });
     let ids: readonly number[] = idsOf(70, 1);
     for (let turn = 0; turn < 4; turn++) {
       const found = await generate(engine, ids, 21 + turn);

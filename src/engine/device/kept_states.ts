@@ -4,12 +4,15 @@ import type { Operand } from "../../gpu/kernel.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import { type DeltaNet, type LayerConfig } from "../../model/config/layer_config.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
-import { type EngineSizes, storageBuffer } from "./buffers.ts";
+import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
+import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Places for states, 0 to `count` - 1. */
 export interface KeptStates {
   readonly count: number;
+  /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
+  readonly saving: Promise<unknown> | undefined;
   /**
    * Copies the sequence's last checkpoint to a place.
    *
@@ -30,11 +33,12 @@ interface Part {
   readonly kept: GPUBuffer;
 }
 
-/** Undefined where `capacity` has no places, or no layer a state with checkpoints. */
+/** Undefined where `capacity` has no places, or no layer a state. */
 export function keptStates(
   gpu: Gpu,
   { layers, kv }: { readonly layers: readonly LayerConfig[]; readonly kv: readonly LayerKv[] },
   { batch, keptStates: count = 0 }: Pick<EngineSizes, "batch" | "keptStates">,
+  { slots }: Pick<RoundBuffers, "slots">,
 ): KeptStates | undefined {
   const parts: Part[] = [];
   const headers: { readonly steps: Operand; readonly bytes: number; readonly heads: number }[] = [];
@@ -46,35 +50,53 @@ export function keptStates(
   for (const [i, { state }] of kv.entries()) {
     if (state === undefined) continue;
     const { ring, delta } = state;
-    if (delta === undefined) return undefined;
+    part(ring, ring, sizeOf(ring) / batch);
+    if (delta === undefined) continue;
     const { valueHeads } = layers[i]?.attention as DeltaNet;
     const half = sizeOf(delta.states) / 2;
-    part(ring, ring, sizeOf(ring) / batch);
     part(from(delta.states, half), delta.states, half / batch);
     headers.push({ steps: delta.steps, bytes: sizeOf(delta.steps) / batch, heads: valueHeads });
   }
+  if (parts.length === 0) return undefined;
   const [header] = headers;
-  if (header === undefined) return undefined;
+  // A ring has rows of more than a page behind the slot's length, which is of words: see `Slot`.
+  const [{ buffer: said, offset: first = 0 }, ofSlot] = header
+    ? [header.steps, header.bytes]
+    : [slots, 4 * SLOT_WORDS];
   const read = storageBuffer(gpu, "kv.kept.header", 4 * count);
   const copy = (record: (encoder: GPUCommandEncoder) => void) => {
     const encoder = gpu.device.createCommandEncoder();
     record(encoder);
     gpu.device.queue.submit([encoder.finish()]);
   };
+  async function copyOut(sequence: Sequence, place: number): Promise<number> {
+    const slot = slotOf(sequence);
+    copy((encoder) => {
+      // Of the same moment: further rounds may be submitted before it is read.
+      encoder.copyBufferToBuffer(said, first + slot * ofSlot, read.buffer, 16 * place, 16);
+      for (const { checkpoint: { buffer, offset = 0 }, bytes, kept } of parts) {
+        encoder.copyBufferToBuffer(buffer, offset + slot * bytes, kept, place * bytes, bytes);
+      }
+    });
+    const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
+    if (header) return new Float32Array(words)[1] ?? 0;
+    const [length = 0] = new Uint32Array(words);
+    return length - length % PAGE;
+  }
+
+  let saving: Promise<unknown> | undefined;
   return {
     count,
-    async save(sequence, place) {
-      const slot = slotOf(sequence);
-      const { steps: { buffer: steps, offset: first = 0 }, bytes: ofSlot } = header;
-      copy((encoder) => {
-        // Of the same moment: further rounds may be submitted before it is read.
-        encoder.copyBufferToBuffer(steps, first + slot * ofSlot, read.buffer, 16 * place, 16);
-        for (const { checkpoint: { buffer, offset = 0 }, bytes, kept } of parts) {
-          encoder.copyBufferToBuffer(buffer, offset + slot * bytes, kept, place * bytes, bytes);
-        }
+    get saving() {
+      return saving;
+    },
+    save(sequence, place) {
+      const saved = copyOut(sequence, place);
+      const all: Promise<void> = Promise.allSettled([saving, saved]).then(() => {
+        if (saving === all) saving = undefined;
       });
-      const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
-      return new Float32Array(words)[1] ?? 0;
+      saving = all;
+      return saved;
     },
     load(sequence, place, length) {
       const slot = slotOf(sequence);

@@ -139,7 +139,7 @@ export function allocateModels(
     target,
     draft,
     standalone: causal,
-    kept: keptStates(gpu, { layers: loaded.target.config.layers, kv }, capacity),
+    kept: keptStates(gpu, { layers: loaded.target.config.layers, kv }, capacity, buffers),
     elastic: draftBuffers && {
       paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
       weights: draftBuffers,

@@ -2,7 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { attentionSizes } from "../../model/config/layer_config.ts";
+import { attentionSizes, hasState } from "../../model/config/layer_config.ts";
 import { takesQuantized } from "../../gpu/matrix_unit.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { featureWidth } from "../../model/weights/draft_weights.ts";
@@ -106,7 +106,7 @@ export function capacityOf(
     rejection: tiers.rejection,
     confident: tiers.confident,
     ...tiers.prefixCache !== false &&
-        config.layers.some(({ attention }) => attention.kind === "delta")
+        hasState(config)
       ? { keptStates: Math.min(MOST_STATES, batch + 2) }
       : {},
   };
