@@ -98,6 +98,17 @@ async function speculate(core: Awaited<ReturnType<typeof open>>, name: string): 
   core.gpu[Symbol.dispose]();
 }
 
+Deno.test("a donor has the tensors mtp.* of an export without", async () => {
+  await using donor = await mtpFolder("qwen3_5");
+  const model = folderOf("qwen3_5");
+  using models = openModels({ model, donor: donor.path, algorithm: "NEXTN" });
+  assert.equal(models.draft?.config.algorithm, "NEXTN");
+  assert.match(
+    models.warnings.join(),
+    /has \d+ tensors that are missing, they are read from there$/,
+  );
+});
+
 /** The golden with tensors mtp.*: its first layer with attention again, between a projection and norms of others. */
 async function mtpFolder(name: string): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });

@@ -263,6 +263,7 @@ Deno.test("exaone4: with windows, layers without one do not rotate; without wind
     ]);
   }
   assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
+  assert.deepEqual(exaone4({})[0], [4096, "default"]);
 });
 
 Deno.test("mistral3: the text model's own type decides between Mistral and Ministral 3", () => {
@@ -282,10 +283,8 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
     mscale_all_dim: 1,
     llama_4_scaling_beta: 0.1,
   };
-  const { layers, ropes, maxPositions, modelType } = mistral3({
-    model_type: "ministral3",
-    rope_parameters,
-  });
+  const said = { model_type: "ministral3", rope_parameters, head_dim: 128 };
+  const { layers, ropes, maxPositions, modelType } = mistral3(said);
   assert.deepEqual([modelType, maxPositions, windows({ layers } as ModelConfig)], [
     "ministral3",
     262_144,
@@ -294,6 +293,12 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
   assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
   const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
   assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
+  // What it leaves out is what transformers assumes.
+  const silent = mistral3({ model_type: "ministral3" });
+  assert.deepEqual([silent.ropes, silent.maxPositions], [ropes, maxPositions]);
+  const { rope_theta, ...rope_scaling } = rope_parameters;
+  const old = mistral3({ ...said, rope_parameters: undefined, rope_theta, rope_scaling });
+  assert.deepEqual([old.ropes, old.layers], [ropes, layers]);
   assert.equal(mistral3({ model_type: "mistral" }).modelType, "mistral");
   assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });

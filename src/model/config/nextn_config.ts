@@ -25,7 +25,10 @@ export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): Dr
   }
   if (mtp && !checkpoint.tensors.has("mtp.fc.weight")) {
     const why = "has no tensors mtp.*, which NEXTN drafts with: many exports leave them out";
-    throw unusable({ ...fields, where: "it" }, `${why}, the original checkpoint has them`);
+    throw unusable(
+      { ...fields, where: "it" },
+      `${why}; --donor MODEL reads them from another checkpoint of the model`,
+    );
   }
   const layerPrefix = mtp ? "layers.0" : `layers.${layers.length}`;
   const layer = layers.findLast(({ attention }) => !isRecurrent(attention)) as LayerConfig;

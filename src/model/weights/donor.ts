@@ -19,7 +19,10 @@ export function withDonor(own: Checkpoint, donor: Checkpoint): Checkpoint {
   const json = (file: string) =>
     file === "config.json" ? lentConfig(own.json(file), donor.json(file)) : own.json(file);
   const config = parseModelConfig(own.name, json("config.json"), undefined);
-  const nextn = config.nextnLayers ? draftTensors(parseNextnConfig({ ...own, json })) : [];
+  // Of Qwen's configs none says whether there is such a layer.
+  const tensors = new Map([...donor.tensors, ...own.tensors]);
+  const drafts = config.nextnLayers || config.mtp && tensors.has("mtp.fc.weight");
+  const nextn = drafts ? draftTensors(parseNextnConfig({ ...own, json, tensors })) : [];
   const lent = new Map(
     [...targetTensors(config), ...nextn].filter((spec) => !findTensor(own, spec))
       .flatMap(({ name, aliases = [], stack }) => [name, ...aliases, ...stack?.names ?? []])

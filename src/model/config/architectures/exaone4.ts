@@ -13,7 +13,7 @@ const UNROTATED = 1;
 export const EXAONE4: Family = {
   architecture: "Exaone4ForCausalLM",
   modelType: "exaone4",
-  defaults: { rms_norm_eps: 1e-5 },
+  defaults: { rms_norm_eps: 1e-5, sliding_window: 4096 },
   layer(config, { attention, mlp }, i) {
     const size = slidingWindow(config);
     const local = size !== undefined && isSliding(config, i, (i + 1) % pattern(config) > 0);

@@ -1,7 +1,7 @@
 import { slidingWindow } from "../decoder_config.ts";
 import { type Fields, integer, nested, positive, value } from "../../files/fields.ts";
 import type { HeadAttention } from "../layer_config.ts";
-import { MOST_POSITIONS } from "../rope_config.ts";
+import { MOST_POSITIONS, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
 /** Mistral Small 3.1, Ministral 3, Devstral Small 2: the text model's own type says which family it is. */
@@ -25,16 +25,46 @@ export const MINISTRAL3: Family = {
   architecture: "Ministral3ForCausalLM",
   modelType: "ministral3",
   wrappers: WRAPPERS,
-  defaults: { max_position_embeddings: 262_144, num_key_value_heads: 8, head_dim: 128 },
+  // As transformers' Ministral3Config: configs with images leave out what equals it.
+  defaults: {
+    vocab_size: 131_072,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_hidden_layers: 34,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    head_dim: 128,
+    max_position_embeddings: 262_144,
+    rms_norm_eps: 1e-5,
+  },
+  ropes: (config, headDim) => [parseRope(withRope(config), headDim)],
   layer: (config, { attention, mlp }) => ({
-    attention: { ...attention, window: slidingWindow(config), ...queryScale(config) },
+    attention: { ...attention, window: slidingWindow(config), ...queryScale(withRope(config)) },
     mlp,
     norms: "before",
   }),
 };
 
+/** What transformers assumes where config.json has no rope. */
+const ROPE = {
+  rope_type: "yarn",
+  rope_theta: 1_000_000,
+  factor: 16,
+  original_max_position_embeddings: 16_384,
+  beta_fast: 32,
+  beta_slow: 1,
+  mscale: 1,
+  mscale_all_dim: 1,
+  llama_4_scaling_beta: 0.1,
+};
+
+function withRope(config: Fields): Fields {
+  const said = ["rope_parameters", "rope_scaling"].some((key) => value(config, key) !== undefined);
+  return said ? config : { ...config, values: { ...config.values, rope_parameters: ROPE } };
+}
+
 function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
-  const inside = nested(config, "rope_parameters");
+  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
   if (!inside || value(inside, "llama_4_scaling_beta") === undefined) return {};
   const key = "original_max_position_embeddings";
   const length = integer(inside, key, { least: 1, most: MOST_POSITIONS });

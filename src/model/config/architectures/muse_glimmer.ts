@@ -13,15 +13,23 @@ export const MUSE_GLIMMER: Family = {
   modelType: "muse_glimmer_text",
   wrappers: [{ architecture: "MuseGlimmerForConditionalGeneration", modelType: "muse_glimmer" }],
   activation: "hidden_activation",
+  // As transformers' MuseGlimmerTextConfig.
   defaults: {
+    vocab_size: 202_048,
+    hidden_size: 6656,
+    intermediate_size: 19_968,
+    num_hidden_layers: 52,
+    num_attention_heads: 32,
+    num_key_value_heads: 2,
+    head_dim: 128,
+    hidden_activation: "silu",
     max_position_embeddings: 131_072,
     rms_norm_eps: 1e-5,
     post_norm_eps: 1e-8,
-    hidden_activation: "silu",
-    head_dim: 128,
     sliding_window: 2048,
+    final_logit_softcapping: 20,
     qk_scale_factor: 3.87,
-    output_multiplier: 1,
+    output_multiplier: 0.19611613513818404,
   },
   layer: (config, { attention, mlp }, i) => ({
     attention: {
@@ -73,6 +81,6 @@ function ropeTheta(config: Fields, i: number): number | undefined {
   const list = value(config, "layer_rope_theta");
   if (list === undefined) return isLocal(config, i) ? undefined : 0;
   const theta: unknown = Array.isArray(list) ? list[i] : undefined;
-  if (typeof theta === "number" && theta >= 0 && theta < 1e30) return theta;
+  if (typeof theta === "number" && (theta === 0 || theta > 1e-30 && theta < 1e30)) return theta;
   throw unusable(config, `has layer_rope_theta ${quote(list)}, expected a number for each layer`);
 }
