@@ -7,6 +7,8 @@ interface DeltaParameters {
   readonly VALUES: number;
   /** KEYS / 4 */
   readonly QUADS: number;
+  /** Whether the state after the last whole page is stored too. */
+  readonly CHECKPOINT: boolean;
 }
 
 /** Heads of a Gated DeltaNet. */
@@ -18,10 +20,10 @@ export interface DeltaHeads {
   readonly valueDim: number;
 }
 
-function deltaKernel({ keyDim, valueDim }: DeltaHeads): Kernel {
-  const parameters = { KEYS: keyDim, VALUES: valueDim, QUADS: keyDim / 4 };
+function deltaKernel({ keyDim, valueDim }: DeltaHeads, CHECKPOINT: boolean): Kernel {
+  const parameters = { KEYS: keyDim, VALUES: valueDim, QUADS: keyDim / 4, CHECKPOINT };
   return kernelOf<DeltaParameters>("recurrent/delta_rule")(parameters, {
-    name: `delta_rule_${keyDim}x${valueDim}`,
+    name: `delta_rule_${keyDim}x${valueDim}${CHECKPOINT ? "_checkpoint" : ""}`,
     bindings: ["rows", "mixed", "projected", "rates", "weights", "states", "steps", "out"],
     constants: ["KEY_HEADS", "HEADS", "STEPS", "EPS"],
   });
@@ -29,8 +31,10 @@ function deltaKernel({ keyDim, valueDim }: DeltaHeads): Kernel {
 
 /** What is stored of each slot, see kernels/recurrent/delta_rule.wgsl. */
 export interface DeltaMemory {
-  /** f32 [slots, valueHeads, keyDim, valueDim] */
+  /** f32 [slots, valueHeads, keyDim, valueDim], with `checkpoints` twice: a second time for the state after the last whole page. */
   readonly states: Operand;
+  /** Default false. */
+  readonly checkpoints?: boolean;
   /** f32 [slots, stepWords] */
   readonly steps: Operand;
   /** Tokens that a state may be behind. */
@@ -44,7 +48,7 @@ export function stepWords({ valueHeads, keyDim, valueDim }: DeltaHeads, stepRows
 
 /** Records the recurrence over `count` rows, of which runs begin at multiples of `perSlot`. */
 export function deltaRule(
-  { memory: { states, steps, stepRows }, mixed, ...buffers }: {
+  { memory: { states, steps, stepRows, checkpoints = false }, mixed, ...buffers }: {
     readonly memory: DeltaMemory;
     readonly rows: Operand;
     /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]. */
@@ -69,7 +73,7 @@ export function deltaRule(
   const { keyHeads, valueHeads, keyDim, valueDim } = heads;
   const cols = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const state = valueHeads * keyDim * valueDim;
-  return dispatch(deltaKernel(heads), {
+  return dispatch(deltaKernel(heads, checkpoints), {
     // The kernel computes the number of rows from the size.
     buffers: { ...buffers, mixed: { ...mixed, size: 4 * count * cols }, states, steps },
     constants: { KEY_HEADS: keyHeads, HEADS: valueHeads, STEPS: stepRows, EPS: eps },

@@ -13,6 +13,9 @@
 // the state is stored when STEPS are left. Stored steps and own rows go through the same instructions: a state has the
 // same bits however its tokens came.
 //
+// With CHECKPOINT `states` has a second half: the state after the last whole page of tokens that are surely the slot's.
+// The header of `steps` says of how many tokens both are.
+//
 // One workgroup per (head, rows of which a run may begin at the first), one invocation per column of S. Sums over keys
 // are in the order of four interleaved parts, for any number of rows.
 
@@ -34,8 +37,8 @@ const LENGTH_EPS = 1e-6;
 @group(0) @binding(2) var<storage, read> projected: array<f32>; // [rows, MIXED + HEADS VALUES]: z is behind
 @group(0) @binding(3) var<storage, read> rates: array<f32>; // [rows, 2 HEADS]: b, a'
 @group(0) @binding(4) var<storage, read> weights: array<f32>; // A_log [HEADS], dt_bias [HEADS], weight [VALUES]
-@group(0) @binding(5) var<storage, read_write> states: array<f32>; // [slots, HEADS, KEYS, VALUES]
-@group(0) @binding(6) var<storage, read_write> steps: array<f32>; // [slots, HEADS, 4 + STEPS STEP]
+@group(0) @binding(5) var<storage, read_write> states: array<f32>; // [1 or 2, slots, HEADS, KEYS, VALUES]
+@group(0) @binding(6) var<storage, read_write> steps: array<f32>; // [slots]: [HEADS, 4] tokens applied, at the checkpoint, two zeros; [HEADS, STEPS, STEP]
 @group(0) @binding(7) var<storage, read_write> out: array<f32>; // [rows, HEADS VALUES]
 
 var<workgroup> applied: u32; // tokens that the stored state has
@@ -75,11 +78,18 @@ fn main(
   let position = rows[first].position;
   let key_at = head / (HEADS / KEY_HEADS) * KEYS;
   let state = (slot * HEADS + head) * KEYS * VALUES + thread;
-  let memory = (slot * HEADS + head) * (4u + STEPS * STEP);
+  let of_slot = slot * HEADS * (4u + STEPS * STEP);
+  let memory = of_slot + 4u * head;
+  let first_step = of_slot + 4u * HEADS + head * STEPS * STEP;
   if (thread == 0u) {
     // Where a measurement goes back, what it finds means nothing.
     applied = select(0u, clamp(u32(steps[memory]), max(position, STEPS) - STEPS, position), position > 0u);
   }
+  //#if CHECKPOINT
+  if (thread == 0u && position == 0u) {
+    steps[memory + 1u] = 0.0;
+  }
+  //#endif
   var step = workgroupUniformLoad(&applied);
   //#for i in QUADS
   var s$i = vec4<f32>();
@@ -101,7 +111,23 @@ fn main(
     if (own && row != first && !same_slot(first, row, count)) {
       break;
     }
-    let at = memory + 4u + step % STEPS * STEP;
+    //#if CHECKPOINT
+    // A later page ends among the rows that are applied for good: that one's state is stored.
+    let passed = own && same_slot(first, row + STEPS + PAGE, count);
+    if (!(own && kept) && step % PAGE == 0u && step > 0u && !passed) {
+      let half = arrayLength(&states) / 2u + state;
+      //#for i in QUADS
+      states[half + $(4 * i * VALUES)u] = s$i.x;
+      states[half + $(4 * i * VALUES + VALUES)u] = s$i.y;
+      states[half + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
+      states[half + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
+      //#endfor
+      if (thread == 0u) {
+        steps[memory + 1u] = f32(step);
+      }
+    }
+    //#endif
+    let at = first_step + step % STEPS * STEP;
     var decay = 0.0;
     var delta = 0.0;
     if (own) {

@@ -14,12 +14,14 @@ interface KeepParameters {
 interface ShortConvParameters extends KeepParameters {
   /** Rows that are read for each. */
   readonly TAPS: number;
+  /** Whether the ring's rows are stored at once. */
+  readonly KEEPS: boolean;
 }
 
-function convKernel(form: ConvForm, taps: number): Kernel {
-  const parameters = { GATED: form === "gated", TAPS: taps };
+function convKernel(form: ConvForm, taps: number, keeps: boolean): Kernel {
+  const parameters = { GATED: form === "gated", TAPS: taps, KEEPS: keeps };
   return kernelOf<ShortConvParameters>("recurrent/short_conv")(parameters, {
-    name: `short_conv_${form}_${taps}`,
+    name: `short_conv_${form}_${taps}${keeps ? "_keep" : ""}`,
     bindings: ["rows", "x", "weight", "ring", "out"],
     constants: ["COLS", "X_COLS", "RING"],
   });
@@ -66,13 +68,19 @@ export function shortConv(
 ): Dispatch[] {
   const constants = { COLS: cols, X_COLS: xCols, RING: ringRows };
   const workgroups = [Math.ceil(cols / THREADS), count, 1] as const;
+  // No row of the forward takes the place of one that another reads.
+  const keeps = count + taps - 1 <= ringRows;
+  const conv = convKernel(form, taps, keeps);
+  const work = { bytes: 4 * count * cols * 4, flops: 2 * count * cols * (taps + 1) };
+  const buffers = { rows, x, weight, ring, out };
+  if (keeps) return [dispatch(conv, { buffers, constants, workgroups, label, work })];
   return [
-    dispatch(convKernel(form, taps), {
-      buffers: { rows, x, weight, ring, out },
+    dispatch(conv, {
+      buffers,
       constants,
       workgroups,
       label,
-      work: { bytes: 4 * count * cols * 4, flops: 2 * count * cols * (taps + 1) },
+      work,
     }),
     dispatch(keepKernel(form), {
       buffers: { rows, x, ring },

@@ -147,9 +147,11 @@ async function run(
         { ...place, epilogue: "store", tuning: launch },
       ),
     ];
+  // Softmax would add it to the logits.
+  const ofScores = of.scores === "sigmoid" ? device.floats(bias) : undefined;
   await device.run([
     ...toLogits,
-    route({ logits, bias: device.floats(bias), experts, weights }, {
+    route({ logits, bias: ofScores, experts, weights }, {
       ...of,
       rows,
       stride: table.rows,

@@ -24,6 +24,8 @@ export interface EngineSizes {
   readonly pages: number;
   /** How keys and values are kept; absent = f32. */
   readonly kvDtype?: KvDtype;
+  /** States of prefixes that the prefix cache may keep, where layers have states of fixed size; default 0. */
+  readonly keptStates?: number;
   /** Where chains of a standalone draft are verified by rejection sampling. */
   readonly rejection?: RejectionRule | undefined;
   /** Whether chains of an EAGLE head or a NextN layer tell the draft's confidence; default false. */

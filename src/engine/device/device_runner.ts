@@ -24,6 +24,7 @@ import { lagGroups } from "./draft_lag.ts";
 import { mostLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
+import type { KeptStates } from "./kept_states.ts";
 import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
@@ -171,6 +172,10 @@ class DeviceRunner implements Runner {
 
   get recurrent(): boolean {
     return hasState(this.models.target.config);
+  }
+
+  get states(): KeptStates | undefined {
+    return this.models.kept;
   }
 
   get compileMs(): number {

@@ -32,6 +32,7 @@ import {
 import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
 import { treeScratch } from "./draft_scratch.ts";
 import { forwardLayouts } from "./scratch.ts";
+import { type KeptStates, keptStates } from "./kept_states.ts";
 import { layerState } from "./recurrent_state.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
@@ -43,6 +44,8 @@ export interface Models {
   readonly standalone?: StandaloneDraft | undefined;
   /** Where the draft may leave the GPU. */
   readonly elastic?: ElasticBuffers | undefined;
+  /** Where states of prefixes may be kept. */
+  readonly kept?: KeptStates | undefined;
 }
 
 /** Buffers by what becomes of them when the draft leaves the GPU. */
@@ -136,6 +139,7 @@ export function allocateModels(
     target,
     draft,
     standalone: causal,
+    kept: keptStates(gpu, { layers: loaded.target.config.layers, kv }, capacity, buffers),
     elastic: draftBuffers && {
       paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
       weights: draftBuffers,
@@ -237,7 +241,7 @@ function kvOf(
 export function allocateKv(
   arena: Arena,
   layers: readonly Pick<LayerConfig, "attention">[],
-  capacity: Pick<EngineSizes, "pages" | "kvDtype" | "batch" | "shapes">,
+  capacity: Pick<EngineSizes, "pages" | "kvDtype" | "batch" | "shapes" | "keptStates">,
   first = 0,
 ): LayerKv[] {
   const { pages, kvDtype = "f32" } = capacity;

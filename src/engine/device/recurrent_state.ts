@@ -3,10 +3,11 @@ import type { Arena } from "../../gpu/arena.ts";
 import { stepWords } from "../../../kernels/recurrent/delta_rule.ts";
 import { convWidth, type RecurrentSpec } from "../../model/config/layer_config.ts";
 import type { LayerState } from "../../model/graph/graph.ts";
+import { PAGE } from "../../model/device_layout.ts";
 import { type EngineSizes, mostRows } from "./buffers.ts";
 
 /** What the size of a state depends on. */
-export type StateSizes = Pick<EngineSizes, "batch" | "shapes">;
+export type StateSizes = Pick<EngineSizes, "batch" | "shapes" | "keptStates">;
 
 /**
  * Allocates the state of a layer for all slots. It is addressed by positions, so that rows of rejected drafts, which the
@@ -21,7 +22,9 @@ export function layerState(
   const rows = mostRows(capacity);
   const floats = (name: string, ofSlot: number) =>
     arena.allocate(`${label}.${name}`, 4 * capacity.batch * ofSlot);
-  const ringRows = rows + spec.taps - 1;
+  const checkpoints = (capacity.keptStates ?? 0) > 0;
+  // A checkpoint is less than a page behind what is surely the slot's.
+  const ringRows = rows + spec.taps - 1 + (checkpoints ? PAGE : 0);
   const ring = floats("ring", ringRows * convWidth(spec));
   if (spec.kind === "conv") return { ring, ringRows };
   const { valueHeads, keyDim, valueDim } = spec;
@@ -29,7 +32,8 @@ export function layerState(
     ring,
     ringRows,
     delta: {
-      states: floats("states", valueHeads * keyDim * valueDim),
+      states: floats("states", (checkpoints ? 2 : 1) * valueHeads * keyDim * valueDim),
+      checkpoints,
       steps: floats("steps", stepWords(spec, rows)),
       stepRows: rows,
     },

@@ -6,6 +6,7 @@ import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 import type { EngineSizes } from "./buffers.ts";
+import type { KeptStates } from "./kept_states.ts";
 import type { TokenLogprobs } from "./choice/logprobs.ts";
 import type { Models } from "./models.ts";
 import type { PagePool } from "./pages.ts";
@@ -34,6 +35,8 @@ export interface Runner {
   readonly ranks: boolean;
   /** Whether layers have a state of fixed size, which no page holds; default false. */
   readonly recurrent?: boolean;
+  /** Where states of prefixes may be kept, if layers have such. */
+  readonly states?: KeptStates | undefined;
   /** Whether a group of rounds may begin while the results of the one before are still to be read. */
   readonly overlaps?: boolean;
   /** Where the draft may leave the GPU. */

@@ -2,7 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { attentionSizes } from "../../model/config/layer_config.ts";
+import { attentionSizes, hasState } from "../../model/config/layer_config.ts";
 import { takesQuantized } from "../../gpu/matrix_unit.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { featureWidth } from "../../model/weights/draft_weights.ts";
@@ -53,6 +53,8 @@ export interface SizeSettings extends AllocationChoice {
   readonly kvFor?: "batch" | "request" | undefined;
   /** Rows of a forward of prompts; default: what suits the adapter. */
   readonly maxBatchedRows?: number | undefined;
+  /** Whether prefixes are cached, for which states of fixed size are kept too; default true. */
+  readonly prefixCache?: boolean | undefined;
   /** Default f32. */
   readonly kvDtype?: KvDtype | undefined;
   readonly rejection?: RejectionRule | undefined;
@@ -67,6 +69,12 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
   /** Floats of the target's features, where a draft reads them. */
   readonly features?: number;
 }
+
+/**
+ * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. One of
+ * Qwen3.6-27B takes 151 MB.
+ */
+const MOST_STATES = 6;
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
@@ -97,6 +105,10 @@ export function capacityOf(
     kvDtype,
     rejection: tiers.rejection,
     confident: tiers.confident,
+    ...tiers.prefixCache !== false &&
+        hasState(config)
+      ? { keptStates: Math.min(MOST_STATES, batch + 2) }
+      : {},
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined

@@ -12,6 +12,8 @@ export interface CachedPrefix {
    * were decoded without the draft: their features are stored, if the engine stores any.
    */
   readonly draftStored: number;
+  /** Place of the state after these tokens, where the engine's layers have states. */
+  readonly state?: number;
 }
 
 /** A sequence and where its keys and values are. */
@@ -58,6 +60,13 @@ export interface PrefixCache {
    * @throws Error if there are fewer pages than `stored` needs.
    */
   insert(sequence: StoredSequence): number[];
+  /**
+   * A place for a state of a sequence: one that no prefix has, or that of the prefix least recently used, which loses
+   * its state. Undefined where no states are kept, or all places are being written.
+   */
+  takePlace(): number | undefined;
+  /** The state at a place that was taken is of the first `length` of these tokens; 0: it is of none, or not wanted. */
+  putState(place: number, ids: readonly number[], length: number): void;
   /** Frees the least recently used page that only the cache holds: in use is a page until it is released. */
   evict(): boolean;
   /** Frees all that only the cache holds. */
@@ -69,6 +78,8 @@ export interface PrefixCache {
 }
 
 export interface PrefixCacheOptions {
+  /** Places for states, without which a prefix is not found; absent: prefixes need no state. */
+  readonly states?: number | undefined;
   /**
    * Tokens after a page that its contents depend on. 1 with an EAGLE draft, whose entry for a cell
    * is made from the target's hidden row there and the next token.
@@ -88,12 +99,13 @@ export function prefixCache(pool: PagePool, options: PrefixCacheOptions): Prefix
 
 /** A prefix cache as this core's drafts need it. */
 export function cacheOf(
-  { pool, draft, recurrent }: Pick<Runner, "pool" | "draft" | "recurrent">,
+  { pool, draft, recurrent, states }: Pick<Runner, "pool" | "draft" | "recurrent" | "states">,
   algorithm?: OutputConfig["algorithm"],
 ): PrefixCache {
   // Pages do not hold the state that belongs to a prefix.
-  if (recurrent) return noPrefixCache();
+  if (recurrent && !states) return noPrefixCache();
   return prefixCache(pool, {
+    states: states?.count,
     // What a standalone draft stores of a token depends on no later one.
     lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
@@ -108,6 +120,8 @@ export function noPrefixCache(): PrefixCache {
     match: () => ({ pages: [], draftStored: 0 }),
     common: () => 0,
     insert: ({ pages }) => [...pages],
+    takePlace: () => undefined,
+    putState: () => {},
     evict: () => false,
     clear: () => {},
     move: () => {},
@@ -123,6 +137,12 @@ interface Stored {
   drafted: number;
 }
 
+/** Where a state is, and whose it is. */
+interface PlacedState {
+  readonly place: number;
+  readonly node: Node;
+}
+
 interface Node extends Stored {
   readonly key: string;
   /** The nodes it is one of. */
@@ -135,10 +155,14 @@ class PageTree implements PrefixCache {
   readonly #options: PrefixCacheOptions;
   readonly #roots: Nodes = new Map();
   readonly #byPage = new Map<number, Node>();
+  readonly #freePlaces: number[];
+  /** By the last node of the prefix; the least recently used first. */
+  readonly #states = new Map<Node, PlacedState>();
 
   constructor(pool: PagePool, options: PrefixCacheOptions) {
     this.#pool = pool;
     this.#options = options;
+    this.#freePlaces = Array.from({ length: options.states ?? 0 }, (_, place) => place);
   }
 
   get evictable(): number {
@@ -157,16 +181,53 @@ class PageTree implements PrefixCache {
       path.push(node);
       nodes = node.children;
     }
+    const state = this.#options.states === undefined ? undefined : this.#lastState(path);
+    if (this.#options.states !== undefined && state === undefined) path.length = 0;
     const pages = path.map(({ page }) => page);
     this.#pool.retain(pages);
     const partial = path.findIndex(({ drafted }) => drafted < PAGE);
     const draftStored = partial < 0
       ? path.length * PAGE
       : partial * PAGE + (path[partial] as Node).drafted;
-    return { pages, draftStored };
+    return { pages, draftStored, ...state === undefined ? {} : { state } };
+  }
+
+  /** The state of the longest part of a path that has one, to which the path is cut. */
+  #lastState(path: Node[]): number | undefined {
+    const last = path.findLastIndex((node) => this.#states.has(node));
+    const node = path[last];
+    const found = node && this.#states.get(node);
+    if (node === undefined || found === undefined) return undefined;
+    path.length = last + 1;
+    this.#states.delete(node);
+    this.#states.set(node, found);
+    return found.place;
+  }
+
+  takePlace(): number | undefined {
+    const free = this.#freePlaces.pop();
+    if (free !== undefined) return free;
+    const [oldest] = this.#states.values();
+    if (oldest === undefined) return undefined;
+    this.#states.delete(oldest.node);
+    return oldest.place;
+  }
+
+  putState(place: number, ids: readonly number[], length: number): void {
+    let nodes = this.#roots;
+    let node: Node | undefined;
+    for (let i = 0; i < length / PAGE; i++) {
+      node = ids.length < length ? undefined : nodes.get(this.#key(ids, i));
+      if (node === undefined) break;
+      nodes = node.children;
+    }
+    if (node === undefined || this.#states.has(node)) this.#freePlaces.push(place);
+    else this.#states.set(node, { place, node });
   }
 
   common(ids: readonly number[], others: readonly number[]): number {
+    // States are kept at the ends of prompts alone: of a part of one nothing would be found.
+    if (this.#options.states !== undefined) return 0;
     const differs = ids.findIndex((id, i) => id !== others[i]);
     const alike = (differs < 0 ? ids.length : differs) - this.#options.lookahead;
     return Math.max(0, Math.floor(Math.min(alike, ids.length - 1) / PAGE)) * PAGE;
@@ -243,9 +304,13 @@ class PageTree implements PrefixCache {
     this.#pool.keep(node.page);
   }
 
-  #drop({ page }: Node): void {
-    this.#byPage.delete(page);
-    this.#pool.drop(page);
+  #drop(node: Node): void {
+    this.#byPage.delete(node.page);
+    this.#pool.drop(node.page);
+    const state = this.#states.get(node);
+    if (state === undefined) return;
+    this.#states.delete(node);
+    this.#freePlaces.push(state.place);
   }
 
   /** Pages of the sequence that can be cached. */

@@ -227,6 +227,8 @@ export function openScheduler(
   function* storePrompts(): Walk<boolean> {
     while (true) {
       const { length } = waiting;
+      // The next request may go on where the last one ended.
+      if (length > 0 && core.states?.saving) yield core.states.saving;
       if (!(yield* requests.admit(prefill.budget))) return false;
       yield* prefill.step();
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);

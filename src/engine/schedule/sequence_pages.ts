@@ -28,7 +28,7 @@ export interface SequencePages {
 /** What this needs of a runner. */
 export type PagesRunner = Pick<
   Runner,
-  "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages"
+  "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages" | "states"
 >;
 
 export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePages {
@@ -42,13 +42,25 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     return core.reserve(sequence, cells);
   }
 
+  /** Keeps the state of a sequence whose prompt is stored, for those that begin like it. */
+  function keepState(sequence: Sequence): void {
+    const { states } = core;
+    if (!states || sequence.stored < sequence.ids.length - 1) return;
+    const place = cache.takePlace();
+    if (place === undefined) return;
+    const ids = sequence.ids.slice(0, sequence.stored + 1);
+    const put = (length: number) => cache.putState(place, ids, length);
+    // A device that fails is reported by those who wait for it.
+    states.save(sequence, place).then(put, () => put(0));
+  }
+
   return {
     get available() {
       return pool.free + cache.evictable;
     },
     reserve,
     open(sequence) {
-      const { pages, draftStored } = cache.match(sequence.ids);
+      const { pages, draftStored, state } = cache.match(sequence.ids);
       sequence.pages.push(...pages);
       if (!core.openSlot(sequence)) {
         pool.release(sequence.pages.splice(0));
@@ -56,12 +68,16 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
       }
       sequence.stored = pages.length * PAGE;
       sequence.draftStored = draftStored;
+      if (state !== undefined) core.states?.load(sequence, state, sequence.stored);
       if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
       core.closeSlot(sequence);
       return "no pages";
     },
     awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
-    share: (sequence) => core.setPages(sequence, cache.insert(sequence)),
+    share(sequence) {
+      core.setPages(sequence, cache.insert(sequence));
+      keepState(sequence);
+    },
     close: core.closeSlot.bind(core),
   };
 }

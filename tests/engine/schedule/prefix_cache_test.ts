@@ -244,3 +244,34 @@ Deno.test("prefix cache: what two prompts have in common is what the one finds o
     equal(noPrefixCache().common(run(40), run(40)), 0);
   }
 });
+
+Deno.test("prefix cache: where layers have states a match ends where one is kept", () => {
+  const { pool, cache } = open({ ...PLAIN, states: 2 });
+  const first = sequence(pool, run(70));
+  pool.release(cache.insert(first));
+  const found = (tokens: number) => {
+    const { pages, state } = cache.match(run(tokens));
+    pool.release(pages);
+    return [pages.length, state];
+  };
+  equal(cache.common(run(40), run(60)), 0, "nobody waits for a part of a prompt");
+  deepEqual(found(100), [0, undefined], "pages without a state are of no use");
+  const [a, b] = [cache.takePlace() ?? -1, cache.takePlace() ?? -1];
+  deepEqual([a, b].toSorted(), [0, 1]);
+  equal(cache.takePlace(), undefined, "both are being written");
+  cache.putState(a, first.ids, 32);
+  deepEqual(found(100), [2, a]);
+  deepEqual(found(32), [0, undefined], "the last token is to be computed");
+  cache.putState(b, first.ids, 64);
+  deepEqual([found(100), found(60)], [[4, b], [2, a]]);
+  // The state of 64 tokens was used before that of 32.
+  equal(cache.takePlace(), b);
+  cache.putState(b, run(70, 500), 64);
+  deepEqual(found(100), [2, a], "the state of tokens that are not cached is dropped");
+  equal(cache.takePlace(), b);
+  cache.putState(b, first.ids, 0);
+  equal(cache.takePlace(), b, "a place that was not wanted is free again");
+  cache.clear();
+  deepEqual(found(100), [0, undefined]);
+  equal(cache.takePlace(), a, "pages that leave take their states with them");
+});

@@ -1,0 +1,124 @@
+/** States of prefixes: copies of what recurrent layers had of a slot after a whole page of its tokens. */
+import type { Gpu } from "../../gpu/device.ts";
+import type { Operand } from "../../gpu/kernel.ts";
+import { readBuffer } from "../../gpu/readback.ts";
+import { type DeltaNet, type LayerConfig } from "../../model/config/layer_config.ts";
+import type { LayerKv } from "../../model/graph/graph.ts";
+import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
+import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
+import { type Sequence, slotOf } from "./sequence.ts";
+
+/** Places for states, 0 to `count` - 1. */
+export interface KeptStates {
+  readonly count: number;
+  /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
+  readonly saving: Promise<unknown> | undefined;
+  /**
+   * Copies the sequence's last checkpoint to a place.
+   *
+   * @returns of how many of its tokens the state is, a multiple of PAGE; 0: there was none.
+   */
+  save(sequence: Sequence, place: number): Promise<number>;
+  /** Makes the state at a place, which is of `length` tokens, that of the sequence's slot. */
+  load(sequence: Sequence, place: number, length: number): void;
+}
+
+/** A part of a layer's state, which each slot has once. */
+interface Part {
+  /** Where slot 0's checkpoint begins, and where slot 0's current state does. */
+  readonly checkpoint: Operand;
+  readonly current: Operand;
+  /** Of a slot, a multiple of 4. */
+  readonly bytes: number;
+  readonly kept: GPUBuffer;
+}
+
+/** Undefined where `capacity` has no places, or no layer a state. */
+export function keptStates(
+  gpu: Gpu,
+  { layers, kv }: { readonly layers: readonly LayerConfig[]; readonly kv: readonly LayerKv[] },
+  { batch, keptStates: count = 0 }: Pick<EngineSizes, "batch" | "keptStates">,
+  { slots }: Pick<RoundBuffers, "slots">,
+): KeptStates | undefined {
+  const parts: Part[] = [];
+  const headers: { readonly steps: Operand; readonly bytes: number; readonly heads: number }[] = [];
+  if (count === 0) return undefined;
+  const part = (checkpoint: Operand, current: Operand, bytes: number) => {
+    const { buffer: kept } = storageBuffer(gpu, `kv.kept.${parts.length}`, count * bytes / 4);
+    parts.push({ checkpoint, current, bytes, kept });
+  };
+  for (const [i, { state }] of kv.entries()) {
+    if (state === undefined) continue;
+    const { ring, delta } = state;
+    part(ring, ring, sizeOf(ring) / batch);
+    if (delta === undefined) continue;
+    const { valueHeads } = layers[i]?.attention as DeltaNet;
+    const half = sizeOf(delta.states) / 2;
+    part(from(delta.states, half), delta.states, half / batch);
+    headers.push({ steps: delta.steps, bytes: sizeOf(delta.steps) / batch, heads: valueHeads });
+  }
+  if (parts.length === 0) return undefined;
+  const [header] = headers;
+  // A ring has rows of more than a page behind the slot's length, which is of words: see `Slot`.
+  const [{ buffer: said, offset: first = 0 }, ofSlot] = header
+    ? [header.steps, header.bytes]
+    : [slots, 4 * SLOT_WORDS];
+  const read = storageBuffer(gpu, "kv.kept.header", 4 * count);
+  const copy = (record: (encoder: GPUCommandEncoder) => void) => {
+    const encoder = gpu.device.createCommandEncoder();
+    record(encoder);
+    gpu.device.queue.submit([encoder.finish()]);
+  };
+  async function copyOut(sequence: Sequence, place: number): Promise<number> {
+    const slot = slotOf(sequence);
+    copy((encoder) => {
+      // Of the same moment: further rounds may be submitted before it is read.
+      encoder.copyBufferToBuffer(said, first + slot * ofSlot, read.buffer, 16 * place, 16);
+      for (const { checkpoint: { buffer, offset = 0 }, bytes, kept } of parts) {
+        encoder.copyBufferToBuffer(buffer, offset + slot * bytes, kept, place * bytes, bytes);
+      }
+    });
+    const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
+    if (header) return new Float32Array(words)[1] ?? 0;
+    const [length = 0] = new Uint32Array(words);
+    return length - length % PAGE;
+  }
+
+  let saving: Promise<unknown> | undefined;
+  return {
+    count,
+    get saving() {
+      return saving;
+    },
+    save(sequence, place) {
+      const saved = copyOut(sequence, place);
+      const all: Promise<void> = Promise.allSettled([saving, saved]).then(() => {
+        if (saving === all) saving = undefined;
+      });
+      saving = all;
+      return saved;
+    },
+    load(sequence, place, length) {
+      const slot = slotOf(sequence);
+      copy((encoder) => {
+        for (const { checkpoint, current, bytes, kept } of parts) {
+          for (const { buffer, offset = 0 } of new Set([checkpoint, current])) {
+            encoder.copyBufferToBuffer(kept, place * bytes, buffer, offset + slot * bytes, bytes);
+          }
+        }
+      });
+      for (const { steps: { buffer, offset = 0 }, bytes, heads } of headers) {
+        const words = Float32Array.from({ length: 4 * heads }, (_, i) => i % 4 < 2 ? length : 0);
+        gpu.device.queue.writeBuffer(buffer, offset + slot * bytes, words);
+      }
+    },
+  };
+}
+
+function sizeOf({ buffer, offset = 0, size = buffer.size - offset }: Operand): number {
+  return size;
+}
+
+function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
+  return { buffer, offset: offset + bytes };
+}

@@ -1,0 +1,78 @@
+/** Requests of models whose layers have states: later turns of a conversation, and requests that were preempted. */
+import assert from "node:assert/strict";
+import { PAGE } from "../../src/model/device_layout.ts";
+import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { exhaustive } from "../exhaustive.ts";
+import { assertNothingHeld } from "./held.ts";
+import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
+import { folderOf } from "./speculated.ts";
+
+/** The shapes of a golden with random weights, which need no tokenizer. */
+function open(
+  name: string,
+  { algorithm = "NONE", ...limits }: LocalOptions["limits"] & {
+    readonly algorithm?: "NONE" | "NGRAM";
+  } = {},
+): Promise<LocalEngine> {
+  const random = { target: `${folderOf(name)}/config.json` };
+  return openEngine({ model: { random, algorithm }, limits });
+}
+
+const idsOf = (length: number, seed: number) =>
+  Array.from({ length }, (_, j) => 3 + (j * 37 + seed * 11) % 300);
+
+function generate(
+  engine: LocalEngine,
+  promptIds: readonly number[],
+  maxTokens: number,
+): Promise<GenerateResult> {
+  const sampling = GREEDY;
+  const job = { promptIds, sampling, maxTokens, stop: [], ignoreEos: true };
+  return resultOf(engine.submit(job));
+}
+
+const TURNS = [["qwen3_5", "NGRAM"], ["lfm2", "NGRAM"], ["qwen3_5", "NONE"]] as const;
+
+for (const [name, algorithm] of TURNS) {
+  const { test } = algorithm === "NGRAM" ? Deno : exhaustive;
+  test(`${name}, ${algorithm}: later turns store only what is new, the text is that without a cache`, async () => {
+    using engine = await open(name, { algorithm, maxBatch: 2, contextLength: 512 });
+    using plain = await open(name, { prefixCache: false, contextLength: 512 });
+    let ids: readonly number[] = idsOf(70, 1);
+    for (let turn = 0; turn < 4; turn++) {
+      const found = await generate(engine, ids, 21 + turn);
+      const expected = await generate(plain, ids, 21 + turn);
+      assert.deepEqual(found.outputIds, expected.outputIds, `turn ${turn}`);
+      const known = turn === 0 ? 0 : ids.length - 9;
+      // A few rows, at most a page and the verify rows of a round, are behind what is surely the text's.
+      assert.ok(found.cachedTokens >= known - 2 * PAGE, `${found.cachedTokens} of ${known}`);
+      ids = [...ids, ...found.outputIds, ...idsOf(9, turn)];
+    }
+    // Another answer after the second prompt: a prefix that ends between two states.
+    const other = [...ids.slice(0, 140), ...idsOf(5, 9)];
+    const [found, expected] = [await generate(engine, other, 20), await generate(plain, other, 20)];
+    assert.deepEqual(found.outputIds, expected.outputIds);
+    assertNothingHeld(engine);
+  });
+}
+
+for (const name of ["qwen3_5", "lfm2"]) {
+  Deno.test(`${name}: requests that are preempted have the text they have alone`, async () => {
+    using engine = await open(name, {
+      algorithm: "NGRAM",
+      maxBatch: 3,
+      maxKvTokens: 256,
+      contextLength: 160,
+    });
+    using plain = await open(name, { prefixCache: false, contextLength: 160 });
+    const prompts = [20, 35, 50, 11].map(idsOf);
+    const found = await Promise.all(prompts.map((ids) => generate(engine, ids, 90)));
+    for (const [i, ids] of prompts.entries()) {
+      const { outputIds } = await generate(plain, ids, 90);
+      assert.deepEqual(found[i]!.outputIds, outputIds, `request ${i}`);
+    }
+    assert.ok(engine.counts.preemptions > 0, "nothing was preempted");
+    assertNothingHeld(engine);
+  });
+}
