@@ -13,6 +13,8 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { exhaustive } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
+import { checkModel } from "../../src/engine/check/check.ts";
+import { fileOf, tensorsOf } from "../model/safetensors_bytes.ts";
 import { folderOf } from "./speculated.ts";
 
 const BATCH = 3;
@@ -149,3 +151,24 @@ async function openGolden(name: string, software: boolean): Promise<Runner> {
     promptRun: 8,
   });
 }
+
+Deno.test("rows of a router and of its shared expert's gate, of b and of a, may be of several types", async () => {
+  const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const from = folderOf("qwen3_5_moe");
+    await Deno.copyFile(`${from}/config.json`, `${path}/config.json`);
+    const wide = [...tensorsOf(`${from}/model.safetensors`)].map(([name, tensor]) => {
+      if (!/(mlp\.gate|in_proj_b)\.weight$/.test(name)) return [name, tensor] as const;
+      const bytes = new Uint8Array(2 * tensor.bytes.length);
+      // A bf16 is the upper half of a float32.
+      for (const [i, byte] of tensor.bytes.entries()) bytes[4 * (i >> 1) + 2 + i % 2] = byte;
+      return [name, { ...tensor, dtype: "F32", bytes }] as const;
+    });
+    await Deno.writeFile(`${path}/model.safetensors`, fileOf(new Map(wide)));
+    const expected = `${from}/expected.safetensors`;
+    const report = await checkModel({ model: path, expected, tolerance: 2e-4 }, openGpu);
+    assert.ok(report.ok);
+  } finally {
+    await Deno.remove(path, { recursive: true });
+  }
+});
