@@ -172,3 +172,37 @@ Deno.test("rows of a router and of its shared expert's gate, of b and of a, may 
     await Deno.remove(path, { recursive: true });
   }
 });
+
+Deno.test("qwen3_5 beside a vision tower and an MTP layer computes what its text model does", async () => {
+  const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const from = folderOf("qwen3_5");
+    const { architectures: _, ...text } = JSON.parse(
+      await Deno.readTextFile(`${from}/config.json`),
+    );
+    const config = {
+      architectures: ["Qwen3_5ForConditionalGeneration"],
+      model_type: "qwen3_5",
+      text_config: { ...text, output_gate_type: "swish" },
+    };
+    await Deno.writeTextFile(`${path}/config.json`, JSON.stringify(config));
+    const stored = tensorsOf(`${from}/model.safetensors`);
+    const renamed = [...stored].map(([name, tensor]) =>
+      [name.replace(/^model\./, "model.language_model."), tensor] as const
+    );
+    const norm = stored.get("model.norm.weight") ?? assert.fail();
+    const more = ["model.visual.merger.norm.weight", "mtp.norm.weight"].map((name) =>
+      [name, norm] as const
+    );
+    await Deno.writeFile(`${path}/model.safetensors`, fileOf(new Map([...renamed, ...more])));
+    const expected = `${from}/expected.safetensors`;
+    const warnings: string[] = [];
+    const onWarning = (line: string) => warnings.push(line);
+    const options = { model: path, expected, tolerance: 2e-4, onWarning };
+    const report = await checkModel(options, openGpu);
+    assert.ok(report.ok);
+    assert.ok(warnings.every((line) => !line.includes("mtp.")), warnings.join());
+  } finally {
+    await Deno.remove(path, { recursive: true });
+  }
+});
