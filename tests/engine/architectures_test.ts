@@ -88,12 +88,17 @@ function withImages(file: Uint8Array): Uint8Array {
 const cases = [
   ...SPECULATED.map((name) => ({ name, kernels: "software" })),
   // These have all that is not Llama's; a software adapter takes long to compile them.
-  ...["phi3", "olmo2", "qwen3", "gemma2", "deepseek_v2_groups", "deepseek_v3", "gpt_oss"].map((
-    name,
-  ) => ({
-    name,
-    kernels: "hardware",
-  })),
+  ...[
+    "phi3",
+    "olmo2",
+    "qwen3",
+    "gemma2",
+    "deepseek_v2_groups",
+    "deepseek_v3",
+    "gpt_oss",
+    "qwen3_5",
+    "lfm2",
+  ].map((name) => ({ name, kernels: "hardware" })),
 ];
 
 /** Each number of steps has kernels of its own. */

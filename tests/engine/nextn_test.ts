@@ -200,12 +200,25 @@ for (const software of [true, false]) {
 }
 
 Deno.test("sequences side by side share experts and have the text they have alone", async () => {
-  const batch = 3;
-  const core = await open({ batch });
+  await sideBySide(await open({ batch: SIDE_BY_SIDE }), golden("expected").get("input_ids")!);
+});
+
+exhaustive.test("with states of fixed size sequences side by side have it too, in packed rounds", async () => {
+  await using folder = await mtpFolder("qwen3_5");
+  const ids = golden("expected", folderOf("qwen3_5")).get("input_ids")!;
+  await sideBySide(await open({ model: folder.path, batch: SIDE_BY_SIDE }), ids);
+});
+
+const SIDE_BY_SIDE = 3;
+
+async function sideBySide(
+  core: Awaited<ReturnType<typeof open>>,
+  ids: readonly number[],
+): Promise<void> {
+  const batch = SIDE_BY_SIDE;
   using stack = new DisposableStack();
   const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
   for (const sequence of sequences) assert.ok(core.reserve(sequence, CELLS));
-  const ids = golden("expected").get("input_ids")!;
   const prompts = [ids.slice(0, 8), ids.slice(3, 17), ids.slice(10, 13)];
   const options = { most: 12, sampling: [GREEDY] };
   const alone = [];
@@ -226,7 +239,7 @@ Deno.test("sequences side by side share experts and have the text they have alon
     }
   }
   core.gpu[Symbol.dispose]();
-});
+}
 
 Deno.test("glm4_moe_lite with a NextN layer of random weights speculates as it decodes", async () => {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });

@@ -13,6 +13,8 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { exhaustive } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
+import { checkModel } from "../../src/engine/check/check.ts";
+import { fileOf, tensorsOf } from "../model/safetensors_bytes.ts";
 import { folderOf } from "./speculated.ts";
 
 const BATCH = 3;
@@ -149,3 +151,58 @@ async function openGolden(name: string, software: boolean): Promise<Runner> {
     promptRun: 8,
   });
 }
+
+Deno.test("rows of a router and of its shared expert's gate, of b and of a, may be of several types", async () => {
+  const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const from = folderOf("qwen3_5_moe");
+    await Deno.copyFile(`${from}/config.json`, `${path}/config.json`);
+    const wide = [...tensorsOf(`${from}/model.safetensors`)].map(([name, tensor]) => {
+      if (!/(mlp\.gate|in_proj_b)\.weight$/.test(name)) return [name, tensor] as const;
+      const bytes = new Uint8Array(2 * tensor.bytes.length);
+      // A bf16 is the upper half of a float32.
+      for (const [i, byte] of tensor.bytes.entries()) bytes[4 * (i >> 1) + 2 + i % 2] = byte;
+      return [name, { ...tensor, dtype: "F32", bytes }] as const;
+    });
+    await Deno.writeFile(`${path}/model.safetensors`, fileOf(new Map(wide)));
+    const expected = `${from}/expected.safetensors`;
+    const report = await checkModel({ model: path, expected, tolerance: 2e-4 }, openGpu);
+    assert.ok(report.ok);
+  } finally {
+    await Deno.remove(path, { recursive: true });
+  }
+});
+
+Deno.test("qwen3_5 beside a vision tower and an MTP layer computes what its text model does", async () => {
+  const path = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const from = folderOf("qwen3_5");
+    const { architectures: _, ...text } = JSON.parse(
+      await Deno.readTextFile(`${from}/config.json`),
+    );
+    const config = {
+      architectures: ["Qwen3_5ForConditionalGeneration"],
+      model_type: "qwen3_5",
+      text_config: { ...text, output_gate_type: "swish" },
+    };
+    await Deno.writeTextFile(`${path}/config.json`, JSON.stringify(config));
+    const stored = tensorsOf(`${from}/model.safetensors`);
+    const renamed = [...stored].map(([name, tensor]) =>
+      [name.replace(/^model\./, "model.language_model."), tensor] as const
+    );
+    const norm = stored.get("model.norm.weight") ?? assert.fail();
+    const more = ["model.visual.merger.norm.weight", "mtp.norm.weight"].map((name) =>
+      [name, norm] as const
+    );
+    await Deno.writeFile(`${path}/model.safetensors`, fileOf(new Map([...renamed, ...more])));
+    const expected = `${from}/expected.safetensors`;
+    const warnings: string[] = [];
+    const onWarning = (line: string) => warnings.push(line);
+    const options = { model: path, expected, tolerance: 2e-4, onWarning };
+    const report = await checkModel(options, openGpu);
+    assert.ok(report.ok);
+    assert.ok(warnings.every((line) => !line.includes("mtp.")), warnings.join());
+  } finally {
+    await Deno.remove(path, { recursive: true });
+  }
+});

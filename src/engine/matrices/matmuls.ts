@@ -35,7 +35,10 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
   ]);
   const every = [...layers, ...own?.layers ?? [], ...draft ? [draft.weights.layer] : []];
   const all = every.map(layerMatrices);
-  const routers = every.flatMap(({ mlp }) => mlp.kind === "mixture" ? [mlp.router] : []);
+  const routers = every.flatMap(({ attention, mlp }) => [
+    ...mlp.kind === "mixture" ? [mlp.router] : [],
+    ...attention.kind === "delta" ? [attention.rates] : [],
+  ]);
   return [
     ...draft ? [fcOf(draft.weights, tuning)] : [],
     ...[...heads, ...routers, ...all.flatMap(({ plain }) => plain)].map((matrix) => ({
@@ -73,7 +76,7 @@ export function unmeasured(
   );
 }
 
-/** Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate. */
+/** Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate, and so are rates of a DeltaNet. */
 export function layerMatrices(
   { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,
 ): { plain: Matrix[]; ends: Matrix[] } {
@@ -94,7 +97,7 @@ function inputsOf(attention: AttentionWeights): Matrix[] {
     case "conv":
       return [attention.input];
     case "delta":
-      return [attention.input, attention.rates];
+      return [attention.input];
   }
 }
 

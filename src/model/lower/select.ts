@@ -21,7 +21,13 @@ import type { LoweredOp, PartialValues } from "./ops.ts";
 
 /** The operations of a graph, each as its kernel does it. */
 export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[] {
-  const routers = new Set(ops.flatMap((op) => op.kind === "route" ? [op.logits] : []));
+  // Experts and decays depend on these: no matrix unit makes them.
+  const exact = new Set(
+    ops.flatMap((op) => {
+      if (op.kind === "route") return [op.logits];
+      return op.kind === "delta_rule" ? [op.rates] : [];
+    }),
+  );
   const tiles = new Map<Value, Value>();
   const partialsOf = partialValues(ops, context);
   const words = new Map<string, number>();
@@ -45,7 +51,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
           part,
         }];
       case "linear":
-        return linear(op, routers.has(op.out));
+        return linear(op, exact.has(op.out));
       case "concat": {
         let first = 0;
         return op.xs.map((x): LoweredOp => {
@@ -115,7 +121,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
 /** A bias is in the rows before the product is added to them. */
 function linear(
   { x, matrix, bias, logits, out, label, part }: Linear & Op,
-  router: boolean,
+  exact: boolean,
 ): LoweredOp[] {
   const store = {
     kind: "matmul",
@@ -128,7 +134,7 @@ function linear(
     paired: false,
     logits,
     // Few rows of a router are multiplied by no matrix unit: neither are others, for the same bits.
-    onUnits: !router,
+    onUnits: !exact,
     label,
     part,
   } as const;

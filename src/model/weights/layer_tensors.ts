@@ -110,16 +110,21 @@ function deltaTensors(spec: DeltaNet, at: Place, width: number): TensorSpec[] {
   const values = valueHeads * valueDim;
   const bare = (role: LayerRole) =>
     vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}`, valueHeads);
+  // Decays are exponentials of what these make, over all tokens to come: they are never quantized.
+  const rates = (role: LayerRole, rows: number): TensorSpec => ({
+    ...moduleMatrix(role, at, [rows, width]),
+    kind: "table",
+  });
   const inputs = fused
     ? [
       ...runsOf(moduleMatrix("deltaQkvz", at, [0, width]), qkvzRuns(spec)),
-      ...runsOf(moduleMatrix("deltaBa", at, [0, width]), ratesRuns(spec)),
+      ...runsOf(rates("deltaBa", 0), ratesRuns(spec)),
     ]
     : [
       ...matrices([["deltaQkv", convWidth(spec)]], at, width),
       ...matrices([["deltaZ", values]], at, width),
-      ...matrices([["deltaB", valueHeads]], at, width),
-      ...matrices([["deltaA", valueHeads]], at, width),
+      rates("deltaB", valueHeads),
+      rates("deltaA", valueHeads),
     ];
   return [
     ...inputs,

@@ -136,12 +136,14 @@ function loadDelta({ load, label, tensor }: LayerSource, spec: DeltaNet): DeltaW
   const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
   const { fused } = spec;
   const input = fused ? runs("deltaQkvz", qkvzRuns(spec)) : ["deltaQkv", "deltaZ"].map(tensor);
-  const rates = fused ? runs("deltaBa", ratesRuns(spec)) : ["deltaB", "deltaA"].map(tensor);
+  const [first, ...rates] = fused
+    ? runs("deltaBa", ratesRuns(spec))
+    : ["deltaB", "deltaA"].map(tensor);
   return {
     kind: "delta",
     spec,
     input: load.matrix(`${label}.deltaIn`, input),
-    rates: load.matrix(`${label}.deltaRates`, rates),
+    rates: load.table(`${label}.deltaRates`, first as TensorInfo, ...rates),
     taps: load.vector(`${label}.deltaTaps`, flat(tensor("deltaTaps"))),
     vectors: load.vector(
       `${label}.deltaVectors`,

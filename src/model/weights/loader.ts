@@ -35,7 +35,7 @@ export interface Loader {
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
-  /** A matrix to look rows up in; never quantized. Tensors of one type and width are stacked by rows. */
+  /** A matrix to look rows up in; never quantized. Tensors of one width are stacked by rows, as float32 where they are of several types. */
   table(label: string, tensor: TensorInfo, ...others: readonly TensorInfo[]): Table;
   /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
@@ -74,7 +74,7 @@ export interface Shape<Format extends WeightFormat = WeightFormat> {
 export interface WeightSource {
   /** @throws UsageError where the tensors are not of one width, or of a type that is no weight's. */
   matrixShape(tensors: readonly TensorInfo[]): Shape;
-  tableShape(tensor: TensorInfo): Shape<FloatFormat>;
+  tableShape(tensor: TensorInfo, ...others: readonly TensorInfo[]): Shape<FloatFormat>;
   /** Puts the tensors' rows into a matrix of zeros. */
   fill(matrix: Matrix, segments: readonly Segment[], from: Shape["from"]): void;
   /** Puts the vectors there as f32, each element multiplied by `factor` and `offset` added. */
@@ -125,7 +125,11 @@ export function loader(
     pair: (label, a, b) =>
       build(label, source.matrixShape([a, b]), (bytes) => paired(gpu, a, b, bytes)),
     table: (label, tensor, ...others) =>
-      build(label, source.tableShape(tensor), (bytes) => stacked(gpu, [tensor, ...others], bytes)),
+      build(
+        label,
+        source.tableShape(tensor, ...others),
+        (bytes) => stacked(gpu, [tensor, ...others], bytes),
+      ),
     heads(label, tensors, heads) {
       const shape = source.matrixShape([...tensors.turned, ...tensors.plain]);
       return build(label, shape, (bytes) => headHalves(gpu, tensors, heads, bytes));

@@ -103,8 +103,8 @@ export function checkpointShapes(
       const quantizable = !grouped && isQuantizable(cols);
       return shapeOf(shared, quantize && quantizable ? quantize : format);
     },
-    tableShape(tensor) {
-      const shared = sharedShape(checkpoint, [tensor]);
+    tableShape(...tensors) {
+      const shared = sharedShape(checkpoint, tensors);
       return shapeOf(shared, isQuantized(shared.format) ? "f32" : shared.format);
     },
   };
