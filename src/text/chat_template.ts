@@ -4,6 +4,7 @@ import strftime from "strftime";
 import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
+import { withBudget } from "./reasoning.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
 export interface ChatMessage {
@@ -118,7 +119,7 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
     tools,
     documents: null,
     ...defined({ bos_token: bosToken, eos_token: eosToken }),
-    ...options.templateArguments,
+    ...withBudget(options.templateArguments ?? {}),
     messages,
     add_generation_prompt: addGenerationPrompt,
   };

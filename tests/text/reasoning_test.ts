@@ -8,6 +8,7 @@ import {
   reasoningOf,
   reasoningStream,
   thinkArguments,
+  withBudget,
 } from "../../src/text/reasoning.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 
@@ -133,5 +134,10 @@ for (const [name, special, template, expected] of KNOWN) {
 
 Deno.test("reasoning: on and off set every family's variable", () => {
   assert.deepEqual(thinkArguments("auto"), {});
+  assert.deepEqual(thinkArguments("on"), { enable_thinking: true, thinking: true });
   assert.deepEqual(thinkArguments("off"), { enable_thinking: false, thinking: false });
+  assert.equal(withBudget(thinkArguments("off"))["thinking_budget"], 0);
+  assert.deepEqual(withBudget(thinkArguments("on")), thinkArguments("on"));
+  const budget = { enable_thinking: false, thinking_budget: 512 };
+  assert.deepEqual(withBudget(budget), budget);
 });

@@ -10,6 +10,7 @@ import {
   renderChat,
   type TemplateArguments,
 } from "../../text/chat_template.ts";
+import { channelFormat } from "../../text/channels.ts";
 import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
 import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
@@ -174,7 +175,13 @@ export function openText(
 }
 
 /** A prompt whose answer begins with `begin`, without reasoning before it. */
-function begun(prompt: string, begin: string, { marks }: Reasoning): string {
+function begun(prompt: string, begin: string, { marks, channels }: Reasoning): string {
+  if (channels !== undefined) {
+    const { answer, headers } = channelFormat(channels.name);
+    // A call has a header of its own.
+    const own = headers.some((header) => begin.startsWith(header));
+    return own ? prompt + begin : prompt + answer + begin;
+  }
   const opened = marks !== undefined && prompt.trimEnd().endsWith(marks.open);
   return opened ? `${prompt.trimEnd()}\n\n${marks.close}\n\n${begin}` : prompt + begin;
 }

@@ -62,7 +62,7 @@ export function chatAsk(
       reasoning: grammar === undefined && request.separate_reasoning !== false &&
         begunText(request) === undefined,
       calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
-        ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1 }
+        ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1, tools }
         : undefined,
     },
   };

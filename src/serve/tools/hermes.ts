@@ -8,7 +8,6 @@ export const HERMES: ToolFamily = {
   format: {
     marks: { "<tool_call>": "call", "</tool_call>": "drop" },
     after: ["</tool_call>"],
-    listed: false,
     bare: false,
     body: jsonCall,
   },

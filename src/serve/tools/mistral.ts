@@ -1,12 +1,13 @@
-import { jsonCall, namedCall } from "./body.ts";
-import type { BodyReader } from "./body.ts";
+import { eitherCall, namedCall } from "./body.ts";
 import { ANY_ARGUMENTS, jsonForms, randomId, type ToolFamily } from "./family.ts";
 
 const ARGS = "[ARGS]";
+/** Between the name and the arguments (version 11 of the format), with an id behind it. */
+const CALL_ID = "[CALL_ID]";
 
 /**
- * `[TOOL_CALLS][{"name": "f", "arguments": {...}}, ...]`, since 2025 `[TOOL_CALLS]f[ARGS]{...}`:
- * Mistral, Magistral, Ministral.
+ * `[TOOL_CALLS][{"name": "f", "arguments": {...}}, ...]`, since 2025 `[TOOL_CALLS]f[ARGS]{...}`, for a
+ * while `[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{...}`: Mistral, Magistral, Ministral, Devstral.
  */
 export const MISTRAL: ToolFamily = {
   name: "mistral",
@@ -14,9 +15,9 @@ export const MISTRAL: ToolFamily = {
   format: {
     marks: { "[TOOL_CALLS]": "call" },
     after: [",", "]"],
-    listed: true,
+    listed: /^\{/,
     bare: false,
-    body: eitherCall,
+    body: () => eitherCall(() => namedCall({ separators: [ARGS], ignored: CALL_ID }), /[\s[]/),
   },
   forced(tools, template) {
     if (!template.includes(ARGS)) {
@@ -38,18 +39,3 @@ export const MISTRAL: ToolFamily = {
   argumentsAs: "object",
   callId: () => randomId(9),
 };
-
-/** Which of the two it is shows its first character. */
-function eitherCall(): BodyReader {
-  let inner: BodyReader | undefined;
-  return {
-    take: () => inner?.take() ?? [],
-    push(character) {
-      if (inner === undefined) {
-        if (/[\s[]/.test(character)) return "more";
-        inner = character === "{" ? jsonCall() : namedCall({ separators: [ARGS] });
-      }
-      return inner.push(character);
-    },
-  };
-}

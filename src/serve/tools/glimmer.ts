@@ -1,0 +1,38 @@
+import { eitherCall } from "./body.ts";
+import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { taggedCall, type Tags } from "./tagged.ts";
+
+const CALLS = "<atem:function_calls>";
+const END = "</atem:function_calls>";
+const INVOKE = '<atem:invoke name="';
+
+const TAGS: Tags = {
+  name: { open: INVOKE, close: '">' },
+  key: { open: '<atem:parameter name="', close: '">' },
+  value: { open: "", close: "</atem:parameter>" },
+  end: "</atem:invoke>",
+  // The header's end, which models write again in the name.
+  dropped: ["<|message|>"],
+};
+
+/** Muse Glimmer's ATEM: `<atem:invoke name="f">` with an `<atem:parameter name="a">` for each argument. */
+export const GLIMMER: ToolFamily = {
+  name: "glimmer",
+  speaks: (template) => template.includes(CALLS),
+  format: {
+    marks: { [CALLS]: "call", [END]: "drop" },
+    after: [END],
+    listed: /^<atem:i/,
+    closes: [END],
+    bare: false,
+    body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
+  },
+  forced(tools) {
+    const [only] = tools;
+    const recipient = tools.length === 1 && only !== undefined ? only.name : "functions";
+    const begin = ` to=${recipient}<|message|>${CALLS}\n`;
+    return { begin, forms: jsonForms(tools, "arguments") };
+  },
+  argumentsAs: "object",
+  callId: openAiCallId,
+};

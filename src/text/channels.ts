@@ -1,0 +1,146 @@
+import type { Body, ChannelFormat } from "./channel_format.ts";
+import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
+import { HARMONY_CHANNELS } from "./harmony_channels.ts";
+
+/** By the name that `Reasoning` has, which is plain data. */
+const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
+  harmony: HARMONY_CHANNELS,
+  glimmer: GLIMMER_CHANNELS,
+};
+
+export type ChannelName = "harmony" | "glimmer";
+
+export function channelFormat(name: ChannelName): ChannelFormat {
+  return FORMATS[name];
+}
+
+/** The format that a chat template writes; undefined where its messages have no such headers. */
+export function channelsOf(template: string): ChannelName | undefined {
+  const names = Object.keys(FORMATS) as ChannelName[];
+  return names.find((name) => {
+    const { start, message, headers } = FORMATS[name];
+    return [`${start}assistant`, message, headers[0] as string].every((mark) =>
+      template.includes(mark)
+    );
+  });
+}
+
+/**
+ * Special tokens that are text for whoever reads the messages, though decoding leaves out others. They
+ * stay control tokens: what a person writes is never one.
+ */
+export const CHANNEL_TOKENS: readonly string[] = ["<|start|>", "<|channel|>", "<|message|>"];
+
+interface ChannelStream {
+  readonly part: "begin" | "reasoning" | "text";
+  push(piece: string): { readonly reasoning: string; readonly text: string };
+  end(): { readonly reasoning: string; readonly text: string };
+}
+
+/** Longer than any header. */
+const LONGEST_HEADER = 300;
+
+/** The authors of an output's messages. */
+const ROLE = "assistant";
+
+/**
+ * Separates the bodies of an output's messages. An empty line parts those of one kind. What has no header
+ * is text.
+ *
+ * @param answering the prompt has the header of an answer.
+ */
+export function channelStream(format: ChannelFormat, answering: boolean): ChannelStream {
+  const next = `${format.start}${ROLE}`;
+  const ends = [next, ...format.ends];
+  const openers = [format.start, format.message, ...format.headers];
+  let held = "";
+  /** Undefined in a header. */
+  let body: Body | undefined = answering ? { kind: "text" } : undefined;
+  /** Something of the body has been returned. */
+  let begun = answering;
+  /** Kinds that an earlier body was of. */
+  const earlier = new Set<string>();
+  let out = { reasoning: "", text: "" };
+
+  function put(kind: Body["kind"], piece: string): void {
+    if (piece === "") return;
+    if (!begun && earlier.has(kind)) out[kind] += "\n\n";
+    if (!begun) out[kind] += body?.around?.[0] ?? "";
+    begun = true;
+    earlier.add(kind);
+    out[kind] += piece;
+  }
+
+  /** One step; false where more of the output is needed. */
+  function step(ended: boolean): boolean {
+    return body === undefined ? readHeader(ended) : readBody(body, ended);
+  }
+
+  function readHeader(ended: boolean): boolean {
+    if (held.trim() === "") return false;
+    const at = held.indexOf(format.message);
+    const header = at < 0 ? held : held.slice(0, at);
+    const trimmed = header.trimStart();
+    const possible = header.length <= LONGEST_HEADER &&
+      [...openers, ROLE].some((opener) =>
+        opener.trimStart().startsWith(trimmed) || trimmed.startsWith(opener.trimStart())
+      );
+    if (at >= 0 && (possible || trimmed === "")) {
+      const inner = trimmed.startsWith(format.start) ? trimmed.slice(format.start.length) : trimmed;
+      body = format.bodyOf(inner.startsWith(ROLE) ? inner.slice(ROLE.length) : inner);
+      held = held.slice(at + format.message.length);
+    } else if (!possible) body = { kind: "text" };
+    else {
+      // A header that the output's end cuts is no text for anybody.
+      if (ended && openers.some((opener) => trimmed.startsWith(opener.trimStart()))) held = "";
+      else if (ended) body = { kind: "text" };
+      return ended && held !== "";
+    }
+    begun = false;
+    return true;
+  }
+
+  function readBody({ kind, around }: Body, ended: boolean): boolean {
+    const found = ends.map((mark) => ({ mark, at: held.indexOf(mark) }))
+      .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+    if (found === undefined) {
+      const kept = ended ? 0 : openTail(held, ends);
+      put(kind, held.slice(0, held.length - kept));
+      held = held.slice(held.length - kept);
+      return false;
+    }
+    put(kind, held.slice(0, found.at));
+    if (begun) out[kind] += around?.[1] ?? "";
+    held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
+    body = undefined;
+    return true;
+  }
+
+  function taken(ended: boolean): { reasoning: string; text: string } {
+    while (step(ended));
+    const made = out;
+    out = { reasoning: "", text: "" };
+    return made;
+  }
+
+  return {
+    get part() {
+      return body?.kind ?? "begin";
+    },
+    push(piece) {
+      held += piece;
+      return taken(false);
+    },
+    end: () => taken(true),
+  };
+}
+
+/** Length of the longest end of `text` that begins one of `marks`. */
+export function openTail(text: string, marks: readonly string[]): number {
+  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
+  for (let length = Math.min(longest, text.length); length > 0; length--) {
+    const tail = text.slice(-length);
+    if (marks.some((mark) => mark.startsWith(tail))) return length;
+  }
+  return 0;
+}
