@@ -20,6 +20,14 @@ export interface ChatMessage {
   readonly name?: string;
 }
 
+/** A message as a template takes it. */
+export interface TemplateMessage extends Omit<ChatMessage, "content"> {
+  /** A text, or blocks of it. */
+  readonly content: unknown;
+  /** Another name for `reasoning_content`. */
+  readonly thinking?: string;
+}
+
 /** Variables that a caller gives a template, by name: `enable_thinking`. JSON values. */
 export type TemplateArguments = Readonly<Record<string, unknown>>;
 
@@ -62,7 +70,7 @@ export function chatTemplate(
  */
 export function renderChat(
   template: string,
-  messages: readonly ChatMessage[],
+  messages: readonly TemplateMessage[],
   options: ChatOptions,
 ): string {
   try {
@@ -102,7 +110,7 @@ const LONGEST_REASON = 200;
  * gives Python's text in English, except that strftime 0.10.3 counts %j a day short at midnight and in
  * the first hour of a day of summer time; templates write the date.
  */
-function environment(messages: readonly ChatMessage[], options: ChatOptions): Environment {
+function environment(messages: readonly TemplateMessage[], options: ChatOptions): Environment {
   const { addGenerationPrompt, bosToken, eosToken, tools = null, now = new Date() } = options;
   const variables: Record<string, unknown> = {
     true: true,
@@ -117,6 +125,8 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
     },
     strftime_now: (format: string) => strftime(format, now),
     tools,
+    // SmolLM3's name for them.
+    ...tools !== null && { xml_tools: tools },
     documents: null,
     ...defined({ bos_token: bosToken, eos_token: eosToken }),
     ...withBudget(options.templateArguments ?? {}),

@@ -11,6 +11,7 @@ import {
   type TemplateArguments,
 } from "../../text/chat_template.ts";
 import { channelFormat } from "../../text/channels.ts";
+import { historyFor } from "../../text/history.ts";
 import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
 import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
@@ -156,7 +157,8 @@ export function openText(
         throw new UsageError(`Cannot chat with "${checkpoint.name}": no chat template, use --raw`);
       }
       const { bosToken, eosToken } = tokenizer;
-      const { messages, tools } = input;
+      const { tools } = input;
+      const messages = historyFor(template, input.messages);
       const marked = input.allowSpecial ?? allowSpecial
         ? undefined
         : userText.marked({ messages, tools });

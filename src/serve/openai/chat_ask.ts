@@ -2,12 +2,19 @@ import { defined } from "../../defined.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
+import { effortArguments } from "../../text/effort.ts";
 import { thinkArguments } from "../../text/reasoning.ts";
 import type { Reading } from "../answers/answer.ts";
 import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
-import type { ForcedCall, Tool } from "../tools/family.ts";
+import {
+  type ForcedCall,
+  type Tool,
+  type ToolFamily,
+  wholeTool,
+  type WrittenCall,
+} from "../tools/family.ts";
 import { excludesObjects } from "../tools/objects.ts";
 import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
 import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
@@ -128,7 +135,7 @@ function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "lo
 
 function promptOf(
   request: ChatRequest,
-  { ready: { tools: family }, tools, forced, grammar, options, switches }: {
+  { ready: { tools: family, engine }, tools, forced, grammar, options, switches }: {
     readonly ready: Ready;
     readonly tools: readonly Tool[];
     readonly forced: ForcedCall | undefined;
@@ -145,14 +152,35 @@ function promptOf(
     .map((message) => messageOf(message, family.argumentsAs));
   const begin = begun ?? forced?.begin ?? (grammar && "");
   const generic = family.name === GENERIC.name;
+  const { written } = family;
+  const writes = written !== undefined && !/\btool_calls\b/.test(engine.info.chatTemplate ?? "");
   return {
-    messages: generic ? withoutToolRoles(messages, tools) : messages,
+    messages: generic
+      ? withoutToolRoles(messages, tools)
+      : writes
+      ? messages.map((message) => withCallsWritten(message, written))
+      : messages,
     templateArguments: { ...options.templateArguments, ...switches.templateArguments },
-    ...generic || tools.length === 0
-      ? {}
-      : { tools: tools.map((tool) => ({ type: "function", function: tool })) },
+    ...generic || tools.length === 0 ? {} : {
+      tools: tools.map((tool) => (
+        { type: "function", function: family.wholeTools ? wholeTool(tool) : tool }
+      )),
+    },
     ...defined({ begin }),
   };
+}
+
+/** For a template that knows tools but writes no calls: they are a part of the text. */
+function withCallsWritten(
+  { tool_calls: calls, ...message }: ChatMessage,
+  written: NonNullable<ToolFamily["written"]>,
+): ChatMessage {
+  if (calls === undefined) return message;
+  const functions = (calls as readonly { readonly function: WrittenCall }[]).map((call) =>
+    call.function
+  );
+  const content = [message.content, written(functions)].filter((each) => each !== "").join("\n");
+  return { ...message, content };
 }
 
 /** Names that the conversation itself sets. */
@@ -177,10 +205,11 @@ function switchesOf(
     );
   }
   if (!effort) return { templateArguments: { ...given }, ignored: [] };
-  const spoken = /\breasoning_effort\b/.test(chatTemplate ?? "");
+  const efforts = effortArguments(chatTemplate, effort);
+  const spoken = Object.keys(efforts).length > 0;
   const think = reasoning.switchable ? thinkArguments(effort === "none" ? "off" : "on") : {};
   return {
-    templateArguments: { ...think, ...spoken ? { reasoning_effort: effort } : {}, ...given },
+    templateArguments: { ...think, ...efforts, ...given },
     ignored: spoken || reasoning.switchable || effort === "none" ? [] : ["reasoning_effort"],
   };
 }

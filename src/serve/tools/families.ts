@@ -35,6 +35,6 @@ const FAMILIES: readonly ToolFamily[] = [
 export function toolFamily(
   { chatTemplate: template }: { readonly chatTemplate: string | undefined },
 ): ToolFamily {
-  if (template === undefined || !/\btools\b/.test(template)) return GENERIC;
+  if (template === undefined || !/\b(xml_)?tools\b/.test(template)) return GENERIC;
   return FAMILIES.find(({ speaks }) => speaks(template)) ?? GENERIC;
 }

@@ -19,6 +19,10 @@ export interface ToolFamily {
   readonly forced: (tools: readonly Tool[], template: string) => ForcedCall;
   /** How the template wants the arguments of earlier calls. */
   readonly argumentsAs: "object" | "text";
+  /** The template fails for a tool without a description or parameters. */
+  readonly wholeTools?: boolean;
+  /** Calls as an output has them, for templates that write none. */
+  readonly written?: (calls: readonly WrittenCall[]) => string;
   /** Returns the id of a new call; Mistral's templates require nine letters and digits. */
   readonly callId: () => string;
 }
@@ -28,6 +32,21 @@ export interface ForcedCall {
   readonly begin: string;
   /** The output is one of these. */
   readonly forms: readonly CallForm[];
+}
+
+/** An earlier call. */
+export interface WrittenCall {
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/** A tool that says nothing of its own in what it leaves out. */
+export function wholeTool({ description, parameters, ...tool }: Tool): Tool {
+  return {
+    ...tool,
+    description: description ?? "",
+    parameters: { type: "object", properties: {}, ...parameters as object | undefined },
+  };
 }
 
 /** What a tool takes where it does not say. */

@@ -34,5 +34,6 @@ export const GLIMMER: ToolFamily = {
     return { begin, forms: jsonForms(tools, "arguments") };
   },
   argumentsAs: "object",
+  wholeTools: true,
   callId: openAiCallId,
 };

@@ -16,5 +16,6 @@ export const GRANITE: ToolFamily = {
   },
   forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments", ["[", "]"]) }),
   argumentsAs: "object",
+  written: (calls) => `${CALL}${JSON.stringify(calls)}`,
   callId: openAiCallId,
 };

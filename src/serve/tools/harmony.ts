@@ -32,5 +32,6 @@ export const HARMONY: ToolFamily = {
     return { begin: CALL, forms };
   },
   argumentsAs: "object",
+  wholeTools: true,
   callId: openAiCallId,
 };

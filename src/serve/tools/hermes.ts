@@ -13,5 +13,8 @@ export const HERMES: ToolFamily = {
   },
   forced: (tools) => ({ begin: "<tool_call>\n", forms: jsonForms(tools, "arguments") }),
   argumentsAs: "object",
+  // SmolLM3's template writes none.
+  written: (calls) =>
+    calls.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`).join("\n"),
   callId: openAiCallId,
 };

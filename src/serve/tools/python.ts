@@ -71,6 +71,23 @@ function keywords(text: string): string | undefined {
   });
 }
 
+/** A call as Python has it. @param given its arguments, an object of JSON. */
+export function pythonText(name: string, given: unknown): string {
+  const members = Object.entries(given ?? {});
+  return `${name}(${members.map(([key, each]) => `${key}=${literalOf(each)}`).join(", ")})`;
+}
+
+function literalOf(value: unknown): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(literalOf).join(", ")}]`;
+  if (typeof value !== "object") return JSON.stringify(value);
+  const members = Object.entries(value);
+  return `{${
+    members.map(([key, each]) => `${JSON.stringify(key)}: ${literalOf(each)}`).join(", ")
+  }}`;
+}
+
 interface Reader {
   readonly text: string;
   at: number;

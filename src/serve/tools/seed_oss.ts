@@ -26,5 +26,6 @@ export const SEED_OSS: ToolFamily = {
   },
   forced: (tools) => ({ begin: `${CALL}\n`, forms: jsonForms(tools, "arguments") }),
   argumentsAs: "object",
+  wholeTools: true,
   callId: openAiCallId,
 };
