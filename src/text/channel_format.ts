@@ -10,6 +10,8 @@ export interface ChannelFormat {
   readonly message: string;
   /** Texts that end a body. The next message's beginning ends it too, for decoding may skip these. */
   readonly ends: readonly string[];
+  /** Tokens that end an output, whatever the checkpoint's files say. */
+  readonly stops: readonly string[];
   /** What a header may begin with behind the role. */
   readonly headers: readonly string[];
   /** Header and mark of an answer, for a prompt that an answer goes on from. */

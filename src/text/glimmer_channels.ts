@@ -8,6 +8,7 @@ export const GLIMMER_CHANNELS: ChannelFormat = {
   start: "<|start|>",
   message: "<|message|>",
   ends: ["<|eom|>", "<|eot|>"],
+  stops: ["<|eot|>"],
   headers: [" to=self", " to=", "to="],
   answer: " to=user<|message|>",
   bodyOf: (header) => ({ kind: header.trim() === "to=self" ? "reasoning" : "text" }),

@@ -12,6 +12,7 @@ export const HARMONY_CHANNELS: ChannelFormat = {
   start: "<|start|>",
   message: "<|message|>",
   ends: ["<|end|>", "<|return|>", "<|call|>"],
+  stops: ["<|return|>", "<|call|>"],
   headers: ["<|channel|>", " to="],
   answer: "<|channel|>final<|message|>",
   bodyOf(header) {

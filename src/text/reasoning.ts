@@ -14,6 +14,8 @@ export interface ReasoningMarks {
   readonly begun?: readonly string[];
   /** Special tokens in them, where these are not the marks themselves. */
   readonly tokens?: readonly string[];
+  /** Tokens that end an output, whatever the checkpoint's files say. */
+  readonly stops?: readonly string[];
 }
 
 /** Marks by family; a checkpoint has the first ones that its vocabulary knows. */
@@ -28,6 +30,8 @@ export const REASONING_MARKS: readonly ReasoningMarks[] = [
     open: "<|channel>thought",
     close: "<channel|>",
     tokens: ["<|channel>", "<channel|>"],
+    // A call ends with the beginning of its result.
+    stops: ["<turn|>", "<|tool_response>"],
   },
 ];
 
@@ -60,6 +64,8 @@ export interface Reasoning {
   };
   /** Text that ends reasoning which has not been closed. */
   readonly break?: string;
+  /** Ids of tokens that end an output, besides the checkpoint's. */
+  readonly stops?: readonly number[];
 }
 
 /** What is needed to separate an output. */
@@ -80,16 +86,22 @@ export function reasoningOf(
     new RegExp(`\\b${name}\\b`).test(template ?? "")
   );
   const channels = channelsIn(tokenizer, template);
-  if (channels !== undefined) return { marks: undefined, openings: [], switchable, channels };
+  const idsOf = (tokens: readonly string[] = []) => {
+    const ids = tokens.map((token) => tokenizer.idOf(token)).filter((id) => id !== undefined);
+    return ids.length === 0 ? {} : { stops: ids };
+  };
+  if (channels !== undefined) {
+    const { stops } = channelFormat(channels.name);
+    return { marks: undefined, openings: [], switchable, channels, ...idsOf(stops) };
+  }
   const knows = (mark: string) => tokenizer.idOf(mark) !== undefined || template?.includes(mark);
   const marks = REASONING_MARKS.find(({ open, close }) => knows(open) && knows(close));
   if (marks === undefined) return { marks, openings: [], switchable };
   const openings = ["", "\n", "\n\n", ...marks.begun ?? []].map((begun) =>
     tokenizer.encode(`${marks.open}${begun}`, { addSpecialTokens: false })
   );
-  // The template's text has its line ends as "\n" in a string, or as they are.
   const breaks = template?.includes("<function=") && template.includes("<tool_call>");
-  return { marks, openings, switchable, ...breaks && { break: BREAK } };
+  return { marks, openings, switchable, ...breaks && { break: BREAK }, ...idsOf(marks.stops) };
 }
 
 function channelsIn(tokenizer: Vocabulary, template: string | undefined): Reasoning["channels"] {

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts";
-import type { Tool, ToolFamily } from "../../src/serve/tools/family.ts";
+import type { ToolFamily } from "../../src/serve/tools/family.ts";
+import type { Tool } from "../../src/serve/tools/tool.ts";
 import { toolFamily } from "../../src/serve/tools/families.ts";
 import { GEMMA4 } from "../../src/serve/tools/gemma4.ts";
 import { GLIMMER } from "../../src/serve/tools/glimmer.ts";

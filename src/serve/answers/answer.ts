@@ -8,7 +8,7 @@ import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
-import type { Tool } from "../tools/family.ts";
+import type { Tool } from "../tools/tool.ts";
 
 /** The pieces of an answer, in order, whichever API they go to. */
 export type Piece =

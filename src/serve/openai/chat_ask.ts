@@ -8,15 +8,10 @@ import type { Reading } from "../answers/answer.ts";
 import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
-import {
-  type ForcedCall,
-  type Tool,
-  type ToolFamily,
-  wholeTool,
-  type WrittenCall,
-} from "../tools/family.ts";
+import { type ForcedCall, type ToolFamily, wholeTool, type WrittenCall } from "../tools/family.ts";
 import { excludesObjects } from "../tools/objects.ts";
 import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
+import type { Tool } from "../tools/tool.ts";
 import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
 import { askOf } from "./fields.ts";
 import { formatGrammar, onlyGrammar } from "./grammar.ts";

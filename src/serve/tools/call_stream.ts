@@ -1,6 +1,6 @@
 import { openTail } from "../../text/channels.ts";
 import type { BodyReader } from "./body.ts";
-import type { Tool } from "./family.ts";
+import type { Tool } from "./tool.ts";
 
 /** How calls stand in an output. */
 export interface CallFormat {

@@ -1,13 +1,6 @@
 import type { CallForm } from "../../grammar/rules/grammar.ts";
 import type { CallFormat } from "./call_stream.ts";
-
-/** A function that the model may call. */
-export interface Tool {
-  readonly name: string;
-  readonly description?: string | undefined;
-  /** JSON schema of its arguments. */
-  readonly parameters?: unknown;
-}
+import type { Tool } from "./tool.ts";
 
 /** How the models of one family call functions. */
 export interface ToolFamily {

@@ -1,6 +1,6 @@
 import { openTail } from "../../text/channels.ts";
 import { type BodyEvent, type BodyReader, collector, isName } from "./body.ts";
-import type { Tool } from "./family.ts";
+import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, jsonOfText, toolNamed, type Types } from "./values.ts";
 
 /** How a call with a tag for each argument is written. */

@@ -1,4 +1,4 @@
-import type { Tool } from "./family.ts";
+import type { Tool } from "./tool.ts";
 import { pythonValue } from "./python.ts";
 
 /** Deeper references are followed no further. */
