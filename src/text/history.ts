@@ -71,8 +71,9 @@ function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
       const { reasoning_content: _, ...rest } = message;
       const first = number === 0 ? message : { ...rest, content: "" };
       const { id } = call as { readonly id?: unknown };
+      // ollama's results have no ids: they come in the order of the calls.
       const answers = results.filter((result, place) =>
-        result.tool_call_id === undefined ? place === number : result.tool_call_id === id
+        result.tool_call_id ? result.tool_call_id === id : place === number
       );
       return [{ ...first, tool_calls: [call] }, ...answers];
     });

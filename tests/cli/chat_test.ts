@@ -254,6 +254,11 @@ Deno.test("an answer may use what the context has left, unless it is told", asyn
   assert.deepEqual(engine.requests.map(({ maxTokens }) => maxTokens), [left(0), 7, left(2)]);
 });
 
+Deno.test("answers of a format begin at once, others as the template has it", async () => {
+  const { engine } = await piped(["a", "/set format json", "b", "/set format off", "c"]);
+  assert.deepEqual(engine.begins, [undefined, "", undefined]);
+});
+
 const THOUGHT = { answer: (n: number) => `<think>\nhm ${n}\n</think>\n\nanswer ${n}` };
 
 Deno.test("reasoning is no part of the answer, and stays with the message", async () => {

@@ -125,6 +125,8 @@ export interface FakeEngine extends Engine {
   readonly prompts: (string | readonly ChatMessage[])[];
   /** What the template was given for each prompt. */
   readonly templateArguments: (TemplateArguments | undefined)[];
+  /** What each prompt's answer begins with. */
+  readonly begins: (string | undefined)[];
   /** Of each prompt the functions that the template got. */
   readonly tools: (readonly unknown[] | undefined)[];
   readonly opened: EngineOptions[];
@@ -158,6 +160,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const prompts: FakeEngine["prompts"] = [];
   const templateArguments: FakeEngine["templateArguments"] = [];
   const tools: FakeEngine["tools"] = [];
+  const begins: FakeEngine["begins"] = [];
   const opened: EngineOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
@@ -217,6 +220,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     templateArguments,
     tools,
+    begins,
     requests,
     prompts,
     opened,
@@ -231,6 +235,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       prompts.push("raw" in input ? input.raw : input.messages);
       templateArguments.push("raw" in input ? undefined : input.templateArguments);
       tools.push("raw" in input ? undefined : input.tools);
+      begins.push("raw" in input ? undefined : input.begin);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       const words = texts.flatMap((text) => text.split(/\s+/));
       return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));

@@ -155,3 +155,28 @@ Deno.test("templates that need whole tools get them", async () => {
     assert.deepEqual(tool.function, { name: "now", description: "", parameters });
   }
 });
+
+Deno.test("Responses: all reasoning of a turn goes back to the template", async () => {
+  await using server = await saying("qwen38", "fine");
+  const thought = (text: string) => ({
+    type: "reasoning",
+    content: [{ type: "reasoning_text", text }],
+  });
+  await server.json("/v1/responses", {
+    input: [
+      { role: "user", content: "hi" },
+      thought("One."),
+      thought("Two."),
+      { type: "function_call", call_id: "c", name: "weather", arguments: "{}" },
+      { type: "function_call_output", call_id: "c", output: "21" },
+    ],
+  });
+  const [, call] = server.engine.prompts.at(-1) as Json[];
+  assert.equal(call.reasoning_content, "One.\n\nTwo.");
+});
+
+Deno.test("ollama: a model with channels can think", async () => {
+  await using server = await saying("gpt_oss", "fine");
+  const { capabilities } = await server.json("/api/show", { model: "fledgling" });
+  assert.deepEqual(capabilities, ["completion", "tools", "thinking"]);
+});

@@ -48,6 +48,14 @@ Deno.test("history: gpt-oss has reasoning before a call, each call with its resu
   );
 });
 
+Deno.test("history: results without ids belong to the calls in order", () => {
+  const results = RESULTS.map(({ content }): ChatMessage => (
+    { role: "tool", content, tool_call_id: "" }
+  ));
+  const text = prompt("gpt_oss", [CALLING, ...results]);
+  assert.ok(text.indexOf('"two"') < text.indexOf('"one"') && text.includes('"one"'), text);
+});
+
 Deno.test("history: gpt-oss drops reasoning once there was an answer", () => {
   const answer: ChatMessage = { role: "assistant", content: "3.", reasoning_content: "So 3." };
   const text = prompt("gpt_oss", [CALLING, ...RESULTS, answer, { role: "user", content: "?" }]);
