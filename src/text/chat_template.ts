@@ -48,14 +48,16 @@ export interface ChatOptions {
 /**
  * The Jinja text of a checkpoint's chat template: chat_template.jinja if there is one, else
  * `chat_template` of tokenizer_config.json (a text, or a list of named texts of which "default" is
- * taken). Undefined when the checkpoint has none: a base model.
+ * taken), else that of chat_template.json, which some models with vision have. Undefined when the
+ * checkpoint has none: a base model.
  */
 export function chatTemplate(
   jinjaText: string | undefined,
   tokenizerConfig: unknown,
+  templateJson?: unknown,
 ): string | undefined {
   if (jinjaText !== undefined) return jinjaText;
-  const entry = field(tokenizerConfig, "chat_template");
+  const entry = field(tokenizerConfig, "chat_template") ?? field(templateJson, "chat_template");
   const text = Array.isArray(entry)
     ? field(entry.find((each) => field(each, "name") === "default"), "template")
     : entry;

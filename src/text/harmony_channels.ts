@@ -3,6 +3,9 @@ import type { ChannelFormat } from "./channel_format.ts";
 /** What stands before and behind a call of a function, whichever order its header has. */
 export const HARMONY_CALL = ["<|channel|>commentary to=functions.", "<|call|>"] as const;
 
+/** Recipients that are no function, and none. */
+const PEOPLE = ["", "user", "assistant", "all"];
+
 /**
  * harmony (gpt-oss): `<|channel|>analysis` is reasoning, `final` and `commentary` are text, and a message
  * to a function is a call: `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{...}<|call|>`,
@@ -16,9 +19,11 @@ export const HARMONY_CHANNELS: ChannelFormat = {
   headers: ["<|channel|>", " to="],
   answer: "<|channel|>final<|message|>",
   bodyOf(header) {
-    const [, name] = /\bto=functions\.([^\s<]+)/.exec(header) ?? [];
+    const [, name = ""] = /\bto=(?:functions\.)?([^\s<]+)/.exec(header) ?? [];
     const [before, after] = HARMONY_CALL;
-    if (name !== undefined) return { kind: "text", around: [`${before}${name}<|message|>`, after] };
+    if (!PEOPLE.includes(name)) {
+      return { kind: "text", around: [`${before}${name}<|message|>`, after] };
+    }
     return { kind: header.includes("<|channel|>analysis") ? "reasoning" : "text" };
   },
 };

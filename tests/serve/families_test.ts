@@ -69,10 +69,10 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     {
       role: "assistant",
       content: null,
-      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+      tool_calls: [{ id: "call12345", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
       reasoning_content: "hm",
     },
-    { role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "2" }] },
+    { role: "tool", tool_call_id: "call12345", content: [{ type: "text", text: "2" }] },
   ];
   const expected = {
     "{{ tools }}{{ tool_calls }}<tool_call>": { a: 1 },
@@ -85,7 +85,7 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     const [, call, result] = server.engine.prompts.at(-1) as Json[];
     assert.deepEqual(call.tool_calls[0].function, { name: "f", arguments: sent }, template);
     assert.equal(call.reasoning_content, "hm");
-    assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "c1" });
+    assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "call12345" });
   }
   // A template that writes no calls gets them in the text.
   const written = {

@@ -180,3 +180,45 @@ Deno.test("ollama: a model with channels can think", async () => {
   const { capabilities } = await server.json("/api/show", { model: "fledgling" });
   assert.deepEqual(capabilities, ["completion", "tools", "thinking"]);
 });
+
+Deno.test("Mistral gets ids of nine characters, whatever a client calls them", async () => {
+  await using server = await saying("ministral3", "fine");
+  const call = (id: string) => ({
+    id,
+    type: "function",
+    function: { name: "weather", arguments: "{}" },
+  });
+  await server.json(CHAT, {
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "", tool_calls: [call("toolu_01A"), call("call_2 and more")] },
+      { role: "tool", tool_call_id: "call_2 and more", content: "21" },
+    ],
+    tools: [TOOL],
+  });
+  const [, calling, result] = server.engine.prompts.at(-1) as Json[];
+  const [first, second] = calling.tool_calls.map(({ id }: Json) => id);
+  assert.equal(first, "toolu_01A");
+  assert.match(second, /^[0-9a-z]{9}$/);
+  assert.equal(result.tool_call_id, second);
+});
+
+Deno.test("ollama: results belong to the calls of their functions", async () => {
+  await using server = await saying("qwen38", "fine");
+  const call = (name: string) => ({ function: { name, arguments: {} } });
+  await server.json("/api/chat", {
+    model: "fledgling",
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "", tool_calls: [call("a"), call("b"), call("a")] },
+      { role: "tool", tool_name: "b", content: "1" },
+      { role: "tool", tool_name: "a", content: "2" },
+      { role: "tool", content: "3" },
+    ],
+    stream: false,
+  });
+  const [, calling, ...results] = server.engine.prompts.at(-1) as Json[];
+  assert.deepEqual(calling.tool_calls.map(({ id }: Json) => id), ["call_0", "call_1", "call_2"]);
+  const ids = results.map(({ tool_call_id: id }: Json) => id);
+  assert.deepEqual(ids, ["call_1", "call_0", "call_2"]);
+});

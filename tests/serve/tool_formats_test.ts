@@ -29,6 +29,7 @@ const WEATHER: Tool = {
       of: { type: ["string", "null"] },
       at: { anyOf: [{ $ref: "#/$defs/point" }, { type: "null" }] },
       list: { type: "array" },
+      any: { description: "of any type" },
     },
     $defs: { point: { type: "object" } },
   },
@@ -57,6 +58,7 @@ const ALL_TYPES: readonly (readonly [string, string])[] = [
   ["of", "null"],
   ["at", '{"x": [1, "a"]}'],
   ["list", "['a', None, (1, 2.50)]"],
+  ["any", "5"],
   ["unknown", "5"],
 ];
 const ALL_VALUES = {
@@ -66,6 +68,7 @@ const ALL_VALUES = {
   of: null,
   at: { x: [1, "a"] },
   list: ["a", null, [1, 2.5]],
+  any: 5,
   unknown: "5",
 };
 

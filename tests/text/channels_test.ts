@@ -65,6 +65,20 @@ const CASES: readonly (readonly [string, ReasoningParts, string, string, string]
     `${CALL}<|message|>{}<|call|>`,
   ],
   [
+    "a recipient without its name space",
+    HARMONY,
+    "<|channel|>commentary to=get_weather json<|message|>{}",
+    "",
+    `${CALL}<|message|>{}`,
+  ],
+  [
+    "a message to the user",
+    HARMONY,
+    "<|channel|>final to=user<|message|>Hi<|return|>",
+    "",
+    "Hi",
+  ],
+  [
     "a preamble is text",
     HARMONY,
     "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>" +

@@ -136,7 +136,7 @@ export function openText(
   }
   const jinja = checkpoint.text("chat_template.jinja");
   const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
-  const template = chatTemplate(jinja, tokenizerConfig);
+  const template = chatTemplate(jinja, tokenizerConfig, checkpoint.json("chat_template.json"));
   const reasoning = reasoningOf(tokenizer, template);
   const { name } = checkpoint;
   let tokens: TokenBytes | undefined;

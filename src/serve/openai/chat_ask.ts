@@ -144,7 +144,7 @@ function promptOf(
     throw invalid("an assistant's message cannot be continued with a grammar", "messages");
   }
   const messages = request.messages.slice(0, begun === undefined ? undefined : -1)
-    .map((message) => messageOf(message, family.argumentsAs));
+    .map((message) => messageOf(message, family));
   const begin = begun ?? forced?.begin ?? (grammar && "");
   const generic = family.name === GENERIC.name;
   const { written } = family;
@@ -222,17 +222,20 @@ function begunText(
   );
 }
 
-function messageOf(
-  message: MessageField,
-  argumentsAs: "object" | "text",
-): ChatMessage {
+const asItIs = (id: string): string => id;
+
+/** What a family says of earlier calls. */
+type EarlierCalls = "argumentsAs" | "earlierId";
+
+function messageOf(message: MessageField, family: Pick<ToolFamily, EarlierCalls>): ChatMessage {
+  const { earlierId = asItIs } = family;
   const content = contentText(message.content);
   const name = message.name ? { name: message.name } : {};
   switch (message.role) {
     case "developer":
       return { role: "system", content, ...name };
     case "tool":
-      return { role: "tool", content, tool_call_id: message.tool_call_id, ...name };
+      return { role: "tool", content, tool_call_id: earlierId(message.tool_call_id), ...name };
     case "assistant": {
       const reasoning = message.reasoning_content ?? message.reasoning;
       const calls = message.tool_calls ?? [];
@@ -242,7 +245,7 @@ function messageOf(
         ...name,
         ...reasoning ? { reasoning_content: reasoning } : {},
         ...calls.length === 0 ? {} : {
-          tool_calls: calls.map((call) => callOf(call, argumentsAs)),
+          tool_calls: calls.map((call) => callOf(call, family)),
         },
       };
     }
@@ -253,7 +256,7 @@ function messageOf(
 
 function callOf(
   { id, type, function: { name, arguments: given } }: CallField,
-  argumentsAs: "object" | "text",
+  { argumentsAs, earlierId = asItIs }: Pick<ToolFamily, EarlierCalls>,
 ): unknown {
   const value = argumentsOf(given);
   const sent = argumentsAs === "object"
@@ -261,7 +264,7 @@ function callOf(
     : value === undefined
     ? given
     : JSON.stringify(value);
-  return { id, type, function: { name, arguments: sent } };
+  return { id: earlierId(id), type, function: { name, arguments: sent } };
 }
 
 /** Undefined where they are not JSON: a limit may have cut them. */

@@ -16,6 +16,8 @@ export interface ToolFamily {
   readonly wholeTools?: boolean;
   /** Calls as an output has them, for templates that write none. */
   readonly written?: (calls: readonly WrittenCall[]) => string;
+  /** The id of an earlier call as the template takes it; absent: as it is. */
+  readonly earlierId?: (id: string) => string;
   /** Returns the id of a new call; Mistral's templates require nine letters and digits. */
   readonly callId: () => string;
 }

@@ -73,7 +73,7 @@ function gemmaCall(): BodyReader {
         return "more";
       }
       if (held.endsWith(QUOTE)) quote = QUOTE;
-      else if (character === '"' && /[{[,:]\s*"$/.test(held)) quote = '"';
+      else if (character === '"' && /[{[,:]\s*"$/.test(held.slice(-LONGEST_SPACE))) quote = '"';
       else if (character === "{" || character === "[") depth++;
       else if (character === "}" || character === "]") depth--;
       return depth === 0 ? finish() : "more";
@@ -82,6 +82,9 @@ function gemmaCall(): BodyReader {
 }
 
 const LONGEST_HEAD = 400;
+
+/** White space before a text of JSON. */
+const LONGEST_SPACE = 64;
 
 /** JSON of an object whose keys have no quotes and whose texts have their own; undefined for others. */
 function objectOf(text: string): string | undefined {

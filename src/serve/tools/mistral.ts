@@ -37,5 +37,17 @@ export const MISTRAL: ToolFamily = {
     return { begin: "[TOOL_CALLS]", forms };
   },
   argumentsAs: "object",
-  callId: () => randomId(9),
+  callId: () => randomId(ID_LENGTH),
+  earlierId: (id) => id.length === ID_LENGTH && /^\w+$/.test(id) ? id : digest(id),
 };
+
+const ID_LENGTH = 9;
+
+/** The same nine characters for the same id (FNV-1a): clients of other servers bring longer ids. */
+function digest(id: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(id)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return hash.toString(36).padStart(ID_LENGTH, "0").slice(-ID_LENGTH);
+}

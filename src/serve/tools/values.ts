@@ -4,8 +4,11 @@ import { pythonValue } from "./python.ts";
 /** Deeper references are followed no further. */
 const MOST_DEPTH = 16;
 
-/** The JSON types that the schema of an argument allows; undefined where it does not say. */
+/** The JSON types that an argument may have; undefined where the tool's schema does not know it. */
 export type Types = ReadonlySet<string> | undefined;
+
+/** Of a schema without types. */
+const ANY: Types = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
 /** Types of a tool's argument. */
 export function argumentTypes(tool: Tool | undefined, argument: string): Types {
@@ -14,7 +17,7 @@ export function argumentTypes(tool: Tool | undefined, argument: string): Types {
   if (!Object.hasOwn(properties, argument)) return undefined;
   const types = new Set<string>();
   collect(properties[argument], { root, types, depth: 0 });
-  return types.size === 0 ? undefined : types;
+  return types.size === 0 ? ANY : types;
 }
 
 function collect(
