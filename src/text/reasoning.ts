@@ -83,7 +83,7 @@ export function reasoningOf(
   template: string | undefined,
 ): Reasoning {
   const switchable = [...SWITCHES, ...Object.keys(OFF)].some((name) =>
-    new RegExp(`\\b${name}\\b`).test(template ?? "")
+    isAsked(template ?? "", name)
   );
   const channels = channelsIn(tokenizer, template);
   const idsOf = (tokens: readonly string[] = []) => {
@@ -102,6 +102,14 @@ export function reasoningOf(
   );
   const breaks = template?.includes("<function=") && template.includes("<tool_call>");
   return { marks, openings, switchable, ...breaks && { break: BREAK }, ...idsOf(marks.stops) };
+}
+
+/** Does a template read the variable? Fields of messages may have the same name. */
+function isAsked(template: string, name: string): boolean {
+  const asked = name.includes("_")
+    ? `\\b${name}\\b`
+    : `\\b(?:if|set|not)\\s+${name}\\b|(?<![.\\w'"])${name}\\s+is\\b`;
+  return new RegExp(asked).test(template);
 }
 
 function channelsIn(tokenizer: Vocabulary, template: string | undefined): Reasoning["channels"] {

@@ -69,7 +69,11 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     {
       role: "assistant",
       content: null,
-      tool_calls: [{ id: "call12345", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+      tool_calls: [{
+        id: "call12345",
+        type: "function",
+        function: { name: "f", arguments: '{"a":1}' },
+      }],
       reasoning_content: "hm",
     },
     { role: "tool", tool_call_id: "call12345", content: [{ type: "text", text: "2" }] },

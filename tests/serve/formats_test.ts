@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { reasoningOf } from "../../src/text/reasoning.ts";
 import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
@@ -143,6 +144,14 @@ Deno.test("Qwen3.5: a call ends reasoning that was not closed", async () => {
   const { choices: [{ message }] } = await server.json(CHAT, { ...user("hi"), tools: [TOOL] });
   assert.equal(message.reasoning_content, "I call <tool_call> now.");
   assert.equal(message.tool_calls[0].function.name, "weather");
+});
+
+Deno.test("a switch for thinking is a variable of the template", () => {
+  const tokenizer = { encode: () => [], idOf: () => undefined };
+  const switchable = Object.keys(SAID).filter((name) =>
+    reasoningOf(tokenizer, text(name)).switchable
+  );
+  assert.deepEqual(switchable, ["gemma4", "qwen38", "glm47", "seed_oss"]);
 });
 
 Deno.test("templates that need whole tools get them", async () => {

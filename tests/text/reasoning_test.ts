@@ -113,6 +113,13 @@ const KNOWN: readonly (readonly [string, string[], string | undefined, Partial<R
   ["Magistral's tokens", ["[THINK]", "[/THINK]"], "", { marks: REASONING_MARKS[1] }],
   ["a template's marks", [], "<think></think>{% if thinking %}", { marks, switchable: true }],
   ["neither", ["<s>"], "{{ rethinking }}", { marks: undefined, openings: [], switchable: false }],
+  ["Gemma 4's tokens", ["<|channel>", "<channel|>"], "<|channel>thought\n{{ x }}<channel|>", {
+    marks: REASONING_MARKS[3],
+    switchable: false,
+  }],
+  ["a message's field", [], "<think></think>{% if message.thinking is defined %}", {
+    switchable: false,
+  }],
   ["a base model", [], undefined, { marks: undefined, switchable: false }],
 ];
 

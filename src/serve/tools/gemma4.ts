@@ -35,7 +35,8 @@ export const GEMMA4: ToolFamily = {
 function gemmaCall(): BodyReader {
   const events = collector();
   let head = "";
-  let held = "";
+  /** The arguments' text, and its end: a long text is put together when it is whole. */
+  let [held, tail] = ["", ""];
   let depth = 0;
   /** What ends the text that is being read. */
   let quote: string | undefined;
@@ -49,7 +50,7 @@ function gemmaCall(): BodyReader {
   }
 
   function readText(character: string, end: string): void {
-    if (end === QUOTE) quote = held.endsWith(QUOTE) ? undefined : QUOTE;
+    if (end === QUOTE) quote = tail.endsWith(QUOTE) ? undefined : QUOTE;
     else if (escaped) escaped = false;
     else if (character === "\\") escaped = true;
     else if (character === '"') quote = undefined;
@@ -68,12 +69,13 @@ function gemmaCall(): BodyReader {
         events.name(name);
       }
       held += character;
+      tail = (tail + character).slice(-LONGEST_TAIL);
       if (quote !== undefined) {
         readText(character, quote);
         return "more";
       }
-      if (held.endsWith(QUOTE)) quote = QUOTE;
-      else if (character === '"' && /[{[,:]\s*"$/.test(held.slice(-LONGEST_SPACE))) quote = '"';
+      if (tail.endsWith(QUOTE)) quote = QUOTE;
+      else if (character === '"' && /[{[,:]\s*"$/.test(tail)) quote = '"';
       else if (character === "{" || character === "[") depth++;
       else if (character === "}" || character === "]") depth--;
       return depth === 0 ? finish() : "more";
@@ -83,8 +85,8 @@ function gemmaCall(): BodyReader {
 
 const LONGEST_HEAD = 400;
 
-/** White space before a text of JSON. */
-const LONGEST_SPACE = 64;
+/** As much as a mark, or the white space before a text of JSON. */
+const LONGEST_TAIL = 64;
 
 /** JSON of an object whose keys have no quotes and whose texts have their own; undefined for others. */
 function objectOf(text: string): string | undefined {

@@ -33,7 +33,8 @@ export function taggedCall(
 ): BodyReader {
   const events = collector();
   let expected: Expected = named || tags.name.open === "" ? "name" : "name open";
-  let held = "";
+  /** Since the last tag, and its end: a long text is put together when it is whole. */
+  let [held, tail] = ["", ""];
   let tool: Tool | undefined;
   let types: Types;
   let keys = 0;
@@ -62,7 +63,8 @@ export function taggedCall(
     const value = tags.lines && text.endsWith("\n") ? text.slice(0, -1) : text;
     if (streaming) events.arguments(`${JSON.stringify(value).slice(1, -1)}"`);
     else events.arguments(jsonOfText(value, types));
-    [expected, held, streaming] = ["argument", "", false];
+    streaming = false;
+    expect("argument");
   }
 
   function endName(text: string): "more" | "bad" {
@@ -72,13 +74,17 @@ export function taggedCall(
     if (!isName(name)) return "bad";
     tool = toolNamed(tools, name);
     events.name(tool?.name ?? name);
-    [expected, held] = ["argument", ""];
+    expect("argument");
     return "more";
   }
 
   /** The text before a tag, if `held` ends with it. */
   function before(tag: string): string | undefined {
-    return held.endsWith(tag) ? held.slice(0, -tag.length) : undefined;
+    return tail.endsWith(tag) ? held.slice(0, -tag.length) : undefined;
+  }
+
+  function expect(next: Expected): void {
+    [expected, held, tail] = [next, "", ""];
   }
 
   function end(): "end" {
@@ -97,7 +103,7 @@ export function taggedCall(
       if (name !== undefined) {
         if (endName(name) === "bad") return "bad";
         if (tag === tags.end) return end();
-        expected = "key";
+        expect("key");
         return "more";
       }
     }
@@ -108,7 +114,7 @@ export function taggedCall(
     const tag = held.trimStart();
     if (tag === tags.end) return end();
     if (tag === tags.key.open) {
-      [expected, held] = ["key", ""];
+      expect("key");
       return "more";
     }
     const possible = [tags.end, tags.key.open].some((each) => each.startsWith(tag));
@@ -122,7 +128,7 @@ export function taggedCall(
     types = argumentTypes(tool, name);
     first = true;
     events.arguments(`${keys++ === 0 ? "{" : ", "}${JSON.stringify(name)}: `);
-    [expected, held] = [tags.value.open === "" ? "value" : "value open", ""];
+    expect(tags.value.open === "" ? "value" : "value open");
     return "more";
   }
 
@@ -130,10 +136,11 @@ export function taggedCall(
     take,
     push(character) {
       held += character;
+      tail = (tail + character).slice(-LONGEST_TAG);
       switch (expected) {
         case "name open": {
           const tag = held.trimStart();
-          if (tag === tags.name.open) [expected, held] = ["name", ""];
+          if (tag === tags.name.open) expect("name");
           return tags.name.open.startsWith(tag) || held === "" ? "more" : "bad";
         }
         case "name":
@@ -144,11 +151,11 @@ export function taggedCall(
           return readKey();
         case "value open": {
           const tag = held.trimStart();
-          if (tag === tags.value.open) [expected, held] = ["value", ""];
+          if (tag === tags.value.open) expect("value");
           return tags.value.open.startsWith(tag) || held === "" ? "more" : "bad";
         }
         case "value": {
-          if (first && tags.lines && held === "\n") held = "";
+          if (first && tags.lines && tail === "\n") expect("value");
           first = false;
           const value = before(tags.value.close);
           if (value !== undefined) endValue(value);
@@ -160,3 +167,6 @@ export function taggedCall(
 }
 
 const LONGEST_NAME = 400;
+
+/** Longer than any tag. */
+const LONGEST_TAG = 64;
