@@ -24,4 +24,9 @@ export interface Body {
   readonly kind: "reasoning" | "text";
   /** What a parser of calls finds the call by: it is put around the body. */
   readonly around?: readonly [before: string, after: string];
+  /**
+   * A body is a call, with `around`, only if it is all between these texts; the second one is found before
+   * anything ends the body.
+   */
+  readonly within?: readonly [open: string, close: string];
 }

@@ -60,12 +60,16 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   let begun = answering;
   /** Kinds that an earlier body was of. */
   const earlier = new Set<string>();
+  /** Whether the body is a call; undefined while that is not known. */
+  let isCall: boolean | undefined = false;
+  /** In a call that has a close of its own. */
+  let inside = false;
   let out = { reasoning: "", text: "" };
 
   function put(kind: Body["kind"], piece: string): void {
     if (piece === "") return;
     if (!begun && earlier.has(kind)) out[kind] += "\n\n";
-    if (!begun) out[kind] += body?.around?.[0] ?? "";
+    if (!begun && isCall) out[kind] += body?.around?.[0] ?? "";
     begun = true;
     earlier.add(kind);
     out[kind] += piece;
@@ -96,11 +100,33 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       else if (ended) body = { kind: "text" };
       return ended && held !== "";
     }
-    begun = false;
+    [begun, inside] = [false, false];
+    isCall = body.within === undefined ? body.around !== undefined : undefined;
     return true;
   }
 
-  function readBody({ kind, around }: Body, ended: boolean): boolean {
+  function readBody({ kind, around, within: [open, close] = ["", ""] }: Body, ended: boolean) {
+    if (isCall === undefined) {
+      const start = held.trimStart();
+      if (!ended && start.length < open.length && open.startsWith(start)) return false;
+      isCall = inside = start.startsWith(open);
+      if (isCall) held = start;
+    }
+    return inside ? readCall(kind, close, ended) : readText(kind, around, ended);
+  }
+
+  /** What looks like an end within a call's arguments is none. */
+  function readCall(kind: Body["kind"], close: string, ended: boolean): boolean {
+    const at = held.indexOf(close);
+    const kept = ended ? 0 : openTail(held, [close]);
+    const end = at < 0 ? held.length - kept : at + close.length;
+    put(kind, held.slice(0, end));
+    held = held.slice(end);
+    inside = at < 0;
+    return at >= 0;
+  }
+
+  function readText(kind: Body["kind"], around: Body["around"], ended: boolean): boolean {
     const found = ends.map((mark) => ({ mark, at: held.indexOf(mark) }))
       .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
     if (found === undefined) {
@@ -110,7 +136,7 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       return false;
     }
     put(kind, held.slice(0, found.at));
-    if (begun) out[kind] += around?.[1] ?? "";
+    if (begun && isCall) out[kind] += around?.[1] ?? "";
     held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
     body = undefined;
     return true;

@@ -131,22 +131,43 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
   ]],
   [GLIMMER, [
     [
-      `<atem:function_calls>\n${atem("get_weather", ...ALL_TYPES)}</atem:function_calls>`,
+      `<|message|><atem:function_calls>\n${
+        atem("get_weather", ...ALL_TYPES)
+      }</atem:function_calls>`,
       "",
       [["get_weather", ALL_VALUES]],
     ],
     [
-      `<atem:function_calls>\n${atem("f", ["a", " x\n"])}${atem("read")}</atem:function_calls>`,
+      `<|message|><atem:function_calls>\n${atem("f", ["a", " x\n"])}${
+        atem("read")
+      }</atem:function_calls>`,
       "",
       [["f", { a: " x\n" }], ["read", {}]],
     ],
     // A name space, and a header's end in the name.
     [
-      `<atem:function_calls>\n${atem("read.read<|message|>")}</atem:function_calls>`,
+      `<|message|><atem:function_calls>\n${atem("read.read<|message|>")}</atem:function_calls>`,
       "",
       [["read", {}]],
     ],
-    ["<atem:function_calls>\nno", "<atem:function_calls>\nno", []],
+    ["<|message|><atem:function_calls>\nno", "<|message|><atem:function_calls>\nno", []],
+    // An answer about calls.
+    [
+      `Write <atem:function_calls>\n${atem("f")}</atem:function_calls>.`,
+      `Write <atem:function_calls>\n${atem("f")}</atem:function_calls>.`,
+      [],
+    ],
+    [
+      '<|message|><atem:function_calls>\n<atem:invoke name="f<|message|><atem:parameter name="a">' +
+      "x</atem:parameter>\n</atem:invoke>\n</atem:function_calls>",
+      "",
+      [["f", { a: "x" }]],
+    ],
+    [
+      `<|message|><atem:function_calls>\n${atem("a.read")}</atem:function_calls>`,
+      "",
+      [["a.read", {}]],
+    ],
   ]],
   [HARMONY, [
     [
@@ -287,7 +308,7 @@ for (const [family, cases] of CASES) {
       const form = forms.at(-1);
       // A header is not read: the prompt has it.
       const output = `${begin}${form?.before}{"a": 1}${form?.after}`.replace(
-        /^ to=\w+<.message.>/,
+        /^ to=\w+/,
         "",
       );
       deepEqual(read(family, [output]), { text: "", calls: [[some.at(-1)?.name, { a: 1 }]] });

@@ -116,8 +116,25 @@ const CASES: readonly (readonly [string, ReasoningParts, string, string, string]
     ' to=self<|message|>a<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n<atem:invoke name="f">\n' +
     "</atem:invoke>\n</atem:function_calls><|eot|>",
     "a",
-    '<atem:function_calls>\n<atem:invoke name="f">\n</atem:invoke>\n</atem:function_calls>',
+    '<|message|><atem:function_calls>\n<atem:invoke name="f">\n</atem:invoke>\n</atem:function_calls>',
   ],
+  [
+    "ends within a call's arguments are text, and its recipient may be wrong",
+    GLIMMER,
+    " to=user<|message|>\n<atem:function_calls>a <|eot|> b <|start|>assistant to=user" +
+    "</atem:function_calls><|eom|><|start|>assistant to=user<|message|>Done.<|eot|>",
+    "",
+    "<|message|><atem:function_calls>a <|eot|> b <|start|>assistant to=user</atem:function_calls>" +
+    "\n\nDone.",
+  ],
+  [
+    "calls that an answer quotes",
+    GLIMMER,
+    " to=user<|message|>Write <atem:function_calls> <|eot|>",
+    "",
+    "Write <atem:function_calls> ",
+  ],
+  ["the beginning of a call", GLIMMER, " to=user<|message|><atem:", "", "<atem:"],
 ];
 
 for (const [name, parts, output, reasoning, text] of CASES) {

@@ -222,7 +222,7 @@ function nameIn(
 
 /** May a function have this name? */
 export function isName(text: string): boolean {
-  return /^[\w.-]{1,256}$/.test(text);
+  return /^[\p{L}\p{N}_.:/-]{1,256}$/u.test(text);
 }
 
 /**

@@ -1,9 +1,9 @@
+import { ATEM, ATEM_MESSAGE } from "../../text/glimmer_channels.ts";
 import { eitherCall } from "./body.ts";
 import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
-const CALLS = "<atem:function_calls>";
-const END = "</atem:function_calls>";
+const [CALLS, END] = ATEM;
 const INVOKE = '<atem:invoke name="';
 
 const TAGS: Tags = {
@@ -20,9 +20,9 @@ export const GLIMMER: ToolFamily = {
   name: "glimmer",
   speaks: (template) => template.includes(CALLS),
   format: {
-    marks: { [CALLS]: "call", [END]: "drop" },
+    marks: { [`${ATEM_MESSAGE}${CALLS}`]: "call" },
     after: [END],
-    listed: /^<atem:i/,
+    listed: /^<a/,
     closes: [END],
     bare: false,
     body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
@@ -30,7 +30,7 @@ export const GLIMMER: ToolFamily = {
   forced(tools) {
     const [only] = tools;
     const recipient = tools.length === 1 && only !== undefined ? only.name : "functions";
-    const begin = ` to=${recipient}<|message|>${CALLS}\n`;
+    const begin = ` to=${recipient}${ATEM_MESSAGE}${CALLS}\n`;
     return { begin, forms: jsonForms(tools, "arguments") };
   },
   argumentsAs: "object",

@@ -97,6 +97,13 @@ export function taggedCall(
     if (close !== undefined) {
       const name = before(close);
       if (name !== undefined) return endName(name);
+      // A token that was slipped in may stand for the close.
+      const early = before(tags.key.open);
+      if (early !== undefined && tags.dropped?.some((token) => early.endsWith(token))) {
+        if (endName(early) === "bad") return "bad";
+        expect("key");
+        return "more";
+      }
     } else {
       const [name, tag] = [tags.key.open, tags.end].map((each) => [before(each), each] as const)
         .find(([text]) => text !== undefined) ?? [];

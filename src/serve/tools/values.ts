@@ -98,12 +98,13 @@ function typeOf(value: unknown): string {
   return typeof value;
 }
 
-/** The tool of this name, also where the name has the tool's name space in front. */
+/** The tool of this name, also where the name has the tool's own name space in front: `read.read`. */
 export function toolNamed(tools: readonly Tool[], name: string): Tool | undefined {
   const exact = tools.find((tool) => tool.name === name);
   if (exact !== undefined) return exact;
-  const at = name.indexOf(".");
-  return at < 0 ? undefined : tools.find((tool) => tool.name === name.slice(at + 1));
+  const [space] = name.split(".", 1);
+  const inner = name.slice((space ?? "").length + 1);
+  return inner.split(".", 1)[0] === space ? tools.find((tool) => tool.name === inner) : undefined;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
