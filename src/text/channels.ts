@@ -44,6 +44,30 @@ const LONGEST_HEADER = 300;
 const ROLE = "assistant";
 
 /**
+ * The header that a text begins with, without its role, and what is behind it. "more" while it may
+ * become one, "none" as soon as it cannot.
+ */
+function headerIn(
+  text: string,
+  { start, message, headers }: ChannelFormat,
+): { readonly header: string; readonly rest: string } | "more" | "none" {
+  let left = text.trimStart();
+  for (const part of [start, ROLE]) {
+    if (left.startsWith(part)) left = left.slice(part.length).trimStart();
+    else if (part.startsWith(left)) return "more";
+  }
+  if (left.startsWith(message)) return { header: "", rest: left.slice(message.length) };
+  const begins = headers.map((each) => each.trimStart());
+  if ([message, ...begins].some((each) => each.startsWith(left))) return "more";
+  if (!begins.some((each) => left.startsWith(each))) return "none";
+  const at = left.indexOf(message);
+  if (at >= 0 && at <= LONGEST_HEADER) {
+    return { header: left.slice(0, at), rest: left.slice(at + message.length) };
+  }
+  return left.length > LONGEST_HEADER + message.length ? "none" : "more";
+}
+
+/**
  * Separates the bodies of an output's messages. An empty line parts those of one kind. What has no header
  * is text.
  *
@@ -52,7 +76,7 @@ const ROLE = "assistant";
 export function channelStream(format: ChannelFormat, answering: boolean): ChannelStream {
   const next = `${format.start}${ROLE}`;
   const ends = [next, ...format.ends];
-  const openers = [format.start, format.message, ...format.headers];
+  const openers = [format.start, ...format.headers.map((each) => each.trimStart())];
   let held = "";
   /** Undefined in a header. */
   let body: Body | undefined = answering ? { kind: "text" } : undefined;
@@ -82,24 +106,24 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
 
   function readHeader(ended: boolean): boolean {
     if (held.trim() === "") return false;
-    const at = held.indexOf(format.message);
-    const header = at < 0 ? held : held.slice(0, at);
-    const trimmed = header.trimStart();
-    const possible = header.length <= LONGEST_HEADER &&
-      [...openers, ROLE].some((opener) =>
-        opener.trimStart().startsWith(trimmed) || trimmed.startsWith(opener.trimStart())
-      );
-    if (at >= 0 && (possible || trimmed === "")) {
-      const inner = trimmed.startsWith(format.start) ? trimmed.slice(format.start.length) : trimmed;
-      body = format.bodyOf(inner.startsWith(ROLE) ? inner.slice(ROLE.length) : inner);
-      held = held.slice(at + format.message.length);
-    } else if (!possible) body = { kind: "text" };
-    else {
-      // A header that the output's end cuts is no text for anybody.
-      if (ended && openers.some((opener) => trimmed.startsWith(opener.trimStart()))) held = "";
-      else if (ended) body = { kind: "text" };
-      return ended && held !== "";
+    const found = headerIn(held, format);
+    if (found === "more" && !ended) return false;
+    // A header that the output's end cuts is no text for anybody.
+    if (found === "more" && openers.some((opener) => held.trimStart().startsWith(opener))) {
+      held = "";
+      return false;
     }
+    if (typeof found === "string") {
+      // A message's beginning that no header follows is text; it ends nothing again.
+      const at = held.indexOf(next);
+      const skipped = at >= 0 && held.slice(0, at).trim() === "" ? at + next.length : 0;
+      [body, begun, isCall, inside] = [{ kind: "text" }, false, false, false];
+      put("text", held.slice(0, skipped));
+      held = held.slice(skipped);
+      return true;
+    }
+    body = format.bodyOf(found.header);
+    held = found.rest;
     [begun, inside] = [false, false];
     isCall = body.within === undefined ? body.around !== undefined : undefined;
     return true;

@@ -16,7 +16,7 @@ export const GLIMMER_CHANNELS: ChannelFormat = {
   message: "<|message|>",
   ends: ["<|eom|>", "<|eot|>"],
   stops: ["<|eot|>"],
-  headers: [" to=self", " to=", "to="],
+  headers: [" to=self", " to="],
   answer: " to=user<|message|>",
   bodyOf: (header) =>
     header.trim() === "to=self"

@@ -1,4 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
+import fc from "npm:fast-check@4.10.2";
 import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts";
 import type { ToolFamily } from "../../src/serve/tools/family.ts";
 import type { Tool } from "../../src/serve/tools/tool.ts";
@@ -355,4 +356,73 @@ Deno.test("a format is known by its template", () => {
   equal(of("<atem:function_calls>"), "glimmer");
   equal(of("<|start_of_role|><|tool_call|>"), "granite");
   equal(of("<|start_of_role|><tool_call>"), "hermes");
+});
+
+/** Parts of every format, in orders that no model writes. */
+const PARTS = [
+  ...[
+    "<tool_call>",
+    "</tool_call>",
+    "<function=f>",
+    "<parameter=a>",
+    "</parameter>",
+    "</function>",
+  ],
+  ...["<arg_key>", "a", "</arg_key>", "<arg_value>", "</arg_value>", '{"name": "f", "arguments": '],
+  ...[
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    "=",
+    '"',
+    "'",
+    "\\",
+    '<|"|>',
+    "call:f",
+    "f",
+    " ",
+    "\n",
+  ],
+  ...["<|message|>", "<atem:function_calls>", '<atem:invoke name="', '">', "</atem:invoke>"],
+  ...["<|tool_call>", "<tool_call|>", "<|tool_call_start|>", "<|tool_call_end|>", "[ARGS]"],
+  ...["<function_calls>", "</function_calls>", "[TOOL_CALLS]", "[CALL_ID]", "<|call|>", "1", "é"],
+  ...[
+    "<|channel|>commentary to=functions.",
+    "<seed:tool_call>",
+    "</seed:tool_call>",
+    "<|tool_call|>",
+  ],
+];
+
+Deno.test("calls: whatever an output is, the pieces do not depend on how it is cut", () => {
+  const outputs = fc.array(fc.constantFrom(...PARTS), { maxLength: 25 });
+  const family = fc.constantFrom(...CASES.map(([each]) => each));
+  fc.assert(
+    fc.property(family, outputs, fc.nat(), (family, parts, at) => {
+      const output = parts.join("");
+      const joined = (pieces: readonly string[]) => {
+        const stream = callStream(family.format, TOOLS);
+        const made = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
+        let text = "";
+        const calls: string[] = [];
+        for (const piece of made) {
+          if (piece.kind === "text") text += piece.text;
+          else if (piece.kind === "call") calls.push(piece.name);
+          else if (piece.kind === "arguments") calls[piece.index] += piece.text;
+          else calls[piece.index] += ".";
+        }
+        return { text, calls };
+      };
+      const cut = at % (output.length + 1);
+      const whole = joined([output]);
+      deepEqual(joined([...output]), whole);
+      deepEqual(joined([output.slice(0, cut), output.slice(cut)]), whole);
+    }),
+    { numRuns: 300 },
+  );
 });

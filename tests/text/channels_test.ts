@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import fc from "npm:fast-check@4.10.2";
 import { channelsOf } from "../../src/text/channels.ts";
 import {
   partReasoning,
@@ -179,4 +180,38 @@ Deno.test("channels: a template is known by its headers", () => {
   assert.equal(channelsOf("<|start|>assistant<|channel|>final<|message|>"), "harmony");
   assert.equal(channelsOf("'<|start|>assistant to=self<|message|>'"), "glimmer");
   assert.equal(channelsOf("<|im_start|>assistant"), undefined);
+});
+
+const PARTS = [
+  ...["<|start|>", "<|start|>assistant", "<|channel|>", "<|message|>", "<|end|>", "<|call|>"],
+  ...[
+    "analysis",
+    "final",
+    "commentary",
+    " to=",
+    "functions.f",
+    "self",
+    "user",
+    "json",
+    "assistant",
+  ],
+  ...["<|eom|>", "<|eot|>", "<atem:function_calls>", "</atem:function_calls>", "<", "|", " ", "a"],
+];
+
+Deno.test("channels: whatever an output is, it does not matter how it is cut", () => {
+  const outputs = fc.array(fc.constantFrom(...PARTS), { maxLength: 25 });
+  fc.assert(
+    fc.property(fc.constantFrom(HARMONY, GLIMMER), outputs, fc.nat(), (parts, said, at) => {
+      const output = said.join("");
+      const whole = partReasoning(output, parts, ASKED);
+      const cut = at % (output.length + 1);
+      for (const pieces of [[...output], [output.slice(0, cut), output.slice(cut)]]) {
+        const stream = reasoningStream(parts, ASKED);
+        const made = [...pieces.map((piece) => stream.push(piece)), stream.end()];
+        assert.equal(made.map(({ reasoning }) => reasoning).join(""), whole.reasoning);
+        assert.equal(made.map(({ text }) => text).join(""), whole.text);
+      }
+    }),
+    { numRuns: 300 },
+  );
 });

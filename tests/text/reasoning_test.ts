@@ -50,6 +50,20 @@ for (const [name, output, promptIds, reasoning, text] of CASES) {
   });
 }
 
+Deno.test("reasoning: a call ends it where it was not closed, however it is cut", () => {
+  const parts = { ...THINK, break: "<tool_call>\n<function=" };
+  const output = "I say <tool_call> now.\n<tool_call>\n<function=f>";
+  const expected = { reasoning: "I say <tool_call> now.", text: "<tool_call>\n<function=f>" };
+  assert.deepEqual(partReasoning(output, parts, OPENED), expected);
+  assert.deepEqual(partReasoning(`a</think>${output}`, parts, OPENED).text, output);
+  for (let at = 1; at < output.length; at++) {
+    const stream = reasoningStream(parts, OPENED);
+    const made = [stream.push(output.slice(0, at)), stream.push(output.slice(at)), stream.end()];
+    assert.equal(made.map((part) => part.reasoning).join(""), expected.reasoning);
+    assert.equal(made.map((part) => part.text).join(""), expected.text);
+  }
+});
+
 Deno.test("reasoning tokens: up to the one that completes the closing mark", () => {
   const counted = (promptIds: readonly number[], ...tokens: readonly string[]) => {
     const counter = reasoningCounter(THINK, promptIds);
