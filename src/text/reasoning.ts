@@ -108,7 +108,7 @@ export function reasoningOf(
 function isAsked(template: string, name: string): boolean {
   const asked = name.includes("_")
     ? `\\b${name}\\b`
-    : `\\b(?:if|set|not)\\s+${name}\\b|(?<![.\\w'"])${name}\\s+is\\b`;
+    : `\\b(?:if|elif|set|not)\\s+${name}\\b|(?<![.\\w'"])${name}\\s+is\\b`;
   return new RegExp(asked).test(template);
 }
 

@@ -131,6 +131,7 @@ const KNOWN: readonly (readonly [string, string[], string | undefined, Partial<R
     marks: REASONING_MARKS[3],
     switchable: false,
   }],
+  ["Granite's switch", [], "<think></think>{%- elif thinking %}", { marks, switchable: true }],
   ["a message's field", [], "<think></think>{% if message.thinking is defined %}", {
     switchable: false,
   }],
