@@ -95,6 +95,12 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     }]]],
     ['<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "", [["f", { a: 1 }]]],
     [`${qwen("f")}\nDone.`, "Done.", [["f", {}]]],
+    // The last value is not closed.
+    [
+      "<tool_call>\n<function=f>\n<parameter=a>\nx\n</function>\n</tool_call>",
+      "",
+      [["f", { a: "x" }]],
+    ],
     // What is no call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["<tool_call>\n<function=a b>\n", "<tool_call>\n<function=a b>\n", []],

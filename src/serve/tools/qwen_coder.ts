@@ -12,6 +12,7 @@ const TAGS: Tags = {
   value: { open: "", close: "</parameter>" },
   end: "</function>",
   lines: true,
+  unclosed: `</function>\n${END}`,
 };
 
 /**

@@ -14,6 +14,8 @@ export interface Tags {
   readonly end: string;
   /** One line end at each side of a value belongs to the tags. */
   readonly lines?: boolean;
+  /** What ends a call whose last value was not closed. */
+  readonly unclosed?: string;
   /** Tokens that models slip into names. */
   readonly dropped?: readonly string[];
 }
@@ -50,8 +52,9 @@ export function taggedCall(
 
   /** Returns of a text what is sure to belong to it. */
   function stream(): void {
-    const { close } = tags.value;
-    const kept = openTail(held, tags.lines ? [`\n${close}`, close] : [close]);
+    const closes = [tags.value.close, ...tags.unclosed === undefined ? [] : [tags.unclosed]];
+    const ends = tags.lines ? closes.flatMap((each) => [`\n${each}`, each]) : closes;
+    const kept = openTail(held, ends);
     const sure = held.slice(0, held.length - kept);
     if (sure === "") return;
     events.arguments(`${streaming ? "" : '"'}${JSON.stringify(sure).slice(1, -1)}`);
@@ -166,7 +169,10 @@ export function taggedCall(
           first = false;
           const value = before(tags.value.close);
           if (value !== undefined) endValue(value);
-          return "more";
+          const last = tags.unclosed === undefined ? undefined : before(tags.unclosed);
+          if (last === undefined) return "more";
+          endValue(last);
+          return end();
         }
       }
     },
