@@ -11,7 +11,7 @@ export function historyFor(
 ): readonly TemplateMessage[] {
   if (channelsOf(template) === "harmony") return oneCallEach(messages).map(thinkingBeforeCall);
   if (takesBlocks(template)) return messages.map(inBlocks);
-  if (template.includes("<|tool_call>call:")) return messages.flatMap(textBeforeCalls);
+  if (joinsMessages(template)) return messages.flatMap(textBeforeCalls);
   return readsThinking(template) ? messages.map(withThinking) : messages;
 }
 
@@ -35,6 +35,11 @@ function inBlocks(message: ChatMessage): TemplateMessage {
   if (role !== "assistant" || !thinking) return message;
   const text = content === "" ? [] : [{ type: "text", text: content }];
   return { ...message, content: [{ type: "thinking", thinking }, ...text] };
+}
+
+/** Gemma 4's of July 2026: messages of the model that follow one another are one turn. */
+function joinsMessages(template: string): boolean {
+  return template.includes("<|tool_call>call:") && template.includes("continues_into_next");
 }
 
 /**

@@ -70,6 +70,10 @@ Deno.test("history: Gemma 4 has what was said before the calls, and goes on with
   );
 });
 
+Deno.test("history: an older template of Gemma 4 gets messages as they are", () => {
+  assert.deepEqual(historyFor("<|tool_call>call:", [CALLING]), [CALLING]);
+});
+
 Deno.test("history: Ministral 3 has reasoning as a block", () => {
   assert.match(
     prompt("ministral3", [CALLING]),
