@@ -187,8 +187,9 @@ export async function openEngine(
     return { core: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
   });
   const { name } = checkpoint;
-  const { eosTokenIds, vocabSize } = config;
+  const { vocabSize } = config;
   const { tokenizer, reasoning } = text;
+  const eosTokenIds = [...new Set([...config.eosTokenIds, ...reasoning.stops ?? []])];
   const outputs = {
     tokenizer,
     tokens: text.tokens,

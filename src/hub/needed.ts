@@ -19,6 +19,7 @@ const TEXTS = new Set([
   "tokenizer_config.json",
   "special_tokens_map.json",
   "chat_template.jinja",
+  "chat_template.json",
 ]);
 
 /** Formats of weights in the order they are preferred: a single file, else shards by an index. */

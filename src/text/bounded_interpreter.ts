@@ -1,4 +1,5 @@
-import { type Environment, Interpreter } from "@huggingface/jinja";
+import type { Environment, Interpreter } from "@huggingface/jinja";
+import { FullerInterpreter } from "./jinja_gaps.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
@@ -48,7 +49,7 @@ export class TemplateLimit extends Error {}
  * What a step builds is counted when it is there. It is bounded by what the step is given: texts by V8,
  * at 2^29 characters, lists by the size of the text or list that they come from.
  */
-export class BoundedInterpreter extends Interpreter {
+export class BoundedInterpreter extends FullerInterpreter {
   readonly #budget: TemplateBudget;
   readonly #ends: number;
   readonly #sizes = new WeakMap<object, number>();

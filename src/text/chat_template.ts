@@ -4,6 +4,7 @@ import strftime from "strftime";
 import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
+import { withBudget } from "./reasoning.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
 export interface ChatMessage {
@@ -17,6 +18,14 @@ export interface ChatMessage {
   readonly tool_call_id?: string;
   /** In a tool's message, the function; in others, the name of the speaker. */
   readonly name?: string;
+}
+
+/** A message as a template takes it. */
+export interface TemplateMessage extends Omit<ChatMessage, "content"> {
+  /** A text, or blocks of it. */
+  readonly content: unknown;
+  /** Another name for `reasoning_content`. */
+  readonly thinking?: string;
 }
 
 /** Variables that a caller gives a template, by name: `enable_thinking`. JSON values. */
@@ -39,14 +48,16 @@ export interface ChatOptions {
 /**
  * The Jinja text of a checkpoint's chat template: chat_template.jinja if there is one, else
  * `chat_template` of tokenizer_config.json (a text, or a list of named texts of which "default" is
- * taken). Undefined when the checkpoint has none: a base model.
+ * taken), else that of chat_template.json, which some models with vision have. Undefined when the
+ * checkpoint has none: a base model.
  */
 export function chatTemplate(
   jinjaText: string | undefined,
   tokenizerConfig: unknown,
+  templateJson?: unknown,
 ): string | undefined {
   if (jinjaText !== undefined) return jinjaText;
-  const entry = field(tokenizerConfig, "chat_template");
+  const entry = field(tokenizerConfig, "chat_template") ?? field(templateJson, "chat_template");
   const text = Array.isArray(entry)
     ? field(entry.find((each) => field(each, "name") === "default"), "template")
     : entry;
@@ -61,7 +72,7 @@ export function chatTemplate(
  */
 export function renderChat(
   template: string,
-  messages: readonly ChatMessage[],
+  messages: readonly TemplateMessage[],
   options: ChatOptions,
 ): string {
   try {
@@ -101,7 +112,7 @@ const LONGEST_REASON = 200;
  * gives Python's text in English, except that strftime 0.10.3 counts %j a day short at midnight and in
  * the first hour of a day of summer time; templates write the date.
  */
-function environment(messages: readonly ChatMessage[], options: ChatOptions): Environment {
+function environment(messages: readonly TemplateMessage[], options: ChatOptions): Environment {
   const { addGenerationPrompt, bosToken, eosToken, tools = null, now = new Date() } = options;
   const variables: Record<string, unknown> = {
     true: true,
@@ -116,9 +127,11 @@ function environment(messages: readonly ChatMessage[], options: ChatOptions): En
     },
     strftime_now: (format: string) => strftime(format, now),
     tools,
+    // SmolLM3's name for them.
+    ...tools !== null && { xml_tools: tools },
     documents: null,
     ...defined({ bos_token: bosToken, eos_token: eosToken }),
-    ...options.templateArguments,
+    ...withBudget(options.templateArguments ?? {}),
     messages,
     add_generation_prompt: addGenerationPrompt,
   };

@@ -1,32 +1,75 @@
+import {
+  channelFormat,
+  type ChannelName,
+  channelsOf,
+  channelStream,
+  openTail,
+} from "./channels.ts";
+
 /** What begins and ends the reasoning in front of an answer. */
 export interface ReasoningMarks {
   readonly open: string;
   readonly close: string;
+  /** Texts that the end of a prompt may have behind `open`, besides white space. */
+  readonly begun?: readonly string[];
+  /** Special tokens in them, where these are not the marks themselves. */
+  readonly tokens?: readonly string[];
+  /** Tokens that end an output, whatever the checkpoint's files say. */
+  readonly stops?: readonly string[];
 }
 
 /** Marks by family; a checkpoint has the first ones that its vocabulary knows. */
 export const REASONING_MARKS: readonly ReasoningMarks[] = [
-  // Qwen3, QwQ, DeepSeek R1 and V3.1, GLM, SmolLM3, Phi-4 reasoning
+  // Qwen3 to 3.8, QwQ, DeepSeek R1 and V3.1, GLM, SmolLM3, Olmo 3, EXAONE 4, LFM2.5, Phi-4 reasoning
   { open: "<think>", close: "</think>" },
-  { open: "[THINK]", close: "[/THINK]" }, // Magistral
-  { open: "<seed:think>", close: "</seed:think>" }, // Seed-OSS
+  { open: "[THINK]", close: "[/THINK]" }, // Magistral, Ministral 3
+  // Seed-OSS; a budget of 0 opens and ends with a remark about it.
+  { open: "<seed:think>", close: "</seed:think>", begun: ["<seed:cot_budget_reflect>"] },
+  // Gemma 4. Of its channels only this one is written.
+  {
+    open: "<|channel>thought",
+    close: "<channel|>",
+    tokens: ["<|channel>", "<channel|>"],
+    // A call ends with the beginning of its result.
+    stops: ["<turn|>", "<|tool_response>"],
+  },
 ];
+
+/**
+ * What ends reasoning that the model has forgotten to close, as Qwen3.5 does; it is text. The whole of it
+ * is needed: reasoning may mention calls.
+ */
+const BREAK = "<tool_call>\n<function=";
 
 /** The variables with which templates ask whether to think. */
 const SWITCHES = [
-  "enable_thinking", // Qwen3, GLM, SmolLM3
+  "enable_thinking", // Qwen3, GLM, SmolLM3, Gemma 4, EXAONE 4
   "thinking", // DeepSeek-V3.1, Granite, Kimi
 ];
 
 /** How a checkpoint reasons. Plain data. */
 export interface Reasoning {
-  /** Undefined where its output has no such part. */
+  /** Undefined where its output has no such part, or channels. */
   readonly marks: ReasoningMarks | undefined;
   /** Token ids at the end of prompts whose template has opened the reasoning already. */
   readonly openings: readonly (readonly number[])[];
   /** The template asks whether to think. */
   readonly switchable: boolean;
+  /** Reasoning, text and calls are messages of their own. */
+  readonly channels?: {
+    readonly name: ChannelName;
+    /** Ids of the tokens that begin a message and end its header. */
+    readonly start: number;
+    readonly message: number;
+  };
+  /** Text that ends reasoning which has not been closed. */
+  readonly break?: string;
+  /** Ids of tokens that end an output, besides the checkpoint's. */
+  readonly stops?: readonly number[];
 }
+
+/** What is needed to separate an output. */
+export type ReasoningParts = Pick<Reasoning, "marks" | "openings" | "channels" | "break">;
 
 /** What this needs of a tokenizer. */
 interface Vocabulary {
@@ -39,21 +82,56 @@ export function reasoningOf(
   tokenizer: Vocabulary,
   template: string | undefined,
 ): Reasoning {
+  const switchable = [...SWITCHES, ...Object.keys(OFF)].some((name) =>
+    isAsked(template ?? "", name)
+  );
+  const channels = channelsIn(tokenizer, template);
+  const idsOf = (tokens: readonly string[] = []) => {
+    const ids = tokens.map((token) => tokenizer.idOf(token)).filter((id) => id !== undefined);
+    return ids.length === 0 ? {} : { stops: ids };
+  };
+  if (channels !== undefined) {
+    const { stops } = channelFormat(channels.name);
+    return { marks: undefined, openings: [], switchable, channels, ...idsOf(stops) };
+  }
   const knows = (mark: string) => tokenizer.idOf(mark) !== undefined || template?.includes(mark);
   const marks = REASONING_MARKS.find(({ open, close }) => knows(open) && knows(close));
-  const openings = marks === undefined
-    ? []
-    : ["", "\n", "\n\n"].map((space) =>
-      tokenizer.encode(`${marks.open}${space}`, { addSpecialTokens: false })
-    );
-  const switchable = SWITCHES.some((name) => new RegExp(`\\b${name}\\b`).test(template ?? ""));
-  return { marks, openings, switchable };
+  if (marks === undefined) return { marks, openings: [], switchable };
+  const openings = ["", "\n", "\n\n", ...marks.begun ?? []].map((begun) =>
+    tokenizer.encode(`${marks.open}${begun}`, { addSpecialTokens: false })
+  );
+  const breaks = template?.includes("<function=") && template.includes("<tool_call>");
+  return { marks, openings, switchable, ...breaks && { break: BREAK }, ...idsOf(marks.stops) };
+}
+
+/** Does a template read the variable? Fields of messages may have the same name. */
+function isAsked(template: string, name: string): boolean {
+  const asked = name.includes("_")
+    ? `\\b${name}\\b`
+    : `\\b(?:if|elif|set|not)\\s+${name}\\b|(?<![.\\w'"])${name}\\s+is\\b`;
+  return new RegExp(asked).test(template);
+}
+
+function channelsIn(tokenizer: Vocabulary, template: string | undefined): Reasoning["channels"] {
+  const name = template === undefined ? undefined : channelsOf(template);
+  if (name === undefined) return undefined;
+  const format = channelFormat(name);
+  const [start, message] = [tokenizer.idOf(format.start), tokenizer.idOf(format.message)];
+  return start === undefined || message === undefined ? undefined : { name, start, message };
 }
 
 /** Template variables for thinking or not; "auto" leaves it to the template. */
 export function thinkArguments(think: "on" | "off" | "auto"): Record<string, boolean> {
   if (think === "auto") return {};
   return Object.fromEntries(SWITCHES.map((name) => [name, think === "on"]));
+}
+
+/** What templates without such a switch have instead: Seed-OSS's tokens for reasoning. */
+const OFF = { thinking_budget: 0 } as const;
+
+/** A template's variables with those that follow from a switch that is off. */
+export function withBudget(given: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return given["enable_thinking"] === false ? { ...OFF, ...given } : { ...given };
 }
 
 /** A piece of output, parted. */
@@ -69,6 +147,8 @@ type Part = "begin" | "reasoning" | "gap" | "text";
 export interface ReasoningStream {
   /** The part that the last piece belongs to. */
   readonly part: Part;
+  /** Whether no more reasoning can come. */
+  readonly over: boolean;
   push(piece: string): SeparatedText;
   /** The output ended: what was held back. */
   end(): SeparatedText;
@@ -83,11 +163,24 @@ const NOTHING: SeparatedText = { reasoning: "", text: "" };
  * not depend on how the output is cut.
  */
 export function reasoningStream(
-  { marks, openings }: Pick<Reasoning, "marks" | "openings">,
+  { marks, openings, channels, break: breaks }: ReasoningParts,
   promptIds: readonly number[],
 ): ReasoningStream {
+  if (channels !== undefined) {
+    const { name, start, message } = channels;
+    const answering = promptIds.lastIndexOf(message) > promptIds.lastIndexOf(start);
+    const stream = channelStream(channelFormat(name), answering);
+    return {
+      get part() {
+        return stream.part;
+      },
+      over: false,
+      push: stream.push,
+      end: stream.end,
+    };
+  }
   if (marks === undefined) {
-    return { part: "text", push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
+    return { part: "text", over: true, push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
   }
   const { open, close } = marks;
   const opened = openings.some((ids) => ids.every((id, i) => id === promptIds.at(i - ids.length)));
@@ -97,12 +190,18 @@ export function reasoningStream(
 
   /** What of `held` is sure to be reasoning; the rest waits. */
   function takeReasoning(ended: boolean): string {
-    const at = held.indexOf(close);
-    const end = at >= 0 ? at : ended ? held.length : held.length - openTail(held, close);
+    const closed = held.indexOf(close);
+    const broken = breaks === undefined ? -1 : held.indexOf(breaks);
+    const early = broken >= 0 && (closed < 0 || broken < closed);
+    const at = early ? broken : closed;
+    const ends = breaks === undefined ? [close] : [close, breaks];
+    const end = at >= 0 ? at : ended ? held.length : held.length - openTail(held, ends);
     const whole = held.slice(0, end);
     const shown = begun ? whole.trimEnd() : whole.trim();
     begun ||= shown !== "";
-    const rest = at >= 0 ? held.slice(at + close.length) : held.slice(whole.trimEnd().length);
+    const rest = at >= 0
+      ? held.slice(early ? at : at + close.length)
+      : held.slice(whole.trimEnd().length);
     held = rest;
     if (at >= 0) part = "gap";
     return shown;
@@ -132,6 +231,9 @@ export function reasoningStream(
     get part() {
       return part;
     },
+    get over() {
+      return part === "gap" || part === "text";
+    },
     push(piece) {
       held += piece;
       return take(false);
@@ -150,27 +252,30 @@ export interface ReasoningCounter {
 }
 
 export function reasoningCounter(
-  reasoning: Pick<Reasoning, "marks" | "openings">,
+  reasoning: ReasoningParts,
   promptIds: readonly number[],
 ): ReasoningCounter {
   const stream = reasoningStream(reasoning, promptIds);
-  let [tokens, all] = [0, 0];
-  const over = () => stream.part === "gap" || stream.part === "text";
+  /** Tokens that reason, and those since whose part is not known yet. */
+  let [tokens, pending] = [0, 0];
   return {
     get tokens() {
       return tokens;
     },
     get over() {
-      return over();
+      return stream.over;
     },
     push(piece) {
+      if (stream.over) return;
       const before = stream.part;
-      if (over()) return;
-      all++;
+      pending++;
       const { reasoning } = stream.push(piece);
+      const { part } = stream;
       // The token that completes the closing mark is the last one.
-      const none = stream.part === "begin" || (before === "begin" && stream.part === "text");
-      if (!none || reasoning !== "") tokens = all;
+      if (part === "reasoning" || part === "gap" || before === "reasoning" || reasoning !== "") {
+        tokens += pending;
+        pending = 0;
+      } else if (part === "text") pending = 0;
     },
   };
 }
@@ -178,17 +283,10 @@ export function reasoningCounter(
 /** A whole output, parted. */
 export function partReasoning(
   output: string,
-  reasoning: Pick<Reasoning, "marks" | "openings">,
+  reasoning: ReasoningParts,
   promptIds: readonly number[],
 ): SeparatedText {
   const stream = reasoningStream(reasoning, promptIds);
   const [first, last] = [stream.push(output), stream.end()];
   return { reasoning: first.reasoning + last.reasoning, text: first.text + last.text };
-}
-
-/** Length of the longest end of `text` that begins `mark`. */
-function openTail(text: string, mark: string): number {
-  let length = Math.min(mark.length - 1, text.length);
-  while (length > 0 && !mark.startsWith(text.slice(-length))) length--;
-  return length;
 }

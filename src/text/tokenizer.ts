@@ -1,5 +1,6 @@
 import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
 import { reason, UsageError } from "../errors.ts";
+import { CHANNEL_TOKENS } from "./channels.ts";
 import { REASONING_MARKS } from "./reasoning.ts";
 import { TOOL_MARKS } from "./tool_marks.ts";
 
@@ -137,7 +138,11 @@ function wrap(
   usable: <T>(run: () => T) => T,
 ): Tokenizer {
   // The marks are text for whoever parts reasoning from answer, though some are special tokens.
-  const marks = [...REASONING_MARKS.flatMap(({ open, close }) => [open, close]), ...TOOL_MARKS];
+  const marks = [
+    ...REASONING_MARKS.flatMap(({ open, close, tokens = [open, close] }) => tokens),
+    ...TOOL_MARKS,
+    ...CHANNEL_TOKENS,
+  ];
   const skipped = new Set(
     [...inner.get_added_tokens_decoder()]
       .filter(([, { special, content }]) => special && !marks.includes(content))

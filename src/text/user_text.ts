@@ -1,3 +1,4 @@
+import { CHANNEL_TOKENS } from "./channels.ts";
 import { isObject, loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /**
@@ -24,8 +25,8 @@ const CONTROL = "\ufdd1";
  * wrote loses its own: so the text is encoded in one piece, as any other, and spelt tokens are found by
  * none.
  *
- * @param of.tokenizer of the same files: what it skips is a control token. Reasoning and tool marks are
- * not, which templates look for.
+ * @param of.tokenizer of the same files: what it skips is a control token, and so are the headers of
+ * channels. Reasoning and tool marks are not, which templates look for.
  */
 export function openUserText(
   { name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer }: {
@@ -40,7 +41,8 @@ export function openUserText(
     ? tokenizerJson.added_tokens.filter(isObject)
     : [];
   const isControl = ({ id, content }: Record<string, unknown>) =>
-    typeof content === "string" && content !== "" && tokenizer.isSkipped(Number(id));
+    typeof content === "string" && content !== "" &&
+    (tokenizer.isSkipped(Number(id)) || CHANNEL_TOKENS.includes(content));
   // The longest that begins at a place counts.
   const spellings = added.filter(isControl).map(({ content }) => String(content))
     .toSorted((a, b) => b.length - a.length);

@@ -3,6 +3,7 @@ import { runChat } from "../../src/cli/chat/chat.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
+import type { ChatMessage } from "../../src/text/chat_template.ts";
 import { type FakeEngine, fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
 
 function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
@@ -254,6 +255,11 @@ Deno.test("an answer may use what the context has left, unless it is told", asyn
   assert.deepEqual(engine.requests.map(({ maxTokens }) => maxTokens), [left(0), 7, left(2)]);
 });
 
+Deno.test("answers of a format begin at once, others as the template has it", async () => {
+  const { engine } = await piped(["a", "/set format json", "b", "/set format off", "c"]);
+  assert.deepEqual(engine.begins, [undefined, "", undefined]);
+});
+
 const THOUGHT = { answer: (n: number) => `<think>\nhm ${n}\n</think>\n\nanswer ${n}` };
 
 Deno.test("reasoning is no part of the answer, and stays with the message", async () => {
@@ -278,6 +284,29 @@ Deno.test("reasoning is shown dimmed on a terminal", async () => {
   await chatting;
   assert.ok(io.err().includes("\x1b[2mhm\x1b[0m \x1b[2m1\x1b[0m\n\n"));
   assert.equal(io.out(), "answer 1\n");
+});
+
+Deno.test("a model with channels: analysis is dimmed, final is the answer and goes on", async () => {
+  const io = { ...fakeIo({ terminal: true }), colour: true };
+  const engine = fakeEngine({
+    answer: (n) =>
+      `<|channel|>analysis<|message|>hm ${n}<|start|>assistant<|channel|>final<|message|>answer ${n}`,
+  });
+  const channels = { name: "harmony", start: -1, message: -2 } as const;
+  const reasoning = { marks: undefined, openings: [], switchable: false, channels };
+  Object.assign(engine.info, { reasoning });
+  const chatting = run([], engine, io);
+  for (const n of [1, 2]) {
+    await io.seen(">>> ");
+    io.type("go\r");
+    await io.seen(`answer ${n}\n`);
+  }
+  io.type("\x04");
+  await chatting;
+  assert.ok(io.err().includes("\x1b[2mhm\x1b[0m \x1b[2m1\x1b[0m\n\n"), JSON.stringify(io.err()));
+  assert.equal(io.out(), "answer 1\nanswer 2\n");
+  const [, said] = engine.prompts.at(-1) as readonly ChatMessage[];
+  assert.deepEqual(said, { role: "assistant", content: "answer 1", reasoning_content: "hm 1" });
 });
 
 Deno.test("/set think, and --template-arg, reach the template", async () => {

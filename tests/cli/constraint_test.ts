@@ -27,6 +27,11 @@ async function withFile<T>(text: string, action: (file: string) => Promise<T>): 
   }
 }
 
+Deno.test("an answer that a grammar covers begins at once: reasoning is closed", async () => {
+  assert.deepEqual((await run(["--json-schema", "object"])).begins, [""]);
+  assert.deepEqual((await run([])).begins, [undefined]);
+});
+
 Deno.test("flags: schema as text or file, object, grammar, regular expression", async () => {
   const schema = { type: "string", maxLength: 3 };
   const text = JSON.stringify(schema);

@@ -125,6 +125,10 @@ export interface FakeEngine extends Engine {
   readonly prompts: (string | readonly ChatMessage[])[];
   /** What the template was given for each prompt. */
   readonly templateArguments: (TemplateArguments | undefined)[];
+  /** What each prompt's answer begins with. */
+  readonly begins: (string | undefined)[];
+  /** Of each prompt the functions that the template got. */
+  readonly tools: (readonly unknown[] | undefined)[];
   readonly opened: EngineOptions[];
   readonly open: OpenEngine;
   readonly disposed: () => boolean;
@@ -155,6 +159,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
   const requests: GenerateRequest[] = [];
   const prompts: FakeEngine["prompts"] = [];
   const templateArguments: FakeEngine["templateArguments"] = [];
+  const tools: FakeEngine["tools"] = [];
+  const begins: FakeEngine["begins"] = [];
   const opened: EngineOptions[] = [];
   let disposed = false;
   let plan: SpeculationPlan = staticPlan(chain(0));
@@ -213,6 +219,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     readStatus: () => Promise.resolve(engine.status),
     decode: (ids) => Promise.resolve({ text: ids.join(" "), pieces: ids.map(String) }),
     templateArguments,
+    tools,
+    begins,
     requests,
     prompts,
     opened,
@@ -226,6 +234,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     encodePrompt(input) {
       prompts.push("raw" in input ? input.raw : input.messages);
       templateArguments.push("raw" in input ? undefined : input.templateArguments);
+      tools.push("raw" in input ? undefined : input.tools);
+      begins.push("raw" in input ? undefined : input.begin);
       const texts = "raw" in input ? [input.raw] : input.messages.map(({ content }) => content);
       const words = texts.flatMap((text) => text.split(/\s+/));
       return Promise.resolve(words.map((word) => word === "<think>" ? OPEN_ID : word.length));

@@ -69,13 +69,17 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     {
       role: "assistant",
       content: null,
-      tool_calls: [{ id: "c1", type: "function", function: { name: "f", arguments: '{"a":1}' } }],
+      tool_calls: [{
+        id: "call12345",
+        type: "function",
+        function: { name: "f", arguments: '{"a":1}' },
+      }],
       reasoning_content: "hm",
     },
-    { role: "tool", tool_call_id: "c1", content: [{ type: "text", text: "2" }] },
+    { role: "tool", tool_call_id: "call12345", content: [{ type: "text", text: "2" }] },
   ];
   const expected = {
-    "{{ tools }}<tool_call>": { a: 1 },
+    "{{ tools }}{{ tool_calls }}<tool_call>": { a: 1 },
     "{{ tools }}[TOOL_CALLS]": { a: 1 },
     "{{ tools }}<｜tool▁calls▁begin｜>": '{"a":1}',
   };
@@ -85,7 +89,19 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     const [, call, result] = server.engine.prompts.at(-1) as Json[];
     assert.deepEqual(call.tool_calls[0].function, { name: "f", arguments: sent }, template);
     assert.equal(call.reasoning_content, "hm");
-    assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "c1" });
+    assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "call12345" });
+  }
+  // A template that writes no calls gets them in the text.
+  const written = {
+    "{{ tools }}<tool_call>": '<tool_call>\n{"name":"f","arguments":{"a":1}}\n</tool_call>',
+    "List of tools: {{ tools }}": "<|tool_call_start|>[f(a=1)]<|tool_call_end|>",
+    "{{ tools }}<|start_of_role|><|tool_call|>": '<|tool_call|>[{"name":"f","arguments":{"a":1}}]',
+  };
+  for (const [template, content] of Object.entries(written)) {
+    await using server = await saying("fine", template);
+    await server.json(CHAT, { messages, tools: TOOLS });
+    const [, call] = server.engine.prompts.at(-1) as Json[];
+    assert.deepEqual(call, { role: "assistant", content, reasoning_content: "hm" });
   }
   // A template that knows no tools gets words.
   await using server = await saying("fine", "");

@@ -26,6 +26,8 @@ Deno.test("chat template: the file comes before the config, which may hold a lis
   assert.equal(chatTemplate(undefined, { chat_template: list }), "D");
   assert.equal(chatTemplate(undefined, { chat_template: list.slice(0, 1) }), undefined);
   assert.equal(chatTemplate(undefined, {}), undefined);
+  assert.equal(chatTemplate(undefined, {}, { chat_template: "json" }), "json");
+  assert.equal(chatTemplate(undefined, { chat_template: "a" }, { chat_template: "json" }), "a");
   assert.equal(chatTemplate(undefined, undefined), undefined);
 });
 

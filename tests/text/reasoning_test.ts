@@ -8,6 +8,7 @@ import {
   reasoningOf,
   reasoningStream,
   thinkArguments,
+  withBudget,
 } from "../../src/text/reasoning.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 
@@ -48,6 +49,20 @@ for (const [name, output, promptIds, reasoning, text] of CASES) {
     }));
   });
 }
+
+Deno.test("reasoning: a call ends it where it was not closed, however it is cut", () => {
+  const parts = { ...THINK, break: "<tool_call>\n<function=" };
+  const output = "I say <tool_call> now.\n<tool_call>\n<function=f>";
+  const expected = { reasoning: "I say <tool_call> now.", text: "<tool_call>\n<function=f>" };
+  assert.deepEqual(partReasoning(output, parts, OPENED), expected);
+  assert.deepEqual(partReasoning(`a</think>${output}`, parts, OPENED).text, output);
+  for (let at = 1; at < output.length; at++) {
+    const stream = reasoningStream(parts, OPENED);
+    const made = [stream.push(output.slice(0, at)), stream.push(output.slice(at)), stream.end()];
+    assert.equal(made.map((part) => part.reasoning).join(""), expected.reasoning);
+    assert.equal(made.map((part) => part.text).join(""), expected.text);
+  }
+});
 
 Deno.test("reasoning tokens: up to the one that completes the closing mark", () => {
   const counted = (promptIds: readonly number[], ...tokens: readonly string[]) => {
@@ -112,6 +127,14 @@ const KNOWN: readonly (readonly [string, string[], string | undefined, Partial<R
   ["Magistral's tokens", ["[THINK]", "[/THINK]"], "", { marks: REASONING_MARKS[1] }],
   ["a template's marks", [], "<think></think>{% if thinking %}", { marks, switchable: true }],
   ["neither", ["<s>"], "{{ rethinking }}", { marks: undefined, openings: [], switchable: false }],
+  ["Gemma 4's tokens", ["<|channel>", "<channel|>"], "<|channel>thought\n{{ x }}<channel|>", {
+    marks: REASONING_MARKS[3],
+    switchable: false,
+  }],
+  ["Granite's switch", [], "<think></think>{%- elif thinking %}", { marks, switchable: true }],
+  ["a message's field", [], "<think></think>{% if message.thinking is defined %}", {
+    switchable: false,
+  }],
   ["a base model", [], undefined, { marks: undefined, switchable: false }],
 ];
 
@@ -133,5 +156,10 @@ for (const [name, special, template, expected] of KNOWN) {
 
 Deno.test("reasoning: on and off set every family's variable", () => {
   assert.deepEqual(thinkArguments("auto"), {});
+  assert.deepEqual(thinkArguments("on"), { enable_thinking: true, thinking: true });
   assert.deepEqual(thinkArguments("off"), { enable_thinking: false, thinking: false });
+  assert.equal(withBudget(thinkArguments("off"))["thinking_budget"], 0);
+  assert.deepEqual(withBudget(thinkArguments("on")), thinkArguments("on"));
+  const budget = { enable_thinking: false, thinking_budget: 512 };
+  assert.deepEqual(withBudget(budget), budget);
 });

@@ -3,6 +3,7 @@ import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts"
 import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { answered, type AnswerResult, answerWriter } from "../generate/answer_writer.ts";
+import { constrainedPrompt } from "../generate/constraint.ts";
 import { cutNote, draftWatch } from "../generate/notes.ts";
 import { statsLine, thresholdsText } from "../generate/report.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -96,7 +97,10 @@ async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
   const { signal, say, interactive } = to;
   const args = templateArguments({ think: asked.settings.think, templateArg });
   const encode = (messages: readonly ChatMessage[]) =>
-    engine.encodePrompt({ messages, templateArguments: args }, signal);
+    engine.encodePrompt(
+      constrainedPrompt({ messages, templateArguments: args }, asked.settings.format?.grammar),
+      signal,
+    );
   try {
     const { contextLength } = engine.info;
     const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });

@@ -7,6 +7,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import { answered, type AnswerResult } from "./answer_writer.ts";
 import { type BatchEntry, parseBatch } from "./batch_file.ts";
 import type { BatchLine } from "./batch_line.ts";
+import { constrainedPrompt } from "./constraint.ts";
 import { shortError } from "./batch_error.ts";
 import { type BatchOutput, openOutput } from "./batch_output.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -168,9 +169,10 @@ async function requestOf(
   },
 ): Promise<{ readonly input: PromptInput; readonly request: GenerateRequest }> {
   const { prompt, messages, grammar = common, logprobs = options.logprobs, ...own } = line;
-  const input = messages === undefined
+  const written = messages === undefined
     ? promptInput(engine, { prompt: prompt ?? "", options, io })
     : { messages, templateArguments: templateArguments(options) };
+  const input = constrainedPrompt(written, grammar);
   const sampling = { ...samplingChoice(options, engine.info), seed: options.seed, ...own.sampling };
   const request = {
     promptIds: await engine.encodePrompt(input, io.signal),

@@ -1,9 +1,15 @@
 import { reason, UsageError } from "../../errors.ts";
+import type { PromptInput } from "../../engine/load/text.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { GenerateOptions } from "../options/options.ts";
 
 /** The value of `--json-schema` that is no schema: the output is any JSON object. */
 const ANY_OBJECT = "object";
+
+/** A prompt whose answer a grammar covers from its first token: what the template opened is closed. */
+export function constrainedPrompt(input: PromptInput, grammar: Grammar | undefined): PromptInput {
+  return grammar === undefined || "raw" in input ? input : { ...input, begin: "" };
+}
 
 /**
  * What the flags say that the output has to be.

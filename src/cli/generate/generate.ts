@@ -15,7 +15,7 @@ import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrediction, readPrompt } from "./prompt.ts";
-import { grammarOf } from "./constraint.ts";
+import { constrainedPrompt, grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
@@ -42,7 +42,7 @@ export async function runGenerate(
     predictions: predicted !== undefined,
   });
   if (engine === undefined) return INTERRUPTED;
-  const input = promptInput(engine, { prompt, options, io });
+  const input = constrainedPrompt(promptInput(engine, { prompt, options, io }), grammar);
   const request = requestOf(engine, options, {
     promptIds: await encode(engine, { prompt, input, io }),
     grammar,

@@ -10,6 +10,8 @@ import {
   renderChat,
   type TemplateArguments,
 } from "../../text/chat_template.ts";
+import { channelFormat } from "../../text/channels.ts";
+import { historyFor } from "../../text/history.ts";
 import { type Reasoning, reasoningOf } from "../../text/reasoning.ts";
 import { type TokenBytes, tokenBytes } from "../../text/token_bytes.ts";
 import { loadTokenizer, type Tokenizer, withinVocabulary } from "../../text/tokenizer.ts";
@@ -134,7 +136,7 @@ export function openText(
   }
   const jinja = checkpoint.text("chat_template.jinja");
   const tokenizer = loadTokenizer(checkpoint.name, tokenizerJson, tokenizerConfig, vocabSize);
-  const template = chatTemplate(jinja, tokenizerConfig);
+  const template = chatTemplate(jinja, tokenizerConfig, checkpoint.json("chat_template.json"));
   const reasoning = reasoningOf(tokenizer, template);
   const { name } = checkpoint;
   let tokens: TokenBytes | undefined;
@@ -155,7 +157,8 @@ export function openText(
         throw new UsageError(`Cannot chat with "${checkpoint.name}": no chat template, use --raw`);
       }
       const { bosToken, eosToken } = tokenizer;
-      const { messages, tools } = input;
+      const { tools } = input;
+      const messages = historyFor(template, input.messages);
       const marked = input.allowSpecial ?? allowSpecial
         ? undefined
         : userText.marked({ messages, tools });
@@ -174,7 +177,13 @@ export function openText(
 }
 
 /** A prompt whose answer begins with `begin`, without reasoning before it. */
-function begun(prompt: string, begin: string, { marks }: Reasoning): string {
+function begun(prompt: string, begin: string, { marks, channels }: Reasoning): string {
+  if (channels !== undefined) {
+    const { answer, headers } = channelFormat(channels.name);
+    // A call has a header of its own.
+    const own = headers.some((header) => begin.startsWith(header));
+    return own ? prompt + begin : prompt + answer + begin;
+  }
   const opened = marks !== undefined && prompt.trimEnd().endsWith(marks.open);
   return opened ? `${prompt.trimEnd()}\n\n${marks.close}\n\n${begin}` : prompt + begin;
 }

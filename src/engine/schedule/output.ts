@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
-import { type Reasoning, reasoningCounter } from "../../text/reasoning.ts";
+import { reasoningCounter, type ReasoningParts } from "../../text/reasoning.ts";
 import { stopScanner } from "../../text/stop.ts";
 import { textStream } from "../../text/stream.ts";
 import type { TokenBytes } from "../../text/token_bytes.ts";
@@ -28,10 +28,10 @@ export interface OutputConfig {
   /** Tier of a request that does not set its number of steps. */
   readonly tier: DraftShape;
   /** How the target reasons; absent: not at all. */
-  readonly reasoning?: Pick<Reasoning, "marks" | "openings">;
+  readonly reasoning?: ReasoningParts;
 }
 
-const NO_REASONING: Pick<Reasoning, "marks" | "openings"> = { marks: undefined, openings: [] };
+const NO_REASONING: ReasoningParts = { marks: undefined, openings: [] };
 
 /** What a round adds to it. */
 export interface RoundOutput {

@@ -8,6 +8,7 @@ import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
 import { callStream, type ToolPiece } from "../tools/call_stream.ts";
+import type { Tool } from "../tools/tool.ts";
 
 /** The pieces of an answer, in order, whichever API they go to. */
 export type Piece =
@@ -44,6 +45,8 @@ export interface Reading {
     readonly begun: string;
     /** End after this many. */
     readonly most: number;
+    /** The functions: their schemas give types to arguments that are written without quotes. */
+    readonly tools: readonly Tool[];
   } | undefined;
 }
 
@@ -140,7 +143,7 @@ function openReader(
   const thought: ReasoningStream | undefined = reasoning
     ? reasoningStream(engine.info.reasoning, promptIds)
     : undefined;
-  const called = calls && callStream(tools.format);
+  const called = calls && callStream(tools.format, calls.tools);
   let count = 0;
   let enough = false;
 

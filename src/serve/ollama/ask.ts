@@ -9,7 +9,7 @@ type Options = Pick<ServiceOptions, "templateArguments">;
 
 /** What a chat asks for, by way of OpenAI's. @throws ApiError as `chatAsk`. */
 export function ollamaChatAsk(request: OllamaChat, ready: Ready, options: Options): ChatAsk {
-  const messages = request.messages.map(messageField);
+  const messages = messageFields(request.messages);
   const asked = chatAsk({ ...common(request), messages, tools: request.tools }, ready, options);
   return withContextHint(asked, request, ready);
 }
@@ -72,19 +72,29 @@ function formatOf(format: OllamaChat["format"]): FormatField | undefined {
   return { type: "json_schema", json_schema: { schema: format } };
 }
 
-function messageField(
-  { role, content, thinking, tool_calls: calls, tool_name: name }: OllamaMessage,
-): MessageField {
-  if (role === "tool") return { role, content, tool_call_id: "", name };
-  if (role !== "assistant") return { role, content };
-  return {
-    role,
-    content,
-    reasoning_content: thinking,
-    tool_calls: calls?.map(({ function: { name, arguments: given } }, i) => ({
-      id: `call_${i}`,
-      type: "function",
-      function: { name, arguments: JSON.stringify(given) },
-    })),
-  };
+/** ollama's calls have no ids: a result belongs to the first call of its function that has none yet. */
+function messageFields(messages: readonly OllamaMessage[]): MessageField[] {
+  let count = 0;
+  /** Calls without a result. */
+  let open: { readonly id: string; readonly name: string }[] = [];
+  return messages.map(({ role, content, thinking, tool_calls: calls, tool_name: name }) => {
+    if (role === "tool") {
+      const call = open.find((each) => each.name === name) ?? open[0];
+      open = open.filter((each) => each !== call);
+      return { role, content, tool_call_id: call?.id ?? "", name };
+    }
+    if (role !== "assistant") return { role, content };
+    const numbered = calls?.map(({ function: called }) => ({ id: `call_${count++}`, called }));
+    open = numbered?.map(({ id, called }) => ({ id, name: called.name })) ?? [];
+    return {
+      role,
+      content,
+      reasoning_content: thinking,
+      tool_calls: numbered?.map(({ id, called }) => ({
+        id,
+        type: "function" as const,
+        function: { name: called.name, arguments: JSON.stringify(called.arguments) },
+      })),
+    };
+  });
 }

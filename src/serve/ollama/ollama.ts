@@ -166,7 +166,7 @@ function shown(service: Service, { engine }: Ready): unknown {
     capabilities: [
       "completion",
       ...hasChatTemplate ? ["tools"] : [],
-      ...reasoning.switchable ? ["thinking"] : [],
+      ...reasoning.switchable || reasoning.channels !== undefined ? ["thinking"] : [],
     ],
     modified_at: service.started.toISOString(),
   };

@@ -2,14 +2,16 @@ import { defined } from "../../defined.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
+import { effortArguments } from "../../text/effort.ts";
 import { thinkArguments } from "../../text/reasoning.ts";
 import type { Reading } from "../answers/answer.ts";
 import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
-import type { ForcedCall, Tool } from "../tools/family.ts";
+import { type ForcedCall, type ToolFamily, wholeTool, type WrittenCall } from "../tools/family.ts";
 import { excludesObjects } from "../tools/objects.ts";
 import { GENERIC, withoutToolRoles } from "../tools/generic.ts";
+import type { Tool } from "../tools/tool.ts";
 import { type CallField, type ChatRequest, contentText, type MessageField } from "./chat_schema.ts";
 import { askOf } from "./fields.ts";
 import { formatGrammar, onlyGrammar } from "./grammar.ts";
@@ -62,7 +64,7 @@ export function chatAsk(
       reasoning: grammar === undefined && request.separate_reasoning !== false &&
         begunText(request) === undefined,
       calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
-        ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1 }
+        ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1, tools }
         : undefined,
     },
   };
@@ -128,7 +130,7 @@ function logprobsOf({ logprobs, top_logprobs: top }: ChatRequest): Pick<Ask, "lo
 
 function promptOf(
   request: ChatRequest,
-  { ready: { tools: family }, tools, forced, grammar, options, switches }: {
+  { ready: { tools: family, engine }, tools, forced, grammar, options, switches }: {
     readonly ready: Ready;
     readonly tools: readonly Tool[];
     readonly forced: ForcedCall | undefined;
@@ -142,17 +144,38 @@ function promptOf(
     throw invalid("an assistant's message cannot be continued with a grammar", "messages");
   }
   const messages = request.messages.slice(0, begun === undefined ? undefined : -1)
-    .map((message) => messageOf(message, family.argumentsAs));
+    .map((message) => messageOf(message, family));
   const begin = begun ?? forced?.begin ?? (grammar && "");
   const generic = family.name === GENERIC.name;
+  const { written } = family;
+  const writes = written !== undefined && !/\btool_calls\b/.test(engine.info.chatTemplate ?? "");
   return {
-    messages: generic ? withoutToolRoles(messages, tools) : messages,
+    messages: generic
+      ? withoutToolRoles(messages, tools)
+      : writes
+      ? messages.map((message) => withCallsWritten(message, written))
+      : messages,
     templateArguments: { ...options.templateArguments, ...switches.templateArguments },
-    ...generic || tools.length === 0
-      ? {}
-      : { tools: tools.map((tool) => ({ type: "function", function: tool })) },
+    ...generic || tools.length === 0 ? {} : {
+      tools: tools.map((tool) => (
+        { type: "function", function: family.wholeTools ? wholeTool(tool) : tool }
+      )),
+    },
     ...defined({ begin }),
   };
+}
+
+/** For a template that knows tools but writes no calls: they are a part of the text. */
+function withCallsWritten(
+  { tool_calls: calls, ...message }: ChatMessage,
+  written: NonNullable<ToolFamily["written"]>,
+): ChatMessage {
+  if (calls === undefined) return message;
+  const functions = (calls as readonly { readonly function: WrittenCall }[]).map((call) =>
+    call.function
+  );
+  const content = [message.content, written(functions)].filter((each) => each !== "").join("\n");
+  return { ...message, content };
 }
 
 /** Names that the conversation itself sets. */
@@ -177,10 +200,11 @@ function switchesOf(
     );
   }
   if (!effort) return { templateArguments: { ...given }, ignored: [] };
-  const spoken = /\breasoning_effort\b/.test(chatTemplate ?? "");
+  const efforts = effortArguments(chatTemplate, effort);
+  const spoken = Object.keys(efforts).length > 0;
   const think = reasoning.switchable ? thinkArguments(effort === "none" ? "off" : "on") : {};
   return {
-    templateArguments: { ...think, ...spoken ? { reasoning_effort: effort } : {}, ...given },
+    templateArguments: { ...think, ...efforts, ...given },
     ignored: spoken || reasoning.switchable || effort === "none" ? [] : ["reasoning_effort"],
   };
 }
@@ -198,17 +222,20 @@ function begunText(
   );
 }
 
-function messageOf(
-  message: MessageField,
-  argumentsAs: "object" | "text",
-): ChatMessage {
+const asItIs = (id: string): string => id;
+
+/** What a family says of earlier calls. */
+type EarlierCalls = "argumentsAs" | "earlierId";
+
+function messageOf(message: MessageField, family: Pick<ToolFamily, EarlierCalls>): ChatMessage {
+  const { earlierId = asItIs } = family;
   const content = contentText(message.content);
   const name = message.name ? { name: message.name } : {};
   switch (message.role) {
     case "developer":
       return { role: "system", content, ...name };
     case "tool":
-      return { role: "tool", content, tool_call_id: message.tool_call_id, ...name };
+      return { role: "tool", content, tool_call_id: earlierId(message.tool_call_id), ...name };
     case "assistant": {
       const reasoning = message.reasoning_content ?? message.reasoning;
       const calls = message.tool_calls ?? [];
@@ -218,7 +245,7 @@ function messageOf(
         ...name,
         ...reasoning ? { reasoning_content: reasoning } : {},
         ...calls.length === 0 ? {} : {
-          tool_calls: calls.map((call) => callOf(call, argumentsAs)),
+          tool_calls: calls.map((call) => callOf(call, family)),
         },
       };
     }
@@ -229,7 +256,7 @@ function messageOf(
 
 function callOf(
   { id, type, function: { name, arguments: given } }: CallField,
-  argumentsAs: "object" | "text",
+  { argumentsAs, earlierId = asItIs }: Pick<ToolFamily, EarlierCalls>,
 ): unknown {
   const value = argumentsOf(given);
   const sent = argumentsAs === "object"
@@ -237,7 +264,7 @@ function callOf(
     : value === undefined
     ? given
     : JSON.stringify(value);
-  return { id, type, function: { name, arguments: sent } };
+  return { id: earlierId(id), type, function: { name, arguments: sent } };
 }
 
 /** Undefined where they are not JSON: a limit may have cut them. */

@@ -75,7 +75,8 @@ function messagesOf(items: readonly Item[]): MessageField[] {
   };
   for (const item of items) {
     if (item.type === "reasoning") {
-      assistant().reasoning_content = textOf(item.content ?? "");
+      const said = [assistant().reasoning_content, textOf(item.content ?? "")];
+      assistant().reasoning_content = said.filter((each) => each).join("\n\n");
       update();
     } else if (item.type === "function_call") {
       const { call_id: id, arguments: given } = item;

@@ -38,7 +38,14 @@ function valueEnd(): ValueEnd {
 }
 
 /** Keeps the events of a reader: arguments wait for the name, and the name for arguments. */
-function collector() {
+export interface Collector {
+  readonly named: boolean;
+  name(given: string): void;
+  arguments(text: string): void;
+  take(): BodyEvent[];
+}
+
+export function collector(): Collector {
   let name: string | undefined;
   let nameSent = false;
   let held = "";
@@ -165,11 +172,15 @@ export function jsonCall(): BodyReader {
  *
  * @param of.separators what may stand between name and arguments, besides white space.
  * @param of.prefixes what may stand before the name.
+ * @param of.ignored begins what is dropped up to the arguments.
+ * @param of.ends texts that no head has: with them it is no call.
  */
 export function namedCall(
-  { separators, prefixes = [] }: {
+  { separators, prefixes = [], ignored, ends = [] }: {
     readonly separators: readonly string[];
     readonly prefixes?: readonly string[];
+    readonly ignored?: string;
+    readonly ends?: readonly string[];
   },
 ): BodyReader {
   const events = collector();
@@ -180,10 +191,12 @@ export function namedCall(
     push(character) {
       if (end === undefined && character !== "{") {
         head += character;
-        return head.length > LONGEST_HEAD ? "bad" : "more";
+        const ended = head.length > LONGEST_HEAD || ends.some((mark) => head.endsWith(mark));
+        return ended ? "bad" : "more";
       }
       if (end === undefined) {
-        const name = nameIn(head, separators, prefixes);
+        const [named = ""] = ignored === undefined ? [head] : head.split(ignored);
+        const name = nameIn(named, separators, prefixes);
         if (name === undefined) return "bad";
         events.name(name);
         end = valueEnd();
@@ -204,7 +217,32 @@ function nameIn(
   let name = head;
   for (const separator of [...prefixes, ...separators]) name = name.replaceAll(separator, "\n");
   const words = name.split("\n").map((word) => word.trim()).filter((word) => word !== "");
-  return words.length === 1 && /^[\w.-]{1,256}$/.test(words[0] as string) ? words[0] : undefined;
+  return words.length === 1 && isName(words[0] as string) ? words[0] : undefined;
+}
+
+/** May a function have this name? */
+export function isName(text: string): boolean {
+  return /^[\p{L}\p{N}_.:/-]{1,256}$/u.test(text);
+}
+
+/**
+ * A call as an object, or in a family's own way: the first character shows which. Families whose own way
+ * no grammar can write are forced to call by objects.
+ *
+ * @param skipped characters that may stand before either.
+ */
+export function eitherCall(own: () => BodyReader, skipped: RegExp = /\s/): BodyReader {
+  let inner: BodyReader | undefined;
+  return {
+    take: () => inner?.take() ?? [],
+    push(character) {
+      if (inner === undefined) {
+        if (skipped.test(character)) return "more";
+        inner = character === "{" ? jsonCall() : own();
+      }
+      return inner.push(character);
+    },
+  };
 }
 
 /** The text that a JSON string stands for. */

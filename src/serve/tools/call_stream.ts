@@ -1,4 +1,6 @@
+import { openTail } from "../../text/channels.ts";
 import type { BodyReader } from "./body.ts";
+import type { Tool } from "./tool.ts";
 
 /** How calls stand in an output. */
 export interface CallFormat {
@@ -6,11 +8,14 @@ export interface CallFormat {
   readonly marks: Readonly<Record<string, "call" | "drop">>;
   /** Text after a call, other than white space: it is dropped. */
   readonly after: readonly string[];
-  /** Behind a call a brace begins the next. */
-  readonly listed: boolean;
+  /** Begins the next call behind one; absent: only a mark does. */
+  readonly listed?: RegExp;
+  /** Those of `after` that end a list. */
+  readonly closes?: readonly string[];
   /** An output that begins with a brace is a call, if it turns out to be one. */
   readonly bare: boolean;
-  readonly body: () => BodyReader;
+  /** @param call.mark that the body follows; "" behind another call or at an output's beginning. */
+  readonly body: (call: { readonly mark: string; readonly tools: readonly Tool[] }) => BodyReader;
 }
 
 /** An output, parted. */
@@ -32,8 +37,10 @@ export interface CallStream {
 /**
  * Parts calls from text. White space around calls is dropped; what looked like a call and is none is
  * text.
+ *
+ * @param tools that may be called.
  */
-export function callStream(format: CallFormat): CallStream {
+export function callStream(format: CallFormat, tools: readonly Tool[] = []): CallStream {
   const marks = Object.keys(format.marks).toSorted((a, b) => b.length - a.length);
   const after = format.after.toSorted((a, b) => b.length - a.length);
   let state: "start" | "text" | "body" | "after" = "start";
@@ -46,6 +53,8 @@ export function callStream(format: CallFormat): CallStream {
   let raw = "";
   let index = -1;
   let named = false;
+  /** The next call may follow without a mark. */
+  let listing = false;
   /** The call follows a mark. */
   let marked = false;
   let pieces: ToolPiece[] = [];
@@ -58,7 +67,8 @@ export function callStream(format: CallFormat): CallStream {
   }
 
   function begin(mark: string): void {
-    [state, raw, named, body] = ["body", mark, false, format.body()];
+    [state, raw, named, listing] = ["body", mark, false, true];
+    body = format.body({ mark, tools });
     marked = format.marks[mark] === "call";
   }
 
@@ -113,8 +123,10 @@ export function callStream(format: CallFormat): CallStream {
   function skip(ended: boolean): boolean {
     held = held.trimStart();
     const dropped = after.find((each) => held.startsWith(each));
-    if (dropped !== undefined) held = held.slice(dropped.length);
-    else if (held.startsWith("{") && format.listed) begin("");
+    if (dropped !== undefined) {
+      held = held.slice(dropped.length);
+      if (format.closes?.includes(dropped)) listing = false;
+    } else if (listing && format.listed?.test(held)) begin("");
     else if (ended || ![...after, ...marks].some((each) => each.startsWith(held))) state = "text";
     else return false;
     return true;
@@ -160,14 +172,4 @@ export function callStream(format: CallFormat): CallStream {
       return made;
     },
   };
-}
-
-/** Length of the longest end of `text` that begins a mark. */
-function openTail(text: string, marks: readonly string[]): number {
-  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
-  for (let length = Math.min(longest, text.length); length > 0; length--) {
-    const tail = text.slice(-length);
-    if (marks.some((mark) => mark.startsWith(tail))) return length;
-  }
-  return 0;
 }

@@ -18,7 +18,6 @@ export const DEEPSEEK: ToolFamily = {
   format: {
     marks: { [CALL]: "call", [CALLS]: "drop", [END]: "drop", [ALL_END]: "drop" },
     after: ["```", END, ALL_END],
-    listed: false,
     bare: false,
     body: () =>
       namedCall({

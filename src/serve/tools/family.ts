@@ -1,13 +1,6 @@
 import type { CallForm } from "../../grammar/rules/grammar.ts";
 import type { CallFormat } from "./call_stream.ts";
-
-/** A function that the model may call. */
-export interface Tool {
-  readonly name: string;
-  readonly description?: string | undefined;
-  /** JSON schema of its arguments. */
-  readonly parameters?: unknown;
-}
+import type { Tool } from "./tool.ts";
 
 /** How the models of one family call functions. */
 export interface ToolFamily {
@@ -19,6 +12,12 @@ export interface ToolFamily {
   readonly forced: (tools: readonly Tool[], template: string) => ForcedCall;
   /** How the template wants the arguments of earlier calls. */
   readonly argumentsAs: "object" | "text";
+  /** The template fails for a tool without a description or parameters. */
+  readonly wholeTools?: boolean;
+  /** Calls as an output has them, for templates that write none. */
+  readonly written?: (calls: readonly WrittenCall[]) => string;
+  /** The id of an earlier call as the template takes it; absent: as it is. */
+  readonly earlierId?: (id: string) => string;
   /** Returns the id of a new call; Mistral's templates require nine letters and digits. */
   readonly callId: () => string;
 }
@@ -28,6 +27,21 @@ export interface ForcedCall {
   readonly begin: string;
   /** The output is one of these. */
   readonly forms: readonly CallForm[];
+}
+
+/** An earlier call. */
+export interface WrittenCall {
+  readonly name: string;
+  readonly arguments: unknown;
+}
+
+/** A tool that says nothing of its own in what it leaves out. */
+export function wholeTool({ description, parameters, ...tool }: Tool): Tool {
+  return {
+    ...tool,
+    description: description ?? "",
+    parameters: { type: "object", properties: {}, ...parameters as object | undefined },
+  };
 }
 
 /** What a tool takes where it does not say. */

@@ -1,6 +1,7 @@
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { HERMES } from "./hermes.ts";
-import type { Tool, ToolFamily } from "./family.ts";
+import type { ToolFamily } from "./family.ts";
+import type { Tool } from "./tool.ts";
 
 /** For templates without tools: Hermes's format, described in a system message. */
 export const GENERIC: ToolFamily = { ...HERMES, name: "generic", speaks: () => true };

@@ -8,11 +8,13 @@ export const HERMES: ToolFamily = {
   format: {
     marks: { "<tool_call>": "call", "</tool_call>": "drop" },
     after: ["</tool_call>"],
-    listed: false,
     bare: false,
     body: jsonCall,
   },
   forced: (tools) => ({ begin: "<tool_call>\n", forms: jsonForms(tools, "arguments") }),
   argumentsAs: "object",
+  // SmolLM3's template writes none.
+  written: (calls) =>
+    calls.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`).join("\n"),
   callId: openAiCallId,
 };

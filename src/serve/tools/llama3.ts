@@ -10,7 +10,7 @@ export const LLAMA3: ToolFamily = {
   format: {
     marks: { "<|python_tag|>": "call" },
     after: [";", ","],
-    listed: true,
+    listed: /^\{/,
     bare: true,
     body: jsonCall,
   },

@@ -1,12 +1,13 @@
-import { jsonCall, namedCall } from "./body.ts";
-import type { BodyReader } from "./body.ts";
+import { eitherCall, namedCall } from "./body.ts";
 import { ANY_ARGUMENTS, jsonForms, randomId, type ToolFamily } from "./family.ts";
 
 const ARGS = "[ARGS]";
+/** Between the name and the arguments (version 11 of the format), with an id behind it. */
+const CALL_ID = "[CALL_ID]";
 
 /**
- * `[TOOL_CALLS][{"name": "f", "arguments": {...}}, ...]`, since 2025 `[TOOL_CALLS]f[ARGS]{...}`:
- * Mistral, Magistral, Ministral.
+ * `[TOOL_CALLS][{"name": "f", "arguments": {...}}, ...]`, since 2025 `[TOOL_CALLS]f[ARGS]{...}`, for a
+ * while `[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{...}`: Mistral, Magistral, Ministral, Devstral.
  */
 export const MISTRAL: ToolFamily = {
   name: "mistral",
@@ -14,9 +15,9 @@ export const MISTRAL: ToolFamily = {
   format: {
     marks: { "[TOOL_CALLS]": "call" },
     after: [",", "]"],
-    listed: true,
+    listed: /^\{/,
     bare: false,
-    body: eitherCall,
+    body: () => eitherCall(() => namedCall({ separators: [ARGS], ignored: CALL_ID }), /[\s[]/),
   },
   forced(tools, template) {
     if (!template.includes(ARGS)) {
@@ -36,20 +37,17 @@ export const MISTRAL: ToolFamily = {
     return { begin: "[TOOL_CALLS]", forms };
   },
   argumentsAs: "object",
-  callId: () => randomId(9),
+  callId: () => randomId(ID_LENGTH),
+  earlierId: (id) => id.length === ID_LENGTH && /^\w+$/.test(id) ? id : digest(id),
 };
 
-/** Which of the two it is shows its first character. */
-function eitherCall(): BodyReader {
-  let inner: BodyReader | undefined;
-  return {
-    take: () => inner?.take() ?? [],
-    push(character) {
-      if (inner === undefined) {
-        if (/[\s[]/.test(character)) return "more";
-        inner = character === "{" ? jsonCall() : namedCall({ separators: [ARGS] });
-      }
-      return inner.push(character);
-    },
-  };
+const ID_LENGTH = 9;
+
+/** The same nine characters for the same id (FNV-1a): clients of other servers bring longer ids. */
+function digest(id: string): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(id)) {
+    hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return hash.toString(36).padStart(ID_LENGTH, "0").slice(-ID_LENGTH);
 }

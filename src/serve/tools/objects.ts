@@ -1,3 +1,5 @@
+import { resolved } from "./values.ts";
+
 /** Deeper references are followed no further: the grammar says what is wrong with them. */
 const MOST_DEPTH = 32;
 
@@ -28,18 +30,6 @@ function excludes(schema: unknown, { root, depth }: Place): boolean {
   if ([anyOf, oneOf].some((each) => Array.isArray(each) && each.every(inner))) return true;
   if (Array.isArray(allOf) && allOf.some(inner)) return true;
   return typeof reference === "string" && inner(resolved(reference, root));
-}
-
-/** What a reference inside of the document names; undefined for others. */
-function resolved(reference: string, root: unknown): unknown {
-  if (!reference.startsWith("#")) return undefined;
-  let at: unknown = root;
-  for (const part of reference.slice(1).split("/").slice(1)) {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (!isObject(at) || !Object.hasOwn(at, key)) return undefined;
-    at = at[key];
-  }
-  return at;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,0 +1,28 @@
+import { eitherCall } from "./body.ts";
+import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { taggedCall, type Tags } from "./tagged.ts";
+
+const CALL = "<tool_call>";
+const END = "</tool_call>";
+
+const TAGS: Tags = {
+  name: { open: "" },
+  key: { open: "<arg_key>", close: "</arg_key>" },
+  value: { open: "<arg_value>", close: "</arg_value>" },
+  end: END,
+};
+
+/** GLM-4.5 to 4.7: `<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>`. */
+export const GLM: ToolFamily = {
+  name: "glm",
+  speaks: (template) => template.includes(CALL) && template.includes(TAGS.key.open),
+  format: {
+    marks: { [CALL]: "call", [END]: "drop" },
+    after: [END, "<|observation|>"],
+    bare: false,
+    body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
+  },
+  forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments") }),
+  argumentsAs: "object",
+  callId: openAiCallId,
+};

@@ -1,0 +1,28 @@
+import { eitherCall } from "./body.ts";
+import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { pythonCall, pythonText } from "./python.ts";
+
+const CALL = "<|tool_call_start|>";
+const END = "<|tool_call_end|>";
+
+/** LFM2 and 2.5: `<|tool_call_start|>[f(a=1), g(b="x")]<|tool_call_end|>`. */
+export const LFM2: ToolFamily = {
+  name: "lfm2",
+  // Some of its templates list the tools and leave calls to the text.
+  speaks: (template) => template.includes(CALL) || template.includes("List of tools: "),
+  format: {
+    marks: { [CALL]: "call", [END]: "drop" },
+    after: [",", "]", END],
+    listed: /^[\w{]/,
+    closes: [END],
+    bare: false,
+    body: () => eitherCall(pythonCall, /[\s[]/),
+  },
+  forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments", ["[", "]"]) }),
+  argumentsAs: "object",
+  written: (calls) =>
+    `${CALL}[${
+      calls.map(({ name, arguments: given }) => pythonText(name, given)).join(", ")
+    }]${END}`,
+  callId: openAiCallId,
+};

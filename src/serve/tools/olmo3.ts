@@ -1,0 +1,23 @@
+import { eitherCall } from "./body.ts";
+import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { pythonCall } from "./python.ts";
+
+const CALLS = "<function_calls>";
+const END = "</function_calls>";
+
+/** Olmo 3: `<function_calls>`, a line `f(a=1, b="x")` for each call, `</function_calls>`. */
+export const OLMO3: ToolFamily = {
+  name: "olmo3",
+  speaks: (template) => template.includes(CALLS),
+  format: {
+    marks: { [CALLS]: "call", [END]: "drop" },
+    after: [END],
+    listed: /^[\w{]/,
+    closes: [END],
+    bare: false,
+    body: () => eitherCall(pythonCall),
+  },
+  forced: (tools) => ({ begin: `${CALLS}\n`, forms: jsonForms(tools, "arguments") }),
+  argumentsAs: "object",
+  callId: openAiCallId,
+};

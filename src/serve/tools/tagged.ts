@@ -1,0 +1,185 @@
+import { openTail } from "../../text/channels.ts";
+import { type BodyEvent, type BodyReader, collector, isName } from "./body.ts";
+import type { Tool } from "./tool.ts";
+import { argumentTypes, isTextOnly, jsonOfText, toolNamed, type Types } from "./values.ts";
+
+/** How a call with a tag for each argument is written. */
+export interface Tags {
+  /** Around the name; an absent close: white space or the first argument ends it. */
+  readonly name: { readonly open: string; readonly close?: string };
+  readonly key: { readonly open: string; readonly close: string };
+  /** Behind the key. */
+  readonly value: { readonly open: string; readonly close: string };
+  /** Ends the call. */
+  readonly end: string;
+  /** One line end at each side of a value belongs to the tags. */
+  readonly lines?: boolean;
+  /** What ends a call whose last value was not closed. */
+  readonly unclosed?: string;
+  /** Tokens that models slip into names. */
+  readonly dropped?: readonly string[];
+}
+
+type Expected = "name open" | "name" | "argument" | "key" | "value open" | "value";
+
+/**
+ * Reads a call with tags. Arguments become JSON of the types that the tool's schema gives them; texts are
+ * returned as they come.
+ *
+ * @param of.tools for the types. A name space in front of a tool's name is left out.
+ * @param of.named the name's opening tag has been read.
+ */
+export function taggedCall(
+  tags: Tags,
+  { tools, named = false }: { readonly tools: readonly Tool[]; readonly named?: boolean },
+): BodyReader {
+  const events = collector();
+  let expected: Expected = named || tags.name.open === "" ? "name" : "name open";
+  /** Since the last tag, and its end: a long text is put together when it is whole. */
+  let [held, tail] = ["", ""];
+  let tool: Tool | undefined;
+  let types: Types;
+  let keys = 0;
+  /** A text of which a part has been returned. */
+  let streaming = false;
+  /** The value's first character is to come. */
+  let first = true;
+
+  function take(): BodyEvent[] {
+    if (expected === "value" && isTextOnly(types)) stream();
+    return events.take();
+  }
+
+  /** Returns of a text what is sure to belong to it. */
+  function stream(): void {
+    const closes = [tags.value.close, ...tags.unclosed === undefined ? [] : [tags.unclosed]];
+    const ends = tags.lines ? closes.flatMap((each) => [`\n${each}`, each]) : closes;
+    const kept = openTail(held, ends);
+    const sure = held.slice(0, held.length - kept);
+    if (sure === "") return;
+    events.arguments(`${streaming ? "" : '"'}${JSON.stringify(sure).slice(1, -1)}`);
+    streaming = true;
+    held = held.slice(sure.length);
+  }
+
+  function endValue(text: string): void {
+    const value = tags.lines && text.endsWith("\n") ? text.slice(0, -1) : text;
+    if (streaming) events.arguments(`${JSON.stringify(value).slice(1, -1)}"`);
+    else events.arguments(jsonOfText(value, types));
+    streaming = false;
+    expect("argument");
+  }
+
+  function endName(text: string): "more" | "bad" {
+    let name = text;
+    for (const token of tags.dropped ?? []) name = name.replaceAll(token, "");
+    name = name.trim();
+    if (!isName(name)) return "bad";
+    tool = toolNamed(tools, name);
+    events.name(tool?.name ?? name);
+    expect("argument");
+    return "more";
+  }
+
+  /** The text before a tag, if `held` ends with it. */
+  function before(tag: string): string | undefined {
+    return tail.endsWith(tag) ? held.slice(0, -tag.length) : undefined;
+  }
+
+  function expect(next: Expected): void {
+    [expected, held, tail] = [next, "", ""];
+  }
+
+  function end(): "end" {
+    events.arguments(keys === 0 ? "{}" : "}");
+    return "end";
+  }
+
+  function readName(): "more" | "bad" | "end" {
+    const { close } = tags.name;
+    if (close !== undefined) {
+      const name = before(close);
+      if (name !== undefined) return endName(name);
+      // A token that was slipped in may stand for the close.
+      const early = before(tags.key.open);
+      if (early !== undefined && tags.dropped?.some((token) => early.endsWith(token))) {
+        if (endName(early) === "bad") return "bad";
+        expect("key");
+        return "more";
+      }
+    } else {
+      const [name, tag] = [tags.key.open, tags.end].map((each) => [before(each), each] as const)
+        .find(([text]) => text !== undefined) ?? [];
+      if (name !== undefined) {
+        if (endName(name) === "bad") return "bad";
+        if (tag === tags.end) return end();
+        expect("key");
+        return "more";
+      }
+    }
+    return held.length > LONGEST_NAME ? "bad" : "more";
+  }
+
+  function readArgument(): "more" | "bad" | "end" {
+    const tag = held.trimStart();
+    if (tag === tags.end) return end();
+    if (tag === tags.key.open) {
+      expect("key");
+      return "more";
+    }
+    const possible = [tags.end, tags.key.open].some((each) => each.startsWith(tag));
+    return possible ? "more" : "bad";
+  }
+
+  function readKey(): "more" | "bad" {
+    const key = before(tags.key.close);
+    if (key === undefined) return held.length > LONGEST_NAME ? "bad" : "more";
+    const name = key.trim();
+    types = argumentTypes(tool, name);
+    first = true;
+    events.arguments(`${keys++ === 0 ? "{" : ", "}${JSON.stringify(name)}: `);
+    expect(tags.value.open === "" ? "value" : "value open");
+    return "more";
+  }
+
+  return {
+    take,
+    push(character) {
+      held += character;
+      tail = (tail + character).slice(-LONGEST_TAG);
+      switch (expected) {
+        case "name open": {
+          const tag = held.trimStart();
+          if (tag === tags.name.open) expect("name");
+          return tags.name.open.startsWith(tag) || held === "" ? "more" : "bad";
+        }
+        case "name":
+          return readName();
+        case "argument":
+          return readArgument();
+        case "key":
+          return readKey();
+        case "value open": {
+          const tag = held.trimStart();
+          if (tag === tags.value.open) expect("value");
+          return tags.value.open.startsWith(tag) || held === "" ? "more" : "bad";
+        }
+        case "value": {
+          if (first && tags.lines && tail === "\n") expect("value");
+          first = false;
+          const value = before(tags.value.close);
+          if (value !== undefined) endValue(value);
+          const last = tags.unclosed === undefined ? undefined : before(tags.unclosed);
+          if (last === undefined) return "more";
+          endValue(last);
+          return end();
+        }
+      }
+    },
+  };
+}
+
+const LONGEST_NAME = 400;
+
+/** Longer than any tag. */
+const LONGEST_TAG = 64;

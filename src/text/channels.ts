@@ -1,0 +1,196 @@
+import type { Body, ChannelFormat } from "./channel_format.ts";
+import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
+import { HARMONY_CHANNELS } from "./harmony_channels.ts";
+
+/** By the name that `Reasoning` has, which is plain data. */
+const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
+  harmony: HARMONY_CHANNELS,
+  glimmer: GLIMMER_CHANNELS,
+};
+
+export type ChannelName = "harmony" | "glimmer";
+
+export function channelFormat(name: ChannelName): ChannelFormat {
+  return FORMATS[name];
+}
+
+/** The format that a chat template writes; undefined where its messages have no such headers. */
+export function channelsOf(template: string): ChannelName | undefined {
+  const names = Object.keys(FORMATS) as ChannelName[];
+  return names.find((name) => {
+    const { start, message, headers } = FORMATS[name];
+    return [`${start}assistant`, message, headers[0] as string].every((mark) =>
+      template.includes(mark)
+    );
+  });
+}
+
+/**
+ * Special tokens that are text for whoever reads the messages, though decoding leaves out others. They
+ * stay control tokens: what a person writes is never one.
+ */
+export const CHANNEL_TOKENS: readonly string[] = ["<|start|>", "<|channel|>", "<|message|>"];
+
+interface ChannelStream {
+  readonly part: "begin" | "reasoning" | "text";
+  push(piece: string): { readonly reasoning: string; readonly text: string };
+  end(): { readonly reasoning: string; readonly text: string };
+}
+
+/** Longer than any header. */
+const LONGEST_HEADER = 300;
+
+/** The authors of an output's messages. */
+const ROLE = "assistant";
+
+/**
+ * The header that a text begins with, without its role, and what is behind it. "more" while it may
+ * become one, "none" as soon as it cannot.
+ */
+function headerIn(
+  text: string,
+  { start, message, headers }: ChannelFormat,
+): { readonly header: string; readonly rest: string } | "more" | "none" {
+  let left = text.trimStart();
+  for (const part of [start, ROLE]) {
+    if (left.startsWith(part)) left = left.slice(part.length).trimStart();
+    else if (part.startsWith(left)) return "more";
+  }
+  if (left.startsWith(message)) return { header: "", rest: left.slice(message.length) };
+  const begins = headers.map((each) => each.trimStart());
+  if ([message, ...begins].some((each) => each.startsWith(left))) return "more";
+  if (!begins.some((each) => left.startsWith(each))) return "none";
+  const at = left.indexOf(message);
+  if (at >= 0 && at <= LONGEST_HEADER) {
+    return { header: left.slice(0, at), rest: left.slice(at + message.length) };
+  }
+  return left.length > LONGEST_HEADER + message.length ? "none" : "more";
+}
+
+/**
+ * Separates the bodies of an output's messages. An empty line parts those of one kind. What has no header
+ * is text.
+ *
+ * @param answering the prompt has the header of an answer.
+ */
+export function channelStream(format: ChannelFormat, answering: boolean): ChannelStream {
+  const next = `${format.start}${ROLE}`;
+  const ends = [next, ...format.ends];
+  const openers = [format.start, ...format.headers.map((each) => each.trimStart())];
+  let held = "";
+  /** Undefined in a header. */
+  let body: Body | undefined = answering ? { kind: "text" } : undefined;
+  /** Something of the body has been returned. */
+  let begun = answering;
+  /** Kinds that an earlier body was of. */
+  const earlier = new Set<string>();
+  /** Whether the body is a call; undefined while that is not known. */
+  let isCall: boolean | undefined = false;
+  /** In a call that has a close of its own. */
+  let inside = false;
+  let out = { reasoning: "", text: "" };
+
+  function put(kind: Body["kind"], piece: string): void {
+    if (piece === "") return;
+    if (!begun && earlier.has(kind)) out[kind] += "\n\n";
+    if (!begun && isCall) out[kind] += body?.around?.[0] ?? "";
+    begun = true;
+    earlier.add(kind);
+    out[kind] += piece;
+  }
+
+  /** One step; false where more of the output is needed. */
+  function step(ended: boolean): boolean {
+    return body === undefined ? readHeader(ended) : readBody(body, ended);
+  }
+
+  function readHeader(ended: boolean): boolean {
+    if (held.trim() === "") return false;
+    const found = headerIn(held, format);
+    if (found === "more" && !ended) return false;
+    // A header that the output's end cuts is no text for anybody.
+    if (found === "more" && openers.some((opener) => held.trimStart().startsWith(opener))) {
+      held = "";
+      return false;
+    }
+    if (typeof found === "string") {
+      // A message's beginning that no header follows is text; it ends nothing again.
+      const at = held.indexOf(next);
+      const skipped = at >= 0 && held.slice(0, at).trim() === "" ? at + next.length : 0;
+      [body, begun, isCall, inside] = [{ kind: "text" }, false, false, false];
+      put("text", held.slice(0, skipped));
+      held = held.slice(skipped);
+      return true;
+    }
+    body = format.bodyOf(found.header);
+    held = found.rest;
+    [begun, inside] = [false, false];
+    isCall = body.within === undefined ? body.around !== undefined : undefined;
+    return true;
+  }
+
+  function readBody({ kind, around, within: [open, close] = ["", ""] }: Body, ended: boolean) {
+    if (isCall === undefined) {
+      const start = held.trimStart();
+      if (!ended && start.length < open.length && open.startsWith(start)) return false;
+      isCall = inside = start.startsWith(open);
+      if (isCall) held = start;
+    }
+    return inside ? readCall(kind, close, ended) : readText(kind, around, ended);
+  }
+
+  /** What looks like an end within a call's arguments is none. */
+  function readCall(kind: Body["kind"], close: string, ended: boolean): boolean {
+    const at = held.indexOf(close);
+    const kept = ended ? 0 : openTail(held, [close]);
+    const end = at < 0 ? held.length - kept : at + close.length;
+    put(kind, held.slice(0, end));
+    held = held.slice(end);
+    inside = at < 0;
+    return at >= 0;
+  }
+
+  function readText(kind: Body["kind"], around: Body["around"], ended: boolean): boolean {
+    const found = ends.map((mark) => ({ mark, at: held.indexOf(mark) }))
+      .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+    if (found === undefined) {
+      const kept = ended ? 0 : openTail(held, ends);
+      put(kind, held.slice(0, held.length - kept));
+      held = held.slice(held.length - kept);
+      return false;
+    }
+    put(kind, held.slice(0, found.at));
+    if (begun && isCall) out[kind] += around?.[1] ?? "";
+    held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
+    body = undefined;
+    return true;
+  }
+
+  function taken(ended: boolean): { reasoning: string; text: string } {
+    while (step(ended));
+    const made = out;
+    out = { reasoning: "", text: "" };
+    return made;
+  }
+
+  return {
+    get part() {
+      return body?.kind ?? "begin";
+    },
+    push(piece) {
+      held += piece;
+      return taken(false);
+    },
+    end: () => taken(true),
+  };
+}
+
+/** Length of the longest end of `text` that begins one of `marks`. */
+export function openTail(text: string, marks: readonly string[]): number {
+  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
+  for (let length = Math.min(longest, text.length); length > 0; length--) {
+    const tail = text.slice(-length);
+    if (marks.some((mark) => mark.startsWith(tail))) return length;
+  }
+  return 0;
+}
