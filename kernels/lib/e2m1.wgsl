@@ -5,7 +5,7 @@
 // 2 v - 1 / 2 is the half: no subnormal number on the way, which a GPU may flush to 0.
 
 // Halves of the numbers in the four lowest nibbles. min(v, 2 v - 1 / 2) is v from e = 1 on.
-fn halves_of(word: u32) -> vec4<f32> {
+fn halves_of_e2m1(word: u32) -> vec4<f32> {
   let size = (vec4<u32>(word) << vec4<u32>(22u, 18u, 14u, 10u)) & vec4<u32>(0x1c00000u);
   let sign = (vec4<u32>(word) << vec4<u32>(28u, 24u, 20u, 16u)) & vec4<u32>(0x80000000u);
   let v = bitcast<vec4<f32>>(size + vec4<u32>(0x3e800000u));

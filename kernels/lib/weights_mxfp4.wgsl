@@ -34,7 +34,7 @@ fn load_block(i: u32) -> PackedBlock {
 
 fn eight(word: u32, exponent: u32) -> Vec8 {
   let scale = bitcast<f32>((exponent + 1u) << 23u);
-  return Vec8(halves_of(word) * scale, halves_of(word >> 16u) * scale);
+  return Vec8(halves_of_e2m1(word) * scale, halves_of_e2m1(word >> 16u) * scale);
 }
 
 fn vec8_0(block: PackedBlock) -> Vec8 {
