@@ -75,7 +75,7 @@ export function takesQuantized(
 
 /**
  * Whether quantized experts go to matrix units: with "on" alone. A round of many requests has few rows for each
- * expert, so that only prompts would gain.
+ * expert, so that only prompts would gain. Those of 4-bit floats (MXFP4, NVFP4) go there in any case.
  */
 export function takesQuantizedExperts(value: string | undefined = Deno.env.get(VARIABLE)): boolean {
   return wantsUnits(true, value);

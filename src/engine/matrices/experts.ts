@@ -7,6 +7,7 @@ import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
+  isFp4,
   isQuantized,
   type Matrix,
   type Shard,
@@ -47,6 +48,7 @@ export async function scaleExperts(
   of: {
     readonly unit: MatrixUnit;
     readonly limits: TensorLimits;
+    /** Whether all quantized experts are taken; those of 4-bit floats always are. */
     readonly quantized: boolean;
   },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
@@ -177,7 +179,7 @@ function mixtures(
     if (mlp.kind !== "mixture") return [];
     const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
-    const taken = both.every(({ format }) => quantized || !isQuantized(format));
+    const taken = both.every(({ format }) => quantized || !isQuantized(format) || isFp4(format));
     const fits = taken &&
       both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts }));
     return fits ? [both] : [];
