@@ -2,7 +2,7 @@
 const PROMISED = 8;
 
 const PLAIN = "f32|f16|bf16";
-const QUANTIZED = "q8|q4|u4|i8|f8";
+const QUANTIZED = "q8|q4|u4|i8|f8|mxfp4|nvfp4";
 const matmul = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
