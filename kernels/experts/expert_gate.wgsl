@@ -19,7 +19,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   let at = id.y * COLS + id.x;
   let both = x[at] + bias[experts[id.y] * COLS + id.x];
-  // Below -40 what comes out is 0 beside every other number, and far below it exp would overflow.
+  // exp overflows for g far below -40, where |g sigmoid(1.702 g)| is below 2e-28.
   let g = clamp(both.x, -40.0, LIMIT);
   let u = clamp(both.y, -LIMIT, LIMIT);
   out[at] = g / (1.0 + exp(-1.702 * g)) * (u + 1.0);

@@ -4,7 +4,8 @@ import { convertCheckpoint } from "../../src/model/checkpoint/convert.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
-import { fileOf, joined, tensorsOf } from "./safetensors_bytes.ts";
+import { join } from "./checkpoint_in_memory.ts";
+import { fileOf, tensorsOf } from "./safetensors_bytes.ts";
 import { checkTarget, findTensor, targetTensors } from "../../src/model/weights/tensors.ts";
 
 const EXPERTS = 8;
@@ -24,7 +25,7 @@ function stackedFile(): Uint8Array<ArrayBuffer> {
     out.set(`${prefix}.${kind === "gate" ? "gate_up_proj" : "down_proj"}`, {
       dtype,
       shape: [EXPERTS, modules.length * rows, cols],
-      bytes: joined(experts.flatMap((expert) => modules.map((module) => of(expert, module)))),
+      bytes: join(experts.flatMap((expert) => modules.map((module) => of(expert, module)))),
     });
   }
   return fileOf(out);

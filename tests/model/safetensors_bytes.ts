@@ -47,14 +47,3 @@ export function fileOf(tensors: ReadonlyMap<string, StoredTensor>): Uint8Array<A
   }
   return file;
 }
-
-/** The same bytes one after the other. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const out = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
-}

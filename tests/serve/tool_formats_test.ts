@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts";
+import { callStream } from "../../src/serve/tools/call_stream.ts";
 import type { ToolFamily } from "../../src/serve/tools/family.ts";
 import type { Tool } from "../../src/serve/tools/tool.ts";
 import { toolFamily } from "../../src/serve/tools/families.ts";
@@ -15,6 +15,7 @@ import { OLMO3 } from "../../src/serve/tools/olmo3.ts";
 import { QWEN_CODER } from "../../src/serve/tools/qwen_coder.ts";
 import { SEED_OSS } from "../../src/serve/tools/seed_oss.ts";
 import { argumentTypes, jsonOfText } from "../../src/serve/tools/values.ts";
+import { readCalls } from "./read_calls.ts";
 
 /** An output, and the text and the calls in it. */
 type Case = readonly [output: string, text: string, calls: readonly [string, unknown][]];
@@ -277,33 +278,18 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
   ]],
 ];
 
-/** What comes of an output in pieces. */
-function read(family: ToolFamily, pieces: readonly string[]): { text: string; calls: unknown[] } {
-  const stream = callStream(family.format, TOOLS);
-  const events: ToolPiece[] = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
-  let text = "";
-  const calls: { name: string; json: string }[] = [];
-  for (const event of events) {
-    if (event.kind === "text") text += event.text;
-    else if (event.kind === "call") {
-      equal(event.index, calls.length);
-      calls.push({ name: event.name, json: "" });
-    } else if (event.kind === "arguments") {
-      const call = calls[event.index];
-      if (call) call.json += event.text;
-    }
-  }
-  return { text, calls: calls.map(({ name, json }) => [name, JSON.parse(json)]) };
-}
-
 for (const [family, cases] of CASES) {
   Deno.test(`calls as ${family.name} writes them: whole, by letters and cut in two anywhere`, () => {
     for (const [output, text, calls] of cases) {
       const expected = { text, calls };
-      deepEqual(read(family, [output]), expected, output);
-      deepEqual(read(family, [...output]), expected, output);
+      deepEqual(readCalls(family, [output], TOOLS), expected, output);
+      deepEqual(readCalls(family, [...output], TOOLS), expected, output);
       for (let at = 1; at < output.length; at++) {
-        deepEqual(read(family, [output.slice(0, at), output.slice(at)]), expected, output);
+        deepEqual(
+          readCalls(family, [output.slice(0, at), output.slice(at)], TOOLS),
+          expected,
+          output,
+        );
       }
     }
   });
@@ -318,7 +304,10 @@ for (const [family, cases] of CASES) {
         /^ to=\w+/,
         "",
       );
-      deepEqual(read(family, [output]), { text: "", calls: [[some.at(-1)?.name, { a: 1 }]] });
+      deepEqual(readCalls(family, [output], TOOLS), {
+        text: "",
+        calls: [[some.at(-1)?.name, { a: 1 }]],
+      });
     }
   });
 }

@@ -8,6 +8,7 @@ import { LLAMA3 } from "../../src/serve/tools/llama3.ts";
 import { MISTRAL } from "../../src/serve/tools/mistral.ts";
 import { excludesObjects } from "../../src/serve/tools/objects.ts";
 import { wholeCalls } from "../../src/serve/tools/whole_calls.ts";
+import { readCalls } from "./read_calls.ts";
 
 /** An output, and the text and the calls in it. */
 type Case = readonly [output: string, text: string, calls: readonly [string, unknown][]];
@@ -91,33 +92,14 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
   ]],
 ];
 
-/** What comes of an output in pieces. */
-function read(family: ToolFamily, pieces: readonly string[]): { text: string; calls: unknown[] } {
-  const stream = callStream(family.format);
-  const events: ToolPiece[] = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
-  let text = "";
-  const calls: { name: string; json: string }[] = [];
-  for (const event of events) {
-    if (event.kind === "text") text += event.text;
-    else if (event.kind === "call") {
-      equal(event.index, calls.length);
-      calls.push({ name: event.name, json: "" });
-    } else if (event.kind === "arguments") {
-      const call = calls[event.index];
-      if (call) call.json += event.text;
-    }
-  }
-  return { text, calls: calls.map(({ name, json }) => [name, JSON.parse(json)]) };
-}
-
 for (const [family, cases] of CASES) {
   Deno.test(`calls of ${family.name}: whole, letter by letter and cut in two anywhere`, () => {
     for (const [output, text, calls] of cases) {
       const expected = { text, calls };
-      deepEqual(read(family, [output]), expected, output);
-      deepEqual(read(family, [...output]), expected, output);
+      deepEqual(readCalls(family, [output]), expected, output);
+      deepEqual(readCalls(family, [...output]), expected, output);
       for (let at = 1; at < output.length; at++) {
-        deepEqual(read(family, [output.slice(0, at), output.slice(at)]), expected, output);
+        deepEqual(readCalls(family, [output.slice(0, at), output.slice(at)]), expected, output);
       }
     }
   });
@@ -206,7 +188,7 @@ Deno.test("a forced call is read from what begins it and what the grammar writes
         const form = forms.at(-1);
         const output = `${begin}${form?.before}{"a": 1}${form?.after}`;
         const expected = { text: "", calls: [[some.at(-1)?.name, { a: 1 }]] };
-        deepEqual(read(family, [output]), expected, output);
+        deepEqual(readCalls(family, [output]), expected, output);
       }
     }
   }

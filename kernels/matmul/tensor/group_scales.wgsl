@@ -19,7 +19,7 @@ const THREADS = 64u;
 var<workgroup> peaks: array<f32, 64>;
 
 //#if EXPONENTS
-// WORDS counts bytes here, exponents of powers of two; the least one is taken for 2^-126.
+// WORDS is the number of bytes, which are biased exponents (E8M0); exponent 0 is read as 2^-126.
 fn peak_at(i: u32) -> f32 {
   return bitcast<f32>(max((groups[i / 4u] >> (8u * (i % 4u))) & 0xffu, 1u) << 23u);
 }

@@ -2,7 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { readBuffer } from "../../gpu/readback.ts";
-import { type DeltaNet, type LayerConfig } from "../../model/config/layer_config.ts";
+import type { DeltaNet, LayerConfig } from "../../model/config/layer_config.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
@@ -60,7 +60,7 @@ export function keptStates(
   if (parts.length === 0) return undefined;
   const [header] = headers;
   // A ring has rows of more than a page behind the slot's length, which is of words: see `Slot`.
-  const [{ buffer: said, offset: first = 0 }, ofSlot] = header
+  const [{ buffer: lengths, offset: lengthsAt = 0 }, lengthStride] = header
     ? [header.steps, header.bytes]
     : [slots, 4 * SLOT_WORDS];
   const read = storageBuffer(gpu, "kv.kept.header", 4 * count);
@@ -73,7 +73,8 @@ export function keptStates(
     const slot = slotOf(sequence);
     copy((encoder) => {
       // Of the same moment: further rounds may be submitted before it is read.
-      encoder.copyBufferToBuffer(said, first + slot * ofSlot, read.buffer, 16 * place, 16);
+      const at = lengthsAt + slot * lengthStride;
+      encoder.copyBufferToBuffer(lengths, at, read.buffer, 16 * place, 16);
       for (const { checkpoint: { buffer, offset = 0 }, bytes, kept } of parts) {
         encoder.copyBufferToBuffer(buffer, offset + slot * bytes, kept, place * bytes, bytes);
       }

@@ -54,7 +54,7 @@ export interface DecoderLayer {
     readonly post: Operand | undefined;
     readonly mlp: Operand | undefined;
   };
-  /** Its own embedding of a token, where it has one, see graph/per_layer.ts. */
+  /** Its own embedding of a token, where it has one, see graph/gemma4.ts. */
   readonly perLayer?: PerLayerWeights | undefined;
   /** What its output is multiplied by, [1]. */
   readonly scalar?: Operand | undefined;
