@@ -3,6 +3,7 @@ import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gp
 import { kernelOf } from "../shader.ts";
 import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
 import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
+import { PLAIN } from "../lib/epilogue.ts";
 import { sharedRows } from "./expert_kernels.ts";
 import { expertWork } from "./experts.ts";
 import { expertScales } from "./experts_on_units.ts";
@@ -205,7 +206,7 @@ export function expertSums(
         LANES: lanes,
         GROUPS: topK,
         ...held > 0 ? { SETS: sets } : {},
-        ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
+        ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: PLAIN.store }),
       },
       workgroups: [Math.ceil(expertRows / outs / sets), rows],
       label,

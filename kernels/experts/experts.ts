@@ -12,6 +12,7 @@ import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";
 import {
   type ExpertEpilogue,
+  expertEpilogue,
   expertKernel,
   type JobSource,
   type Picks,
@@ -153,7 +154,8 @@ export function expertMatmul(
     readonly label: string;
   },
 ): Dispatch[] {
-  const { epilogue, tile, tuning, topK, label } = shape;
+  const { tile, tuning, topK, label } = shape;
+  const epilogue = expertEpilogue(shape.epilogue);
   const { cols } = matrix;
   const lanes = expertLanes(matrix, shape.tuning);
   const expertRows = matrix.rows / shape.numExperts;
@@ -181,6 +183,7 @@ export function expertMatmul(
         weights: shard.operand,
         x,
         out,
+        ...epilogue.buffers,
         ...jobs,
         ...choice ? { logits: choice.logits, shares: choice.weights } : {},
         ...shard.scales ? { scales: shard.scales } : {},
@@ -190,9 +193,10 @@ export function expertMatmul(
         MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
-        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, { shared: shape.shared, epilogue }),
+        ...epilogue.constants,
         ROW_JOBS: shape.perJob ? 1 : topK,
-        OUT_COLS: epilogue === "store" ? expertRows : expertRows / 2,
+        OUT_COLS: expertRows * epilogue.outShare,
         LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},

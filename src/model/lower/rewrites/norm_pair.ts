@@ -56,14 +56,7 @@ function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext):
   const { epilogue, matrix, out } = made;
   const splits = epilogue.of === "store" ? splitKOf(matrix, tuning) : 1;
   const source = { ...out, at: undefined, parts: splits };
-  const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
-  if (filled?.kind !== "fill") {
-    edits.replace(made, { ...made, out: source });
-    return source;
-  }
-  const to = { ...filled.out, at: undefined };
-  edits.replace(filled, { ...filled, out: to });
-  edits.replace(made, { ...made, out: source, epilogue: { of: "add", to } });
+  edits.replace(made, { ...made, out: source });
   return source;
 }
 

@@ -52,7 +52,8 @@ function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderCont
   const readers = edits.readers(out);
   if (!readers.some(({ kind }) => kind === "matmul" || kind === "expert_matmul")) return;
   const mixture = readers.some(({ kind }) => kind === "expert_matmul");
-  if (mixture && !routerStoresScales(tuning)) return;
+  const biased = op.kind === "normed_router" && op.bias !== undefined;
+  if (mixture && !routerStoresScales(tuning, biased)) return;
   if (op.kind === "norm" && op.cols !== config.hiddenSize) return;
   if (op.kind === "norm_pair" && !(tuning.tensor && pairStoresScales(tuning.tensor.limits))) return;
   edits.replace(op, { ...op, notes: true } as LoweredOp);
