@@ -42,7 +42,7 @@ const ATTENTION = 7;
 
 const PART = RegExp(
   `^matmul_resident_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+))?$`,
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?))?$`,
 );
 
 /**
@@ -55,9 +55,10 @@ function joinedBuffers(kernel: string): number | undefined {
   if (!kernel.startsWith("joined_")) return undefined;
   const buffers = kernel.slice("joined_".length).split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
-    const { format = "", ranges, kind = "", kept, combined } = PART.exec(part)?.groups ?? {};
+    const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
     const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
     return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
+      (sunk ? 1 : 0) +
       (ranges === undefined ? 0 : 1 + added) + (kept ? 1 : 0);
   });
   return buffers.reduce((sum, each) => sum + each, 0);

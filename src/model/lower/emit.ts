@@ -472,10 +472,10 @@ export function holdOf(
   if (hold.of === "norm") {
     return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
   }
-  const { attention: { partial, of, heads, window }, wide } = hold;
+  const { attention: { partial, of, heads, window, sinks }, wide } = hold;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
-  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits }, wide);
+  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits, sinks }, wide);
 }
 
 /** Storage buffers that bring a matmul's x to workgroup memory. */
