@@ -136,9 +136,9 @@ export function expertKernel(
     epilogue.name,
     `${tile}x${pairs}`,
     ...staged,
+    ...few ? [`packed${packedLanes}`] : [],
     ...found,
     ...picked,
-    ...few ? [`packed${packedLanes}`] : [],
   ]
     .join("_");
   const parameters = {

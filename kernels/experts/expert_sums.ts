@@ -20,8 +20,12 @@ interface SumsShape {
   readonly outs: number;
   /** Packed blocks of each output's weights that a lane loads at a time. */
   readonly steps: number;
-  /** Whether the last of them are fewer. */
+  /** Whether the last of them are fewer, or some lanes have fewer. */
   readonly part: boolean;
+  /** For how many lanes rows are packed, at most as many as share an output. */
+  readonly packedLanes: number;
+  /** Whether biases are added to the experts' outputs. */
+  readonly biased: boolean;
   /** Vec8s of x that a workgroup keeps in its memory, see expert_sums_held.wgsl; 0: none. */
   readonly held: number;
 }
@@ -46,39 +50,45 @@ const [HELD_ROUNDS, HELD_SETS, HELD_STEPS] = [3, 8, 4];
 /** Outputs of a set. */
 const SET_OUTS = 2;
 
-/** Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations. */
+/**
+ * Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations; with
+ * `biased` each lane loads one.
+ */
 export function canSum(
   matrix: Matrix,
   { rows, topK }: Pick<Jobs, "rows" | "topK">,
-  tuning: Tuning,
+  { tuning, biased }: { readonly tuning: Tuning; readonly biased: boolean },
 ): boolean {
-  const { format, cols, lanes, shards } = matrix;
+  const { format, cols, shards } = matrix;
   if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
-  if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
-  if (expertLanes(matrix, tuning) !== lanes) return false;
+  if (cols / 8 % (BLOCK_VEC8S[format] * matrix.lanes) !== 0) return false;
+  const lanes = expertLanes(matrix, tuning);
+  if (biased && lanes < MOST_OUTS) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
   return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
 }
 
 function shapeOf(
-  { format, cols, lanes }: Matrix,
-  rows: number,
-  jobs: number,
+  matrix: Matrix,
+  { rows, topK, biased }: Pick<Jobs, "rows" | "topK"> & { readonly biased: boolean },
   tuning: Tuning,
 ): SumsShape {
-  const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
+  const { format, cols, lanes: packedLanes } = matrix;
+  const lanes = expertLanes(matrix, tuning);
+  const few = lanes !== packedLanes;
+  const each = Math.ceil(cols / 8 / BLOCK_VEC8S[format] / lanes);
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
   const most = Math.min(each, Math.floor(MOST_LOADS / outs));
   const steps = Math.ceil(each / Math.ceil(each / most));
   const dots = dotsOf(format, { rows, tuning });
-  const shape = { format, lanes, groups: jobs, dots };
-  const held = jobs * cols / 8;
+  const shape = { format, lanes, packedLanes, groups: topK, dots, biased };
+  const held = topK * cols / 8;
   if (each > (HELD_ROUNDS - 1) * steps && canHold({ ...shape, held }, tuning)) {
     return { ...shape, outs: SET_OUTS, steps: HELD_STEPS, part: each % HELD_STEPS !== 0, held };
   }
-  return { ...shape, outs, steps, part: each % steps !== 0, held: 0 };
+  return { ...shape, outs, steps, part: few || each % steps !== 0, held: 0 };
 }
 
 /** Whether a workgroup has room for rounded x and for its sets. */
@@ -97,8 +107,9 @@ interface AnySumsParameters {
   readonly weights: Matrix["format"];
   /** What is multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
-  /** Whether rows are packed for fewer lanes than share an output: never. */
-  readonly PACKED_FEW: false;
+  /** Whether rows are packed for fewer lanes than share an output, and for how many. */
+  readonly PACKED_FEW: boolean;
+  readonly PACKED_LANES: number;
   /** Vec8s of a packed block of weights. */
   readonly BLOCK_VEC8S: number;
   /** Outputs of a workgroup, or of a set of one. */
@@ -116,6 +127,8 @@ interface AnySumsParameters {
 interface SumsParameters extends AnySumsParameters {
   /** Fours of outputs. */
   readonly QUADS: number;
+  /** Whether biases are added to the experts' outputs. */
+  readonly BIASED: boolean;
 }
 
 interface HeldSumsParameters extends AnySumsParameters {
@@ -133,7 +146,7 @@ const HELD_SUMS = kernelOf<HeldSumsParameters>("experts/expert_sums_held");
 
 function sumsKernel(
   name: string,
-  { format, lanes, groups, dots, outs, steps, part, held }: SumsShape,
+  { format, lanes, packedLanes, groups, dots, outs, steps, part, biased, held }: SumsShape,
 ): Kernel {
   const sets = held > 0 ? HELD_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
@@ -141,7 +154,8 @@ function sumsKernel(
   const parameters = {
     weights: format,
     dots,
-    PACKED_FEW: false as const,
+    PACKED_FEW: lanes !== packedLanes,
+    PACKED_LANES: packedLanes,
     WHOLE: !part,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     OUTS: outs,
@@ -150,7 +164,7 @@ function sumsKernel(
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
   };
-  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4 }, { name });
+  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
   const LOADS = Math.ceil(held / threads);
   const staged = { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS } as const;
   return HELD_SUMS({ ...parameters, ...staged }, { name });
@@ -163,13 +177,15 @@ function sumsKernel(
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */
 export function expertSums(
-  { matrix, x, experts, weights, out }: {
+  { matrix, x, experts, weights, bias, out }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** u32 [rows, topK] */
     readonly experts: Operand;
     /** f32 [rows, topK] */
     readonly weights: Operand;
+    /** Of the experts' outputs, [numExperts, rows of an expert]. */
+    readonly bias?: Operand | undefined;
     readonly out: Operand;
   },
   { shared, tuning, label, ...jobs }: Jobs & {
@@ -180,14 +196,16 @@ export function expertSums(
   },
 ): Dispatch[] {
   const { rows, topK, numExperts } = jobs;
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const shape = shapeOf(matrix, rows, topK, tuning);
-  const { dots, outs, steps, part, held } = shape;
+  const shape = shapeOf(matrix, { rows, topK, biased: bias !== undefined }, tuning);
+  const { lanes, dots, outs, steps, part, held } = shape;
   const sets = held > 0 ? HELD_SETS : 1;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }${held > 0 ? `_held_${held}` : ""}`;
+  }${lanes === matrix.lanes ? "" : `_packed${matrix.lanes}`}${bias ? "_bias" : ""}${
+    held > 0 ? `_held_${held}` : ""
+  }`;
   const code = sumsKernel(name, shape);
   return matrix.shards.map((shard) =>
     dispatch(code, {
@@ -197,6 +215,7 @@ export function expertSums(
         out,
         experts,
         shares: weights,
+        ...bias && { bias },
         ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
       },
       constants: {

@@ -95,16 +95,21 @@ function vectorsOf(experts: number): number {
 export function canChoose(
   matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
-  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
+  { tile, biased, tuning }: {
+    readonly tile: TileSize;
+    /** Whether its epilogue binds biases. */
+    readonly biased: boolean;
+    readonly tuning: Tuning;
+  },
 ): boolean {
   const buffers = expertScales(matrix, tuning.tensor)
     ? CHOOSING_BUFFERS.units
-    : CHOOSING_BUFFERS.others;
+    : CHOOSING_BUFFERS.others + Number(biased);
   return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
     scores === "softmax" && topGroups === groups;
 }
 
-/** Storage buffers that it binds at most, on matrix units and elsewhere. */
+/** Storage buffers that it binds: on matrix units with biases or the scales of its outputs, elsewhere without biases. */
 const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
 /** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */

@@ -237,10 +237,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     case "expert_matmul":
       return emitExpertMatmul(to, op);
     case "expert_sums": {
-      const { matrix, x, experts, shares, jobs, stream: out, label } = op;
+      const { matrix, x, experts, shares, bias, jobs, stream: out, label } = op;
       const shape = { ...jobCounts(jobs, out.rows), shared: jobs.shared, tuning, label };
       const buffers = { x: at(x), experts: at(experts), weights: at(shares), out: at(out) };
-      return expertSums({ matrix, ...buffers }, shape);
+      return expertSums({ matrix, bias, ...buffers }, shape);
     }
     case "expert_gate": {
       const { x, bias, experts, limit, out, label } = op;

@@ -207,6 +207,8 @@ export interface ExpertSumsOp {
   readonly x: Value;
   readonly experts: Value;
   readonly shares: Value;
+  /** Biases of the experts' outputs. */
+  readonly bias: Operand | undefined;
   readonly jobs: ExpertJobs;
   readonly stream: Value;
   readonly out: Value;
