@@ -10,7 +10,7 @@ import { expertScales } from "./experts_on_units.ts";
 import type { Jobs } from "./job_lists.ts";
 
 /** What the kernel's text depends on. */
-interface SumsShape {
+export interface SumsShape {
   readonly format: Matrix["format"];
   readonly lanes: number;
   /** Jobs of a row. */
@@ -170,6 +170,18 @@ function sumsKernel(
   return HELD_SUMS({ ...parameters, ...staged }, { name });
 }
 
+export interface SumsBuffers {
+  readonly matrix: Matrix;
+  readonly x: Operand;
+  /** u32 [rows, topK] */
+  readonly experts: Operand;
+  /** f32 [rows, topK] */
+  readonly weights: Operand;
+  /** Of the experts' outputs, [numExperts, rows of an expert]. */
+  readonly bias?: Operand | undefined;
+  readonly out: Operand;
+}
+
 /**
  * Records `out[row] += sum over a row's experts of weight * W_e x[job]` for few rows; see `canSum`. The bits are
  * those of `expertMatmul` and of the norm that adds its outputs, one expert after the other.
@@ -177,17 +189,7 @@ function sumsKernel(
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */
 export function expertSums(
-  { matrix, x, experts, weights, bias, out }: {
-    readonly matrix: Matrix;
-    readonly x: Operand;
-    /** u32 [rows, topK] */
-    readonly experts: Operand;
-    /** f32 [rows, topK] */
-    readonly weights: Operand;
-    /** Of the experts' outputs, [numExperts, rows of an expert]. */
-    readonly bias?: Operand | undefined;
-    readonly out: Operand;
-  },
+  buffers: SumsBuffers,
   { shared, tuning, label, ...jobs }: Jobs & {
     /** As of `expertMatmul`. */
     readonly shared: number;
@@ -195,10 +197,23 @@ export function expertSums(
     readonly label: string;
   },
 ): Dispatch[] {
+  const biased = buffers.bias !== undefined;
+  const shape = shapeOf(buffers.matrix, { ...jobs, biased }, tuning);
+  return [sumsDispatch(buffers, { ...jobs, shape, shared, label })];
+}
+
+/** The same as a launch of `shape` does it, whatever canSum says. */
+export function sumsDispatch(
+  { matrix, x, experts, weights, bias, out }: SumsBuffers,
+  { shape, shared, label, ...jobs }: Jobs & {
+    readonly shape: SumsShape;
+    readonly shared: number;
+    readonly label: string;
+  },
+): Dispatch {
   const { rows, topK, numExperts } = jobs;
   const { format, cols } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const shape = shapeOf(matrix, { rows, topK, biased: bias !== undefined }, tuning);
   const { lanes, dots, outs, steps, part, held } = shape;
   const sets = held > 0 ? HELD_SETS : 1;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
@@ -207,29 +222,29 @@ export function expertSums(
     held > 0 ? `_held_${held}` : ""
   }`;
   const code = sumsKernel(name, shape);
-  return matrix.shards.map((shard) =>
-    dispatch(code, {
-      buffers: {
-        weights: shard.operand,
-        x,
-        out,
-        experts,
-        shares: weights,
-        ...bias && { bias },
-        ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
-      },
-      constants: {
-        COLS: cols,
-        MATRIX_ROWS: expertRows,
-        OUT_COLS: expertRows,
-        LANES: lanes,
-        GROUPS: topK,
-        ...held > 0 ? { SETS: sets } : {},
-        ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: PLAIN.store }),
-      },
-      workgroups: [Math.ceil(expertRows / outs / sets), rows],
-      label,
-      work: expertWork(matrix, { ...jobs, shared }, numExperts),
-    })
-  );
+  const [shard] = matrix.shards;
+  if (!shard) throw new Error(`${label}: its matrix has no shard`);
+  return dispatch(code, {
+    buffers: {
+      weights: shard.operand,
+      x,
+      out,
+      experts,
+      shares: weights,
+      ...bias && { bias },
+      ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
+    },
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: expertRows,
+      OUT_COLS: expertRows,
+      LANES: lanes,
+      GROUPS: topK,
+      ...held > 0 ? { SETS: sets } : {},
+      ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: PLAIN.store }),
+    },
+    workgroups: [Math.ceil(expertRows / outs / sets), rows],
+    label,
+    work: expertWork(matrix, { ...jobs, shared }, numExperts),
+  });
 }
