@@ -6,13 +6,21 @@
 // src/model/checkpoint/quantized/lane_order.ts) make that a few operations: numbers 2 j and 2 j + 1 are in the lower and
 // the upper half, e and m of j = 0, 1, 2, 3 from bit 9, 6, 3, 0 of the half on, the sign at bit 15, 12, 14, 13.
 
-fn small_e2m1(word: u32) -> Vec8 {
-  let a = word & 0x8e008e00u;
-  let b = (word << 3u) & 0x8e008e00u;
-  let c = ((word << 6u) & 0x0e000e00u) | ((word << 1u) & 0x80008000u);
-  let d = ((word << 9u) & 0x0e000e00u) | ((word << 2u) & 0x80008000u);
+// 2^-14 of the eight numbers, two f16 each.
+fn pairs_of_e2m1(word: u32) -> vec4<u32> {
+  return vec4<u32>(
+    word & 0x8e008e00u,
+    (word << 3u) & 0x8e008e00u,
+    ((word << 6u) & 0x0e000e00u) | ((word << 1u) & 0x80008000u),
+    ((word << 9u) & 0x0e000e00u) | ((word << 2u) & 0x80008000u),
+  );
+}
+
+// The eight numbers times their scale, of which `large` is 2^14 times.
+fn eight(word: u32, large: f32) -> Vec8 {
+  let pairs = pairs_of_e2m1(word);
   return Vec8(
-    vec4<f32>(unpack2x16float(a), unpack2x16float(b)),
-    vec4<f32>(unpack2x16float(c), unpack2x16float(d)),
+    vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)) * large,
+    vec4<f32>(unpack2x16float(pairs.z), unpack2x16float(pairs.w)) * large,
   );
 }

@@ -31,25 +31,39 @@ fn load_block(i: u32) -> PackedBlock {
   return PackedBlock(weights[i], load_exponents(i));
 }
 
-// @param exponent times 2^23, with other bits beside it.
-fn eight(word: u32, exponent: u32) -> Vec8 {
-  let scale = bitcast<f32>((exponent & 0x7f800000u) + (14u << 23u));
-  let small = small_e2m1(word);
-  return Vec8(small.lo * scale, small.hi * scale);
+// 2^14 times a scale, whose exponent is there times 2^23, with other bits beside it.
+fn large_of(exponent: u32) -> f32 {
+  return bitcast<f32>((exponent & 0x7f800000u) + (14u << 23u));
+}
+
+fn large_0(block: PackedBlock) -> f32 {
+  return large_of(block.exponents << 23u);
+}
+
+fn large_1(block: PackedBlock) -> f32 {
+  return large_of(block.exponents << 15u);
+}
+
+fn large_2(block: PackedBlock) -> f32 {
+  return large_of(block.exponents << 7u);
+}
+
+fn large_3(block: PackedBlock) -> f32 {
+  return large_of(block.exponents >> 1u);
 }
 
 fn vec8_0(block: PackedBlock) -> Vec8 {
-  return eight(block.words.x, block.exponents << 23u);
+  return eight(block.words.x, large_0(block));
 }
 
 fn vec8_1(block: PackedBlock) -> Vec8 {
-  return eight(block.words.y, block.exponents << 15u);
+  return eight(block.words.y, large_1(block));
 }
 
 fn vec8_2(block: PackedBlock) -> Vec8 {
-  return eight(block.words.z, block.exponents << 7u);
+  return eight(block.words.z, large_2(block));
 }
 
 fn vec8_3(block: PackedBlock) -> Vec8 {
-  return eight(block.words.w, block.exponents >> 1u);
+  return eight(block.words.w, large_3(block));
 }

@@ -41,23 +41,34 @@ fn load_block(i: u32) -> PackedBlock {
   return PackedBlock(weights[i], load_scales(i));
 }
 
-fn eight(word: u32, scale: f32) -> Vec8 {
-  let small = small_e2m1(word);
-  return Vec8(small.lo * scale, small.hi * scale);
+fn large_0(block: PackedBlock) -> f32 {
+  return block.scales.x;
+}
+
+fn large_1(block: PackedBlock) -> f32 {
+  return block.scales.y;
+}
+
+fn large_2(block: PackedBlock) -> f32 {
+  return block.scales.z;
+}
+
+fn large_3(block: PackedBlock) -> f32 {
+  return block.scales.w;
 }
 
 fn vec8_0(block: PackedBlock) -> Vec8 {
-  return eight(block.words.x, block.scales.x);
+  return eight(block.words.x, large_0(block));
 }
 
 fn vec8_1(block: PackedBlock) -> Vec8 {
-  return eight(block.words.y, block.scales.y);
+  return eight(block.words.y, large_1(block));
 }
 
 fn vec8_2(block: PackedBlock) -> Vec8 {
-  return eight(block.words.z, block.scales.z);
+  return eight(block.words.z, large_2(block));
 }
 
 fn vec8_3(block: PackedBlock) -> Vec8 {
-  return eight(block.words.w, block.scales.w);
+  return eight(block.words.w, large_3(block));
 }
