@@ -91,7 +91,9 @@ interface StagedParameters extends CachedParameters {
   readonly PARTS: number;
 }
 
-const CACHED = kernelOf<CachedParameters & JobParameters & EpilogueParameters>(
+const CACHED = kernelOf<
+  CachedParameters & Pick<StagedParameters, "dots"> & JobParameters & EpilogueParameters
+>(
   "experts/expert_matmul",
 );
 const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
@@ -151,7 +153,7 @@ export function expertKernel(
     TILE: tile,
     PAIRS: pairs,
   };
-  if (kind === "cached") return CACHED(parameters, { name });
+  if (kind === "cached") return CACHED({ ...parameters, dots: "floats" }, { name });
   const { stage, dots } = shape;
   const threads = lanes * groups;
   const PARTS = kind === "staged" && dots === "floats" ? 2 : 1;

@@ -16,11 +16,11 @@ fn pairs_of_e2m1(word: u32) -> vec4<u32> {
   );
 }
 
-// The eight numbers times their scale, of which `large` is 2^14 times.
-fn eight(word: u32, large: f32) -> Vec8 {
+// 2^-14 of the eight numbers.
+fn small_e2m1(word: u32) -> Vec8 {
   let pairs = pairs_of_e2m1(word);
   return Vec8(
-    vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)) * large,
-    vec4<f32>(unpack2x16float(pairs.z), unpack2x16float(pairs.w)) * large,
+    vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)),
+    vec4<f32>(unpack2x16float(pairs.z), unpack2x16float(pairs.w)),
   );
 }

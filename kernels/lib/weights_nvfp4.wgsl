@@ -56,19 +56,3 @@ fn large_2(block: PackedBlock) -> f32 {
 fn large_3(block: PackedBlock) -> f32 {
   return block.scales.w;
 }
-
-fn vec8_0(block: PackedBlock) -> Vec8 {
-  return eight(block.words.x, large_0(block));
-}
-
-fn vec8_1(block: PackedBlock) -> Vec8 {
-  return eight(block.words.y, large_1(block));
-}
-
-fn vec8_2(block: PackedBlock) -> Vec8 {
-  return eight(block.words.z, large_2(block));
-}
-
-fn vec8_3(block: PackedBlock) -> Vec8 {
-  return eight(block.words.w, large_3(block));
-}
