@@ -105,7 +105,7 @@ function plain(
   return { name, parameters, buffers: {}, constants: {}, ...moves };
 }
 
-/** `out = y + bias`, f32 of the columns. */
+/** `out = y + bias`, f32 of the columns; of ranges of k the first has the bias. */
 export function biasEpilogue(bias: Operand): Epilogue {
   const parameters = { epilogue: "bias" } as const;
   return { name: "bias", parameters, buffers: { bias }, constants: {}, outShare: 1, moved: 1 };

@@ -19,14 +19,18 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] += sum.y;
 }
 //#else if epilogue == bias
-// out = y + bias.
+// out = y + bias; of several ranges of k the first has the bias. The importer sets `own_range` first.
 
 @group(0) @binding(8) var<storage, read> bias: array<f32>; // of the columns
 
+var<private> own_range: u32;
+
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   let at = row * OUT_COLS + FIRST + c;
-  out[at] = sum.x + bias[FIRST + c];
-  out[at + half] = sum.y + bias[FIRST + c + half];
+  let added = vec2<f32>(bias[FIRST + c], bias[FIRST + c + half]);
+  let y = sum + select(vec2<f32>(0.0), added, own_range == 0u);
+  out[at] = y.x;
+  out[at + half] = y.y;
 }
 //#else if epilogue == clamped
 // Of experts whose gates and ups are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which the

@@ -12,6 +12,11 @@ const normed = (formats: string, epilogue: string, end = ""): RegExp =>
 
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
+  // Nothing is added to what is normed.
+  [normed(PLAIN, "qkv_bias", "x\\d+_0"), 10],
+  [normed(QUANTIZED, "qkv_bias", "x\\d+_0"), 11],
+  [normed(PLAIN, "qkv_bias", "x\\d+_0_kept"), 11],
+  [normed(QUANTIZED, "qkv_bias", "x\\d+_0_kept"), 12],
   // What a draft reads too is kept.
   [normed(PLAIN, "qkv", "_kept"), 12],
   [normed(PLAIN, "qkv_bias", "_kept"), 13],

@@ -54,7 +54,7 @@ export const normPairs: Rewrite = {
 /** Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may. */
 function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext): Value {
   const { epilogue, matrix, out } = made;
-  const splits = epilogue.of === "store" ? splitKOf(matrix, tuning) : 1;
+  const splits = epilogue.of === "add" ? 1 : splitKOf(matrix, tuning);
   const source = { ...out, at: undefined, parts: splits };
   edits.replace(made, { ...made, out: source });
   return source;
