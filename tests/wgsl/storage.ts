@@ -23,6 +23,10 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(QUANTIZED, "qkv_bias"), 13],
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
+  // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
+  [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
+  [/^rms_norm_normed_scaled_[a-z]+_slot_scale_/, 10],
+  [/^rms_norm_normed_[a-z]+_slot_scale_/, 9],
   // Likewise (norm/norm_pair.ts).
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],

@@ -28,7 +28,7 @@ import {
   type Value,
   value,
 } from "./graph.ts";
-import { expertShares, type LayerEmbedding, layerEmbedding, scaledBy } from "./gemma4.ts";
+import { expertShares, type LayerEmbedding, layerEmbedding } from "./gemma4.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & {
@@ -178,7 +178,7 @@ export function layerEnd(
     const own = layerEmbedding(graph, perLayer, { x: stream, embedded, label });
     stream = joined(stream, own, perLayer.norm, "perLayer", to);
   }
-  return scalar ? scaledBy(graph, stream, scalar, { label: `${label}.scalar`, at }) : stream;
+  return scalar ? graph.scaleBy(stream, scalar, `${label}.scalar`, at) : stream;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** What Gemma 4 does beside the branches of a layer, each by a kernel of its own. */
-import { gateBy, scaleBy } from "../../../kernels/elementwise/elementwise.ts";
+import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
 import { scaleShares } from "../../../kernels/experts/route.ts";
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
@@ -82,25 +82,6 @@ export function layerEmbedding(
     },
   }, name);
   return graph.linear(out, projection, { label: `${label}.perLayerProjection` });
-}
-
-/** x times a number that is on the device. @param of.at where the product is stored; absent: in scratch memory. */
-export function scaledBy(
-  graph: Graph,
-  x: Value,
-  scalar: Operand,
-  { label, at }: { readonly label: string; readonly at?: Operand | undefined },
-): Value {
-  const { rows, cols } = x;
-  const out = { ...value(label, rows, cols), at };
-  graph.call({
-    reads: [x],
-    writes: [out],
-    record: (place) => [
-      scaleBy({ x: place(x), scalar, out: place(out) }, { rows, cols, label }),
-    ],
-  }, label);
-  return out;
 }
 
 /** Shares of experts times the experts' own factors. */

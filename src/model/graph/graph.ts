@@ -114,6 +114,15 @@ export interface Elementwise {
   readonly out: Value;
 }
 
+/** out = x times a number that is on the device. */
+export interface ScaleBy {
+  readonly kind: "scale_by";
+  readonly x: Value;
+  /** [1] */
+  readonly scalar: Operand;
+  readonly out: Value;
+}
+
 /** Rows of all of `xs`, side by side. */
 export interface Concat {
   readonly kind: "concat";
@@ -368,6 +377,7 @@ export type Operation =
   | Gate
   | Add
   | Elementwise
+  | ScaleBy
   | Concat
   | StoreHeads
   | Attention
@@ -470,6 +480,10 @@ export class Graph {
   scale(x: Value, by: number, label: string, at?: Operand): Value {
     if (by === 1 && at === undefined) return x;
     return this.#elementwise(x, { of: "scale", by }, label, at);
+  }
+
+  scaleBy(x: Value, scalar: Operand, label: string, at?: Operand): Value {
+    return this.#add({ kind: "scale_by", x, scalar, out: like(x, label, at) }, label);
   }
 
   concat(xs: readonly [Value, ...Value[]], label: string): Value {

@@ -11,6 +11,7 @@ import {
   addRows,
   gateRows,
   mapRows,
+  scaleBy,
   sigmoidGateRows,
 } from "../../../kernels/elementwise/elementwise.ts";
 import {
@@ -129,6 +130,11 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { x, out, f, label } = op;
       const { rows, cols } = out;
       return [mapRows({ x: at(x), out: at(out) }, { rows, cols, f, label })];
+    }
+    case "scale_by": {
+      const { x, scalar, out, label } = op;
+      const { rows, cols } = out;
+      return [scaleBy({ x: at(x), scalar, out: at(out) }, { rows, cols, label })];
     }
     case "store_heads":
       return [emitHeads(to, op)];
@@ -391,6 +397,10 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
     case "sums": {
       const sums = { sums: at(from.y), splitK: from.y.parts };
       return from.x ? { x: at(from.x), ...sums } : sums;
+    }
+    case "normed": {
+      const { x, y, weight, scalar } = from;
+      return { x: at(x), branch: { sums: at(y), splitK: y.parts, weight }, scalar };
     }
     case "experts":
       return {

@@ -27,6 +27,7 @@ import type {
   Op,
   Partials,
   Route,
+  ScaleBy,
   Scatter,
   ShortConvolution,
   SigmoidGate,
@@ -49,6 +50,16 @@ export type NormSource =
     readonly x: Value | undefined;
     readonly y: Value;
     readonly stream: Value | undefined;
+  }
+  /** x with y added, which is normed first, and the sum times `scalar`, where there is one: stored in `stream`. */
+  | {
+    readonly of: "normed";
+    readonly x: Value;
+    readonly y: Value;
+    /** Of the norm of y. */
+    readonly weight: Operand;
+    readonly scalar: Operand | undefined;
+    readonly stream: Value;
   }
   /** x with the experts' outputs added, which is stored in `stream`. */
   | {
@@ -307,6 +318,7 @@ type Kernels =
   | Add
   | Gate
   | Elementwise
+  | ScaleBy
   | StoreHeads
   | ShortConvolution
   | DeltaRule
@@ -333,6 +345,8 @@ function normReads(from: NormSource): Value[] {
       return [from.x];
     case "sums":
       return [...from.x ? [from.x] : [], from.y];
+    case "normed":
+      return [from.x, from.y];
     case "experts":
       return [from.x, from.outputs, from.shares];
     case "tokens":
@@ -341,7 +355,7 @@ function normReads(from: NormSource): Value[] {
 }
 
 function streamOf(from: NormSource): Value[] {
-  return (from.of === "sums" || from.of === "experts") && from.stream ? [from.stream] : [];
+  return "stream" in from && from.stream ? [from.stream] : [];
 }
 
 function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
@@ -376,6 +390,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "latent_prepare":
     case "gate":
     case "elementwise":
+    case "scale_by":
     case "half_rows":
     case "gather":
     case "place":
@@ -478,9 +493,7 @@ export function placeOf(op: LoweredOp, written: Value): Value | undefined {
   switch (op.kind) {
     case "norm":
       if (written === op.out) return op.to;
-      return (op.from.of === "sums" || op.from.of === "experts") && written === op.from.stream
-        ? op.from.x
-        : undefined;
+      return "stream" in op.from && written === op.from.stream ? op.from.x : undefined;
     case "matmul":
       return op.epilogue.of === "add" && written === op.out ? op.epilogue.to : undefined;
     case "combine":

@@ -3,6 +3,7 @@ import type { Rewrite } from "./rewrite.ts";
 import { addAfterNorm } from "./rewrites/add_after_norm.ts";
 import { addInMatmul } from "./rewrites/add_in_matmul.ts";
 import { addInNorm } from "./rewrites/add_in_norm.ts";
+import { branchInNorm } from "./rewrites/branch_in_norm.ts";
 import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
 import { combineInStream } from "./rewrites/combine_in_stream.ts";
 import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
@@ -49,6 +50,7 @@ export const REWRITES: readonly Rewrite[] = [
   combineInStream,
   addInMatmul,
   copyInNorm,
+  branchInNorm,
   normedRouter,
   chooseInExperts,
   rowScales,

@@ -57,7 +57,9 @@ export function normHeldBy(
   if (norm?.kind !== "norm" || edits.readers(x).length > 1 || x.at) return;
   const { from, put, first, cols, keep } = norm;
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
-  if (from.of === "tokens" || !from.x || from.of === "rows" && from.index) return;
+  if (from.of === "tokens" || from.of === "normed" || !from.x || from.of === "rows" && from.index) {
+    return;
+  }
   const kept = keep && "window" in keep;
   if (keep && !kept) return;
   const added = from.of === "rows"
