@@ -47,6 +47,7 @@ import {
 import { latentRunsValue } from "../../../kernels/mla/latent_value.ts";
 import { embed } from "../../../kernels/norm/embed.ts";
 import { normPair } from "../../../kernels/norm/norm_pair.ts";
+import { normSum } from "../../../kernels/norm/norm_sum.ts";
 import {
   type NormInput,
   type NormKept,
@@ -272,6 +273,22 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       };
       const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
       return [normPair(both, { ...shape, label })];
+    }
+    case "norm_sum": {
+      const { x: { y, weight }, experts, eps, out, label } = op;
+      const { outputs, shares } = experts;
+      return [
+        normSum({
+          x: { sums: at(y), splitK: y.parts, weight },
+          experts: {
+            outputs: at(outputs),
+            shares: at(shares),
+            count: shares.cols,
+            weight: experts.weight,
+          },
+          out: at(out),
+        }, { rows: out.rows, cols: out.cols, eps, lanes: tuning.rowLanes, label }),
+      ];
     }
     case "relayed_heads": {
       const { qkv, attention: scores, label } = op;

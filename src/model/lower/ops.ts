@@ -254,6 +254,15 @@ export interface NormPairOp {
   readonly paired: boolean;
 }
 
+/** out = norm(the parts of x) + norm(the experts' weighted outputs) */
+export interface NormSumOp {
+  readonly kind: "norm_sum";
+  readonly x: { readonly y: Value; readonly weight: Operand };
+  readonly experts: { readonly outputs: Value; readonly shares: Value; readonly weight: Operand };
+  readonly eps: number;
+  readonly out: Value;
+}
+
 /** out = x as f16 with a scale for each row, two numbers in the place of one, for the matmul that follows. */
 export interface HalfRowsOp {
   readonly kind: "half_rows";
@@ -308,6 +317,7 @@ type Kernels =
   | CombineOp
   | NormedRouterOp
   | NormPairOp
+  | NormSumOp
   | RelayedHeadsOp
   | HalfRowsOp
   | RelayedMlpOp
@@ -425,6 +435,8 @@ export function readsOf(op: LoweredOp): Value[] {
       return [op.from.x, op.from.y];
     case "norm_pair":
       return [op.hidden.x];
+    case "norm_sum":
+      return [op.x.y, op.experts.outputs, op.experts.shares];
     case "relayed_heads":
       return matmulReads(op.qkv);
     case "relayed_mlp":

@@ -19,6 +19,7 @@ import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
+import { normSums } from "./rewrites/norm_sum.ts";
 import { normedRouter } from "./rewrites/normed_router.ts";
 import { ownHeads } from "./rewrites/own_heads.ts";
 import { pairedRows } from "./rewrites/paired_rows.ts";
@@ -50,6 +51,7 @@ export const REWRITES: readonly Rewrite[] = [
   combineInStream,
   addInMatmul,
   copyInNorm,
+  normSums,
   branchInNorm,
   normedRouter,
   chooseInExperts,

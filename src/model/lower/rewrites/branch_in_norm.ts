@@ -38,7 +38,7 @@ export const branchInNorm: Rewrite = {
 };
 
 /** Rows that a norm reads as they are, or the sums of their parts. */
-function rowsOf(from: NormSource): Value | undefined {
+export function rowsOf(from: NormSource): Value | undefined {
   if (from.of === "rows" && !from.index) return from.x;
   return from.of === "sums" && !from.x ? from.y : undefined;
 }
