@@ -94,12 +94,17 @@ function vectorsOf(experts: number): number {
 export function canChoose(
   matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
-  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
+  { tile, factors = false, tuning }: {
+    readonly tile: TileSize;
+    /** Whether experts have factors of their own; default: they have none. */
+    readonly factors?: boolean;
+    readonly tuning: Tuning;
+  },
 ): boolean {
   const buffers = expertScales(matrix, tuning.tensor)
     ? CHOOSING_BUFFERS.units
     : CHOOSING_BUFFERS.others;
-  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers + Number(factors) &&
     scores === "softmax" && topGroups === groups;
 }
 
@@ -158,6 +163,7 @@ export function expertMatmul(
   const lanes = expertLanes(matrix, shape.tuning);
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
+  const factors = choice?.factors;
   const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
     ...shape,
     tensor: tuning.tensor,
@@ -176,13 +182,14 @@ export function expertMatmul(
     choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
   const ranges = Math.ceil(expertRows / 2 / pairs / groups);
   return matrix.shards.map((shard) =>
-    dispatch(expertKernel(matrix, epilogue, { ...launch, lanes }, source), {
+    dispatch(expertKernel(matrix, epilogue, { ...launch, lanes }, source, factors !== undefined), {
       buffers: {
         weights: shard.operand,
         x,
         out,
         ...jobs,
         ...choice ? { logits: choice.logits, shares: choice.weights } : {},
+        ...factors ? { factors } : {},
         ...shard.scales ? { scales: shard.scales } : {},
       },
       constants: {

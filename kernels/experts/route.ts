@@ -56,6 +56,8 @@ export interface ChoiceParameters {
   readonly scores: Routing["scores"];
   /** Number of the binding of sigmoid scores' bias. */
   readonly BIAS: number;
+  /** Whether experts have factors of their own. */
+  readonly FACTORS: boolean;
 }
 
 interface RouteParameters extends ChoiceParameters {
@@ -63,20 +65,25 @@ interface RouteParameters extends ChoiceParameters {
   readonly BIASED: boolean;
 }
 
-function routeKernel(scores: Routing["scores"], lanes: number, BIASED: boolean): Kernel {
-  const name = `route_${scores}_${lanes}${BIASED ? "_bias" : ""}`;
-  return kernelOf<RouteParameters>("experts/route")({ scores, BIAS: 3, BIASED }, { name });
+function routeKernel(
+  scores: Routing["scores"],
+  lanes: number,
+  { BIASED, FACTORS }: Pick<RouteParameters, "BIASED" | "FACTORS">,
+): Kernel {
+  const name = `route_${scores}_${lanes}${BIASED ? "_bias" : ""}${FACTORS ? "_factors" : ""}`;
+  return kernelOf<RouteParameters>("experts/route")({ scores, BIAS: 3, BIASED, FACTORS }, { name });
 }
 
 /**
  * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
- * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice; with softmax scores a bias, if there is one, is added to the logits. The
+ * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice; with softmax scores a bias, if there is one, is added to the logits. An expert's weight is multiplied by its factor, [numExperts], where there are any. The
  * `shared` experts are those from numExperts on.
  */
 export function route(
-  { logits, bias, experts, weights }: {
+  { logits, bias, factors, experts, weights }: {
     readonly logits: Operand;
     readonly bias: Operand | undefined;
+    readonly factors?: Operand | undefined;
     readonly experts: Operand;
     readonly weights: Operand;
   },
@@ -92,8 +99,15 @@ export function route(
   const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
   const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
   const biased = shape.scores === "softmax" && bias !== undefined;
-  return dispatch(routeKernel(shape.scores, lanes, biased), {
-    buffers: { logits, experts, shares: weights, ...biasOf(shape, bias, label) },
+  const kinds = { BIASED: biased, FACTORS: factors !== undefined };
+  return dispatch(routeKernel(shape.scores, lanes, kinds), {
+    buffers: {
+      logits,
+      experts,
+      shares: weights,
+      ...biasOf(shape, bias, label),
+      ...factors ? { factors } : {},
+    },
     constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
     workgroups: [rows],
     label,
@@ -120,6 +134,8 @@ export interface ExpertChoice {
   readonly stride: number;
   /** Of the chosen ones, f32 [rows, topK]. */
   readonly weights: Operand;
+  /** What experts' weights are multiplied by, [numExperts]. */
+  readonly factors?: Operand | undefined;
 }
 
 /** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
@@ -132,24 +148,4 @@ export function choosingConstants(
   },
 ): Readonly<Record<string, number>> {
   return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
-}
-
-const SCALE_SHARES = kernelOf("experts/scale_shares")({}, {
-  name: "scale_shares",
-  bindings: ["shares", "experts", "scale", "out"],
-  constants: ["JOBS"],
-});
-
-/** Records `out[j] = shares[j] scale[experts[j]]` for `jobs` jobs. */
-export function scaleShares(
-  buffers: Readonly<Record<"shares" | "experts" | "scale" | "out", Operand>>,
-  { jobs, label }: { readonly jobs: number; readonly label: string },
-): Dispatch {
-  return dispatch(SCALE_SHARES, {
-    buffers,
-    constants: { JOBS: jobs },
-    workgroups: [Math.ceil(jobs / 64)],
-    label,
-    work: { bytes: 16 * jobs, flops: jobs },
-  });
 }

@@ -30,7 +30,7 @@ interface LogitsShape {
   readonly more: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
-  /** Of the split-K matmul before: read without a loop, whose loads wait for each other. */
+  /** Of the split-K matmul before, 0 without: read without a loop, whose loads wait for each other. */
   readonly splitK: number;
 }
 
@@ -98,7 +98,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     MORE: more,
     NORMED: normed,
     SUMS: splitK,
-    MORE_SUMS: splitK - 1,
+    MORE_SUMS: Math.max(0, splitK - 1),
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
     UNROLL: Math.min(16, matrixLanes),
   }, { name });
@@ -137,21 +137,26 @@ function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
 }
 
 /**
- * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. One
- * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
+ * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. Without sums
+ * logits = norm(x) W^T, and normed is x normed with `expertsNorm`. One dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
  */
 export function routerLogits(
-  { matrix, x, sums, norm, scales, ...out }: {
+  { matrix, x, added, norm, expertsNorm, scales, ...out }: {
     /** [logits, cols] */
     readonly matrix: Matrix;
     /** The residual stream, [rows, cols]. */
     readonly x: Operand;
-    /** [splitK, rows, cols] */
-    readonly sums: Operand;
+    readonly added: {
+      /** [splitK, rows, cols] */
+      readonly sums: Operand;
+      readonly splitK: number;
+      /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
+      readonly stream: Operand;
+    } | undefined;
     /** Of the norm, [cols]. */
     readonly norm: Operand;
-    /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
-    readonly stream: Operand;
+    /** Of the norm of what experts read, where nothing is added, [cols]. */
+    readonly expertsNorm?: Operand | undefined;
     /** [rows, cols] */
     readonly normed: Operand;
     /** [rows, matrix.rows] */
@@ -159,15 +164,15 @@ export function routerLogits(
     /** Gets the scales of the normed rows; those of the other inputs become the largest. See `routerStoresScales`. */
     readonly scales?: RowScales | undefined;
   },
-  { rows, splitK, eps, tuning, label }: {
+  { rows, eps, tuning, label }: {
     readonly rows: number;
-    readonly splitK: number;
     readonly eps: number;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch {
   const { cols } = matrix;
+  const splitK = added?.splitK ?? 0;
   const [{ operand: weights } = { operand: x }] = matrix.shards;
   const shape = { ...shapeOf(matrix, tuning), splitK };
   const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
@@ -180,7 +185,9 @@ export function routerLogits(
     buffers: {
       weights,
       x,
-      sums: { ...sums, size: 4 * splitK * rows * cols },
+      ...added
+        ? { sums: { ...added.sums, size: 4 * splitK * rows * cols }, stream: added.stream }
+        : { experts_weight: expertsNorm ?? norm },
       norm_weight: norm,
       ...out,
       ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},

@@ -1,6 +1,5 @@
 /** What Gemma 4 does beside the branches of a layer, each by a kernel of its own. */
 import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
-import { scaleShares } from "../../../kernels/experts/route.ts";
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
 import type { Operand } from "../../gpu/kernel.ts";
@@ -82,31 +81,4 @@ export function layerEmbedding(
     },
   }, name);
   return graph.linear(out, projection, { label: `${label}.perLayerProjection` });
-}
-
-/** Shares of experts times the experts' own factors. */
-export function expertShares(
-  graph: Graph,
-  { shares, experts, scale, label }: {
-    readonly shares: Value;
-    readonly experts: Value;
-    /** [experts] */
-    readonly scale: Operand;
-    readonly label: string;
-  },
-): Value {
-  const name = `${label}.expertScale`;
-  const { rows, cols } = shares;
-  const out = value(name, rows, cols);
-  graph.call({
-    reads: [shares, experts],
-    writes: [out],
-    record: (at) => [
-      scaleShares({ shares: at(shares), experts: at(experts), scale, out: at(out) }, {
-        jobs: rows * cols,
-        label: name,
-      }),
-    ],
-  }, name);
-  return out;
 }

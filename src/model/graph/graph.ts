@@ -255,6 +255,8 @@ export interface Route {
   readonly logits: Value;
   /** Of sigmoid scores for the choice, or of the logits of softmax scores, [experts]. */
   readonly bias: Operand | undefined;
+  /** What experts' shares are multiplied by, [experts]. */
+  readonly factors: Operand | undefined;
   readonly jobs: ExpertJobs;
   /** u32 [rows, topK + shared] */
   readonly out: Value;
@@ -571,7 +573,7 @@ export class Graph {
 
   route(
     logits: Value,
-    of: Pick<Route, "bias" | "jobs">,
+    of: Pick<Route, "bias" | "factors" | "jobs">,
     label: string,
   ): { readonly experts: Value; readonly shares: Value } {
     const jobs = jobsOfRow(of.jobs);

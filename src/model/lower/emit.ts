@@ -204,9 +204,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "route": {
-      const { logits, bias, jobs, out, shares, label } = op;
+      const { logits, bias, factors, jobs, out, shares, label } = op;
       const { routing, shared } = jobs;
-      const buffers = { logits: at(logits), bias, experts: at(out), weights: at(shares) };
+      const choice = { experts: at(out), weights: at(shares) };
+      const buffers = { logits: at(logits), bias, factors, ...choice };
       const stride = logits.cols;
       // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
       const rules = { ...tuning, tensor: undefined };
@@ -215,14 +216,15 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "normed_router": {
-      const { from, weight: norm, eps, matrix, normed, logits, notes, label } = op;
-      const { x, y, stream } = from;
-      const row = { x: at(x), sums: at(y), norm, stream: at(stream), normed: at(normed) };
+      const { from, weight: norm, expertsWeight, eps, matrix, normed, logits, notes, label } = op;
+      const added = from.of === "sums"
+        ? { sums: at(from.y), splitK: from.y.parts, stream: at(from.stream) }
+        : undefined;
+      const row = { x: at(from.x), added, norm, expertsNorm: expertsWeight, normed: at(normed) };
       const scales = notes ? context.scales : undefined;
       return [
         routerLogits({ matrix, ...row, logits: at(logits), scales }, {
-          rows: x.rows,
-          splitK: y.parts,
+          rows: from.x.rows,
           eps,
           tuning: { ...tuning, tensor: undefined },
           label,
@@ -676,6 +678,7 @@ function emitExpertMatmul(
       logits: at(choice.logits),
       stride: choice.logits.cols,
       weights: at(choice.shares),
+      factors: choice.factors,
     },
   }, {
     ...tiledJobs(to, jobs, rows, matrix),

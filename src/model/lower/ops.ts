@@ -191,7 +191,11 @@ export interface ExpertMatmulOp {
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
   /** Where it chooses the experts: their shares are stored. */
-  readonly choice: { readonly logits: Value; readonly shares: Value } | undefined;
+  readonly choice: {
+    readonly logits: Value;
+    readonly shares: Value;
+    readonly factors: Operand | undefined;
+  } | undefined;
   /** Lists of jobs in tiles; absent: none are read. */
   readonly tiles: Value | undefined;
 }
@@ -226,11 +230,12 @@ export interface CombineOp extends Combine {
 /** The router's logits of rows that are normed on the way. */
 export interface NormedRouterOp {
   readonly kind: "normed_router";
-  readonly from: Extract<NormSource, { of: "sums" }> & {
-    readonly x: Value;
-    readonly stream: Value;
-  };
+  readonly from:
+    | Extract<NormSource, { of: "rows" }>
+    | Extract<NormSource, { of: "sums" }> & { readonly x: Value; readonly stream: Value };
   readonly weight: Operand;
+  /** Of the norm of what the experts read, where it has others. */
+  readonly expertsWeight: Operand | undefined;
   readonly eps: number;
   readonly matrix: Matrix;
   readonly normed: Value;
@@ -432,7 +437,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "expert_gate":
       return [op.x, op.experts];
     case "normed_router":
-      return [op.from.x, op.from.y];
+      return normReads(op.from);
     case "norm_pair":
       return [op.hidden.x];
     case "norm_sum":
@@ -476,7 +481,7 @@ export function writesOf(op: LoweredOp): Value[] {
     case "expert_matmul":
       return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
     case "normed_router":
-      return [op.from.stream, op.normed, op.logits];
+      return [...streamOf(op.from), op.normed, op.logits];
     case "norm_pair":
       return [op.out, op.keep.out];
     case "relayed_heads":

@@ -20,8 +20,10 @@ export const chooseInExperts: Rewrite = {
         numExperts: routing.numExperts + shared,
       };
       const tile = expertTile(jobs, gateUp.matrix, tuning);
-      if (!canChoose(gateUp.matrix, routing, { tile, tuning })) continue;
-      const choice = { logits: route.logits, shares: route.shares };
+      if (
+        !canChoose(gateUp.matrix, routing, { tile, factors: route.factors !== undefined, tuning })
+      ) continue;
+      const choice = { logits: route.logits, shares: route.shares, factors: route.factors };
       edits.remove(route);
       for (const op of readers) {
         if (op.kind === "expert_tiles") edits.remove(op);
