@@ -2,7 +2,6 @@
 import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
-import type { Operand } from "../../gpu/kernel.ts";
 import type { PerLayerWeights } from "../weights/layer_weights.ts";
 import type { PerLayerTable } from "../weights/target_weights.ts";
 import type { DecoderContext } from "./context.ts";

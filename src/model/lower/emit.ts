@@ -610,7 +610,9 @@ function ownHeads(
     qkv,
     rope,
     ...relay && { relay },
-    ...norm && { norm: { weight: norm.weight, eps: norm.eps } },
+    ...norm && {
+      norm: { weight: norm.weight, eps: norm.eps, values: norm.values === "normed" },
+    },
   };
 }
 
