@@ -33,7 +33,12 @@ export interface OwnHeads {
   /** Where they come from instead. */
   readonly relay?: RelayedHeads | undefined;
   /** Norms of q and of k, [2, headDim]; absent: they are not normed. */
-  readonly norm?: { readonly weight: Operand; readonly eps: number } | undefined;
+  readonly norm?: {
+    readonly weight: Operand;
+    readonly eps: number;
+    /** Whether values are normed too, without weights; default: they are not. */
+    readonly values?: boolean;
+  } | undefined;
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;
 }
@@ -92,6 +97,8 @@ interface RowParameters extends SplitOrder {
   readonly kv: KvDtype;
   /** Whether queries and keys are normed. */
   readonly NORMED: boolean;
+  /** Whether values are normed too. */
+  readonly VALUES_NORMED: boolean;
   /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
   readonly RELAYED: boolean;
   readonly RANGE: number;
@@ -115,14 +122,20 @@ interface RowParameters extends SplitOrder {
 /** attention_row.wgsl for `group` query heads at a time. */
 function rowKernel(
   { headDim, kvDtype }: Heads,
-  { group, normed, words }: {
+  { group, normed, values, words }: {
     readonly group: number;
     readonly normed: boolean;
+    /** Whether values are normed too. */
+    readonly values: boolean;
     /** Of q, k and v where the same dispatch makes them; default: it does not. */
     readonly words?: number | undefined;
   },
 ): Kernel {
-  const kinds = [...normed ? ["normed"] : [], ...words === undefined ? [] : ["relayed", words]];
+  const kinds = [
+    ...normed ? ["normed"] : [],
+    ...values ? ["values"] : [],
+    ...words === undefined ? [] : ["relayed", words],
+  ];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, 1);
   const pairs = Math.ceil(group / 2);
@@ -130,6 +143,7 @@ function rowKernel(
   const parameters = {
     kv: kvDtype,
     NORMED: normed,
+    VALUES_NORMED: values,
     RELAYED: words !== undefined,
     GROUP: group,
     SETS,
@@ -165,7 +179,8 @@ export function rowSums(
 ): Dispatch {
   const { kvHeads, headDim } = heads;
   const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
-  const kind = { group, normed: norm !== undefined, words: relay && words * headDim };
+  const normed = { normed: norm !== undefined, values: norm?.values ?? false };
+  const kind = { group, ...normed, words: relay && words * headDim };
   const from = relay
     ? {
       buffers: { relay: relay.words },

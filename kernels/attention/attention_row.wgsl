@@ -17,6 +17,9 @@
 //   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
 //            of invocations have them all.
 
+//
+// With VALUES_NORMED values are normed too, without weights.
+
 //#import lib/rows
 //#import lib/visible
 //#import lib/attention_split
@@ -384,7 +387,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endif
     //#for p in PAIRS
     if (w$p < HALF) {
+      //#if VALUES_NORMED
+      let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p * scale, head == VALUE);
+      //#else
       let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p, head == VALUE);
+      //#endif
       let to = head * VEC4S + w$p / 4u;
       made[to][w$p % 4u] = placed.x;
       made[to + VEC8S][w$p % 4u] = placed.y;

@@ -110,14 +110,14 @@ const MOST_UNROLLED = 16;
 export const RANKED = 8;
 
 /** Softmax scores have no bias, and no binding of it. */
-const SOFTMAX: ChoiceParameters = { scores: "softmax", BIAS: 0 };
+const SOFTMAX = { scores: "softmax", BIAS: 0 } as const;
 
-/** The parameters of a source of jobs. */
-export function jobParameters(jobs: JobSource): JobParameters {
+/** The parameters of a source of jobs. @param FACTORS whether experts that are chosen have factors of their own. */
+export function jobParameters(jobs: JobSource, FACTORS: boolean): JobParameters {
   if (typeof jobs !== "string") {
-    return { jobs: "picked", ...SOFTMAX, SUBGROUP: jobs.subgroup, EACH: jobs.each };
+    return { jobs: "picked", ...SOFTMAX, FACTORS, SUBGROUP: jobs.subgroup, EACH: jobs.each };
   }
-  return jobs === "chosen" ? { jobs, ...SOFTMAX, RANKED } : { jobs };
+  return jobs === "chosen" ? { jobs, ...SOFTMAX, FACTORS, RANKED } : { jobs };
 }
 
 export function expertKernel(
@@ -125,6 +125,7 @@ export function expertKernel(
   epilogue: Epilogue,
   shape: ExpertShape & { readonly lanes: number },
   jobs: JobSource,
+  factors = false,
 ): Kernel {
   const { kind, tile, pairs, groups, lanes } = shape;
   const few = lanes !== packedLanes;
@@ -141,11 +142,12 @@ export function expertKernel(
     ...few ? [`packed${packedLanes}`] : [],
     ...found,
     ...picked,
+    ...factors ? ["factors"] : [],
   ]
     .join("_");
   const parameters = {
     weights: format,
-    ...jobParameters(jobs),
+    ...jobParameters(jobs, factors),
     ...epilogue.parameters,
     PACKED_FEW: few,
     PACKED_LANES: packedLanes,

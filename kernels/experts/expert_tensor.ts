@@ -160,10 +160,12 @@ function countsOf(
 
 function expertKernel(
   of: ExpertTensor,
-  { epilogue, uneven, picks }: {
+  { epilogue, uneven, picks, factors }: {
     readonly epilogue: Epilogue;
     /** Logits that each lane looks through where the experts are still to be chosen; else 0. */
     readonly picks: number;
+    /** Whether experts have factors of their own. */
+    readonly factors: boolean;
     /** Whether the stages are no multiple of those ahead. */
     readonly uneven: boolean;
   },
@@ -183,6 +185,7 @@ function expertKernel(
     ...shape,
     ...uneven ? ["uneven"] : [],
     ...picks > 0 ? [`picked_${picks}`] : [],
+    ...factors ? ["factors"] : [],
   ].join("_");
   return TENSOR({
     ...epilogue.parameters,
@@ -191,7 +194,10 @@ function expertKernel(
     ...load.parameters,
     TILED: format === "bf16",
     UNEVEN: uneven,
-    ...jobParameters(picks > 0 ? { subgroup: lanes, each: picks } : jobs === 1 ? "alone" : "tiled"),
+    ...jobParameters(
+      picks > 0 ? { subgroup: lanes, each: picks } : jobs === 1 ? "alone" : "tiled",
+      factors,
+    ),
   }, { name });
 }
 
@@ -243,8 +249,9 @@ export function expertTensor(
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
+  const factors = choice?.factors;
   const picks = choice ? Math.ceil(choice.routing.numExperts / unit.lanes) : 0;
-  return dispatch(expertKernel(of, { epilogue, uneven, picks }), {
+  return dispatch(expertKernel(of, { epilogue, uneven, picks, factors: factors !== undefined }), {
     buffers: {
       weights: shard.operand,
       x,
@@ -254,6 +261,7 @@ export function expertTensor(
       ...epilogue.buffers,
       ...tile.jobs === 1 ? { experts: lists } : { tiles: lists },
       ...choice ? { logits: choice.logits, shares: choice.weights } : {},
+      ...factors ? { factors } : {},
       ...shard.scales ? { scales: shard.scales } : {},
     },
     constants: {

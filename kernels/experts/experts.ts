@@ -95,17 +95,19 @@ function vectorsOf(experts: number): number {
 export function canChoose(
   matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
-  { tile, biased, tuning }: {
+  { tile, biased, factors = false, tuning }: {
     readonly tile: TileSize;
     /** Whether its epilogue binds biases. */
     readonly biased: boolean;
+    /** Whether experts have factors of their own; default: they have none. */
+    readonly factors?: boolean;
     readonly tuning: Tuning;
   },
 ): boolean {
   const buffers = expertScales(matrix, tuning.tensor)
     ? CHOOSING_BUFFERS.units
     : CHOOSING_BUFFERS.others + Number(biased);
-  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
+  return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers + Number(factors) &&
     scores === "softmax" && topGroups === groups;
 }
 
@@ -165,6 +167,7 @@ export function expertMatmul(
   const lanes = expertLanes(matrix, shape.tuning);
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
+  const factors = choice?.factors;
   const onUnits = expertsOnUnits({ matrix, x, xScales, out, noted, ...lists }, {
     ...shape,
     tensor: tuning.tensor,
@@ -183,7 +186,7 @@ export function expertMatmul(
     choosingConstants(choice, { jobs: total, lanes: lanes * groups, shared: shape.shared });
   const ranges = Math.ceil(expertRows / 2 / pairs / groups);
   return matrix.shards.map((shard) =>
-    dispatch(expertKernel(matrix, epilogue, { ...launch, lanes }, source), {
+    dispatch(expertKernel(matrix, epilogue, { ...launch, lanes }, source, factors !== undefined), {
       buffers: {
         weights: shard.operand,
         x,
@@ -191,6 +194,7 @@ export function expertMatmul(
         ...epilogue.buffers,
         ...jobs,
         ...choice ? { logits: choice.logits, shares: choice.weights } : {},
+        ...factors ? { factors } : {},
         ...shard.scales ? { scales: shard.scales } : {},
       },
       constants: {

@@ -56,23 +56,25 @@ export interface ChoiceParameters {
   readonly scores: Routing["scores"];
   /** Number of the binding of sigmoid scores' bias. */
   readonly BIAS: number;
+  /** Whether experts have factors of their own. */
+  readonly FACTORS: boolean;
 }
 
-function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
-  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3 }, {
-    name: `route_${scores}_${lanes}`,
-  });
+function routeKernel(scores: Routing["scores"], lanes: number, FACTORS: boolean): Kernel {
+  const name = `route_${scores}_${lanes}${FACTORS ? "_factors" : ""}`;
+  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3, FACTORS }, { name });
 }
 
 /**
  * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
- * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. The `shared` experts are
- * those from numExperts on.
+ * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. An expert's weight is
+ * multiplied by its factor, [numExperts], where there are any. The `shared` experts are those from numExperts on.
  */
 export function route(
-  { logits, bias, experts, weights }: {
+  { logits, bias, factors, experts, weights }: {
     readonly logits: Operand;
     readonly bias: Operand | undefined;
+    readonly factors?: Operand | undefined;
     readonly experts: Operand;
     readonly weights: Operand;
   },
@@ -87,8 +89,14 @@ export function route(
 ): Dispatch {
   const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
   const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
-  return dispatch(routeKernel(shape.scores, lanes), {
-    buffers: { logits, experts, shares: weights, ...biasOf(shape, bias, label) },
+  return dispatch(routeKernel(shape.scores, lanes, factors !== undefined), {
+    buffers: {
+      logits,
+      experts,
+      shares: weights,
+      ...biasOf(shape, bias, label),
+      ...factors ? { factors } : {},
+    },
     constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
     workgroups: [rows],
     label,
@@ -115,6 +123,8 @@ export interface ExpertChoice {
   readonly stride: number;
   /** Of the chosen ones, f32 [rows, topK]. */
   readonly weights: Operand;
+  /** What experts' weights are multiplied by, [numExperts]. */
+  readonly factors?: Operand | undefined;
 }
 
 /** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
@@ -127,24 +137,4 @@ export function choosingConstants(
   },
 ): Readonly<Record<string, number>> {
   return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
-}
-
-const SCALE_SHARES = kernelOf("experts/scale_shares")({}, {
-  name: "scale_shares",
-  bindings: ["shares", "experts", "scale", "out"],
-  constants: ["JOBS"],
-});
-
-/** Records `out[j] = shares[j] scale[experts[j]]` for `jobs` jobs. */
-export function scaleShares(
-  buffers: Readonly<Record<"shares" | "experts" | "scale" | "out", Operand>>,
-  { jobs, label }: { readonly jobs: number; readonly label: string },
-): Dispatch {
-  return dispatch(SCALE_SHARES, {
-    buffers,
-    constants: { JOBS: jobs },
-    workgroups: [Math.ceil(jobs / 64)],
-    label,
-    work: { bytes: 16 * jobs, flops: jobs },
-  });
 }

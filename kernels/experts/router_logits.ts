@@ -31,7 +31,7 @@ interface LogitsShape {
   readonly partial: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
-  /** Of the split-K matmul before: read without a loop, whose loads wait for each other. */
+  /** Of the split-K matmul before, 0 without: read without a loop, whose loads wait for each other. */
   readonly splitK: number;
   readonly biased: boolean;
 }
@@ -108,7 +108,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     PARTIAL: partial,
     NORMED: normed,
     SUMS: splitK,
-    MORE_SUMS: splitK - 1,
+    MORE_SUMS: Math.max(0, splitK - 1),
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
     UNROLL: Math.min(16, matrixLanes),
   }, { name });
@@ -155,23 +155,29 @@ function stepsOf(most: number): number {
 }
 
 /**
- * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T (+ bias). One
- * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
+ * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T (+ bias). Without
+ * sums logits = norm(x) W^T (+ bias), and normed is x normed with `expertsNorm`. One dispatch; see `canNormRouted`. The
+ * bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
  */
 export function routerLogits(
-  { matrix, x, sums, norm, bias, scales, ...out }: {
+  { matrix, x, added, norm, expertsNorm, bias, scales, ...out }: {
     /** [logits, cols] */
     readonly matrix: Matrix;
     /** The residual stream, [rows, cols]. */
     readonly x: Operand;
-    /** [splitK, rows, cols] */
-    readonly sums: Operand;
+    readonly added: {
+      /** [splitK, rows, cols] */
+      readonly sums: Operand;
+      readonly splitK: number;
+      /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
+      readonly stream: Operand;
+    } | undefined;
     /** Of the norm, [cols]. */
     readonly norm: Operand;
     /** Of the logits, [matrix.rows]. */
     readonly bias?: Operand | undefined;
-    /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
-    readonly stream: Operand;
+    /** Of the norm of what experts read, where nothing is added, [cols]. */
+    readonly expertsNorm?: Operand | undefined;
     /** [rows, cols] */
     readonly normed: Operand;
     /** [rows, matrix.rows] */
@@ -179,15 +185,15 @@ export function routerLogits(
     /** Gets the scales of the normed rows; those of the other inputs become the largest. See `routerStoresScales`. */
     readonly scales?: RowScales | undefined;
   },
-  { rows, splitK, eps, tuning, label }: {
+  { rows, eps, tuning, label }: {
     readonly rows: number;
-    readonly splitK: number;
     readonly eps: number;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch {
   const { cols } = matrix;
+  const splitK = added?.splitK ?? 0;
   const [{ operand: weights } = { operand: x }] = matrix.shards;
   const shape = { ...shapeOf(matrix, tuning), splitK, biased: bias !== undefined };
   const { format, lanes, matrixLanes, part, steps, more, partial, normed } = shape;
@@ -200,7 +206,9 @@ export function routerLogits(
     buffers: {
       weights,
       x,
-      sums: { ...sums, size: 4 * splitK * rows * cols },
+      ...added
+        ? { sums: { ...added.sums, size: 4 * splitK * rows * cols }, stream: added.stream }
+        : { experts_weight: expertsNorm ?? norm },
       norm_weight: norm,
       ...out,
       ...bias && { bias },

@@ -1,6 +1,7 @@
 // logits[r, e] = sum_k normed[r, k] W[e, k] with normed[r] = v / sqrt(mean(v^2) + EPS) * norm_weight, v = x[r]
 // plus the sums of a split-K matmul: the logits of a router of few rows. Every workgroup norms the row for itself; the first
-// workgroup of a row stores v in `stream` and normed[r].
+// workgroup of a row stores v in `stream` and normed[r]. Without SUMS v = x[r], which is not stored again, and what is stored
+// in `normed` is normed with experts_weight, not norm_weight: experts that have a norm of their own.
 //
 // One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
 // matmul.wgsl: MATRIX_LANES lanes share a logit, and load $STEPS vec8s of its weights before the row is normed.
@@ -58,9 +59,13 @@ override ROW_VECTORS: u32; // COLS / 4
 override LOGITS: u32; // of a row
 
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+//#if SUMS
 @group(0) @binding(2) var<storage, read> sums: array<vec4<f32>>; // [$SUMS, rows, COLS / 4]
-@group(0) @binding(3) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(4) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: not x
+//#else
+@group(0) @binding(2) var<storage, read> experts_weight: array<vec4<f32>>; // [COLS / 4]
+//#endif
+@group(0) @binding(3) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(5) var<storage, read_write> normed: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(6) var<storage, read_write> logits: array<f32>; // [rows, LOGITS]
 //#if BIASED
@@ -78,7 +83,9 @@ fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
 // Norms a row into `row_vectors`.
 fn norm_row(row: u32, store: bool, lane: u32) {
   let first = row * (COLS / 4u);
+  //#if SUMS
   let stride = arrayLength(&sums) / $SUMSu;
+  //#endif
   var sum = 0.0;
   //#for j in NORMED
   let i$j = lane + $ju * LANES;
@@ -86,12 +93,16 @@ fn norm_row(row: u32, store: bool, lane: u32) {
   var g$j = Vec8();
   if (i$j < COLS / 8u) {
     let at = first + 2u * i$j;
+    //#if SUMS
     var branch = Vec8(sums[at], sums[at + 1u]);
     //#for s in MORE_SUMS
     branch.lo += sums[($su + 1u) * stride + at];
     branch.hi += sums[($su + 1u) * stride + at + 1u];
     //#endfor
     v$j = Vec8(x[at] + branch.lo, x[at + 1u] + branch.hi);
+    //#else
+    v$j = Vec8(x[at], x[at + 1u]);
+    //#endif
     g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]);
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
@@ -104,6 +115,7 @@ fn norm_row(row: u32, store: bool, lane: u32) {
     let hi = v$j.hi * scale * g$j.hi;
     row_vectors[i$j] = lo;
     row_vectors[COLS / 8u + i$j] = hi;
+    //#if SUMS
     peak = peak_of(peak, Vec8(lo, hi));
     if (store) {
       let at = first + 2u * i$j;
@@ -112,6 +124,16 @@ fn norm_row(row: u32, store: bool, lane: u32) {
       normed[at] = lo;
       normed[at + 1u] = hi;
     }
+    //#else
+    if (store) {
+      let at = first + 2u * i$j;
+      let own_lo = v$j.lo * scale * experts_weight[2u * i$j];
+      let own_hi = v$j.hi * scale * experts_weight[2u * i$j + 1u];
+      peak = peak_of(peak, Vec8(own_lo, own_hi));
+      normed[at] = own_lo;
+      normed[at + 1u] = own_hi;
+    }
+    //#endif
   }
   //#endfor
   if (store) {

@@ -2,8 +2,8 @@
 //
 // Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
-// first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE. Of equals
-// the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1.
+// first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE, with FACTORS times that of the
+// expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1.
 //
 // Scores are, by `scores`,
 //   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
@@ -28,6 +28,21 @@ override SEGMENT: u32; // a multiple of 8
 override PADDED: u32; // SEGMENTS * SEGMENT, EXPERTS or more
 
 const NEGATIVE = -3.0e38; // below every score
+
+//#if FACTORS
+@group(0) @binding(12) var<storage, read> factors: array<f32>; // [EXPERTS]
+
+var<workgroup> chosen_factors: array<f32, TOP_K>;
+
+// The weight of the expert of rank k times its factor.
+fn factored(weight: f32, k: u32) -> f32 {
+  return weight * chosen_factors[k];
+}
+//#else
+fn factored(weight: f32, k: u32) -> f32 {
+  return weight;
+}
+//#endif
 
 var<workgroup> scores: array<f32, EXPERTS>;
 var<workgroup> choices: array<f32, PADDED>;
@@ -169,6 +184,9 @@ fn choose_experts(row: u32, lane: u32) {
     let rank = atomicLoad(&ranks[e]);
     if (rank < TOP_K) {
       chosen[rank] = scores[e];
+      //#if FACTORS
+      chosen_factors[rank] = factors[e];
+      //#endif
       experts[first + rank] = e;
     }
   }
@@ -179,7 +197,8 @@ fn choose_experts(row: u32, lane: u32) {
       for (var i = 0u; i < TOP_K; i++) {
         sum += chosen[i];
       }
-      shares[first + k] = chosen[k] / select(1.0, sum + 1.0e-20, NORMALIZE == 1u) * SCALE;
+      let weight = chosen[k] / select(1.0, sum + 1.0e-20, NORMALIZE == 1u) * SCALE;
+      shares[first + k] = factored(weight, k);
     } else {
       experts[first + k] = EXPERTS + k - TOP_K;
       shares[first + k] = 1.0;

@@ -5,7 +5,8 @@ import { kernelOf } from "../shader.ts";
 
 /**
  * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
- * matmul are added first (and stored in x), those sums alone, rows to which the weighted outputs of
+ * matmul are added first (and stored in x), those sums alone, rows to which those sums are added after they are normed,
+ * the result times `scalar` (and stored in x), rows to which the weighted outputs of
  * their experts are added (and stored), or the rows' token embeddings, times `scale` (default 1).
  */
 export type NormInput =
@@ -16,6 +17,12 @@ export type NormInput =
     readonly sums: Operand;
     readonly splitK: number;
   }
+  | {
+    readonly x: Operand;
+    readonly branch: NormedBranch;
+    /** [1] */
+    readonly scalar?: Operand | undefined;
+  }
   | ExpertSums
   | {
     readonly matrix: Table;
@@ -25,6 +32,22 @@ export type NormInput =
     /** What the rows are made of first, where nobody has written them: see `verifiesRows`. */
     readonly verified?: VerifiedRows | undefined;
   };
+
+/** Sums of a split-K matmul that are normed before they are added. */
+export interface NormedBranch {
+  /** [splitK, rows, cols] */
+  readonly sums: Operand;
+  readonly splitK: number;
+  /** Of their norm, [cols]. */
+  readonly weight: Operand;
+}
+
+/** Storage buffers of a norm that norms and adds a branch first, and keeps nothing. */
+export function branchBuffers(
+  { scaled, notes }: { readonly scaled: boolean; readonly notes: boolean },
+): number {
+  return 5 + Number(scaled) + (notes ? 2 : 0);
+}
 
 /** What the rows of a verify forward of chains are made of; see lib/verify_row.wgsl. */
 export interface VerifiedRows {
@@ -107,6 +130,13 @@ type SourceParameters =
     readonly from: "rows" | "index" | "sums";
     /** Whether sums are added to rows of x, which are stored. */
     readonly RESIDUAL: boolean;
+  }
+  | {
+    /** Sums that are normed before they are added to rows of x. */
+    readonly from: "normed";
+    readonly RESIDUAL: true;
+    /** Whether those are then multiplied by a number. */
+    readonly SCALED: boolean;
   }
   | {
     readonly from: "experts";
@@ -207,6 +237,18 @@ export function normLanes({ cols, lanes }: Pick<NormShape, "cols" | "lanes">): n
 }
 
 function sources(from: NormInput, elements: number): Source[] {
+  if ("branch" in from) {
+    const { x, branch: { sums, splitK, weight }, scalar } = from;
+    const exact = { ...sums, size: 4 * splitK * elements };
+    const name = scalar ? "normed_scaled" : "normed";
+    const buffers: Source["buffers"] = [["x", x], ["sums", exact], ["branch_weight", weight]];
+    return [{
+      name,
+      parameters: { from: "normed", RESIDUAL: true, SCALED: scalar !== undefined },
+      buffers: scalar ? [...buffers, ["scalar", scalar]] : buffers,
+      constants: { SPLIT_K: splitK },
+    }];
+  }
   if ("sums" in from) {
     const { x, sums, splitK } = from;
     const exact = { ...sums, size: 4 * splitK * elements };

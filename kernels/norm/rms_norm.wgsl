@@ -6,6 +6,8 @@
 //   sums     the sums of a split-K matmul over its ranges of k, added in order: with RESIDUAL added to row r of x, the
 //            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
 //            it is added to the stream
+//   normed   row r of x, the residual stream, with those sums added, which are RMS-normed first with branch_weight, and the
+//            result times scalar[0] with SCALED; it is stored in x
 //   experts  row r of x, the residual stream, with the outputs of the row's experts added, with BIASED each with its
 //            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is added to x at last: some drivers would
 //            reassociate that
@@ -70,45 +72,6 @@ fn load(row: u32, i: u32) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
   return Vec8(x[at], x[at + 1u]);
 }
-//#else if from == sums
-override SPLIT_K: u32; // ranges of k
-
-//#if RESIDUAL
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
-@group(0) @binding(3) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
-//#else
-@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
-//#endif
-
-// The vec8 at vector `at` of the first range's rows, summed over the ranges.
-fn split_sum(at: u32) -> Vec8 {
-  let stride = arrayLength(&sums) / SPLIT_K;
-  var sum = Vec8(sums[at], sums[at + 1u]);
-  for (var s = 1u; s < SPLIT_K; s++) {
-    sum.lo += sums[s * stride + at];
-    sum.hi += sums[s * stride + at + 1u];
-  }
-  return sum;
-}
-
-fn source(row: u32, lane: u32) -> u32 {
-  return row;
-}
-
-//#if RESIDUAL
-fn load(row: u32, i: u32) -> Vec8 {
-  let at = row * (COLS / 4u) + 2u * i;
-  let sum = split_sum(at);
-  let v = Vec8(x[at] + sum.lo, x[at + 1u] + sum.hi);
-  x[at] = v.lo;
-  x[at + 1u] = v.hi;
-  return v;
-}
-//#else
-fn load(row: u32, i: u32) -> Vec8 {
-  return split_sum(row * (COLS / 4u) + 2u * i);
-}
-//#endif
 //#else if from == experts
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(3) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
@@ -144,7 +107,7 @@ fn load(row: u32, i: u32) -> Vec8 {
   x[at + 1u] = v.hi;
   return v;
 }
-//#else
+//#else if from == tokens
 override SHARD_FIRST: u32; // first token of the shard
 override SHARD_ROWS: u32;
 override SCALE: f32;
@@ -179,6 +142,68 @@ fn load(token: u32, i: u32) -> Vec8 {
   let e = vec8_0(load_block(token * (COLS / 8u) + i));
   return Vec8(e.lo * SCALE, e.hi * SCALE);
 }
+//#else
+override SPLIT_K: u32; // ranges of k
+
+//#if RESIDUAL
+@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
+@group(0) @binding(3) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
+//#else
+@group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
+//#endif
+
+// The vec8 at vector `at` of the first range's rows, summed over the ranges.
+fn split_sum(at: u32) -> Vec8 {
+  let stride = arrayLength(&sums) / SPLIT_K;
+  var sum = Vec8(sums[at], sums[at + 1u]);
+  for (var s = 1u; s < SPLIT_K; s++) {
+    sum.lo += sums[s * stride + at];
+    sum.hi += sums[s * stride + at + 1u];
+  }
+  return sum;
+}
+
+fn source(row: u32, lane: u32) -> u32 {
+  return row;
+}
+
+//#if from == normed
+@group(0) @binding(4) var<storage, read> branch_weight: array<vec4<f32>>; // [COLS / 4]
+
+//#if SCALED
+@group(0) @binding(5) var<storage, read> scalar: array<f32>; // [1]
+
+fn scaled(v: vec4<f32>) -> vec4<f32> {
+  return v * scalar[0];
+}
+//#else
+fn scaled(v: vec4<f32>) -> vec4<f32> {
+  return v;
+}
+//#endif
+
+// The stream's vec8 with that of the normed branch added.
+fn join(row: u32, i: u32, stream: Vec8, branch: Vec8) -> Vec8 {
+  let at = row * (COLS / 4u) + 2u * i;
+  let v = Vec8(scaled(stream.lo + branch.lo), scaled(stream.hi + branch.hi));
+  x[at] = v.lo;
+  x[at + 1u] = v.hi;
+  return v;
+}
+//#else if RESIDUAL
+fn load(row: u32, i: u32) -> Vec8 {
+  let at = row * (COLS / 4u) + 2u * i;
+  let sum = split_sum(at);
+  let v = Vec8(x[at] + sum.lo, x[at + 1u] + sum.hi);
+  x[at] = v.lo;
+  x[at + 1u] = v.hi;
+  return v;
+}
+//#else
+fn load(row: u32, i: u32) -> Vec8 {
+  return split_sum(row * (COLS / 4u) + 2u * i);
+}
+//#endif
 //#endif
 
 //#if put == half
@@ -251,13 +276,36 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (row == NO_ROW) {
     return;
   }
-  var sum = 0.0;
   //#for j in EACH
   let i$j = lane + $ju * LANES;
   var v$j = Vec8();
   var g$j = Vec8();
+  //#endfor
+  //#if from == normed
+  var branch_sum = 0.0;
+  //#for j in EACH
+  var branch$j = Vec8();
+  var branch_gain$j = Vec8();
   if (i$j < COLS / 8u) {
+    let at = row * (COLS / 4u) + 2u * i$j;
+    branch$j = split_sum(at);
+    branch_gain$j = Vec8(branch_weight[2u * i$j], branch_weight[2u * i$j + 1u]);
+    v$j = Vec8(x[at], x[at + 1u]);
+  }
+  branch_sum = add_squares(add_squares(branch_sum, branch$j.lo), branch$j.hi);
+  //#endfor
+  let branch_scale = 1.0 / sqrt(total(branch_sum, lane) / f32(COLS) + EPS);
+  //#endif
+  var sum = 0.0;
+  //#for j in EACH
+  if (i$j < COLS / 8u) {
+    //#if from == normed
+    let lo$j = branch$j.lo * branch_scale * branch_gain$j.lo;
+    let hi$j = branch$j.hi * branch_scale * branch_gain$j.hi;
+    v$j = join(row, i$j, v$j, Vec8(lo$j, hi$j));
+    //#else
     v$j = load(row, i$j);
+    //#endif
     g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // loaded here, to be there when the sum is
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);

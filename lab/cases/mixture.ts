@@ -133,10 +133,11 @@ function routerPlan(from: Allocations, mixture: Mixture, rows: number): Plan {
   const shape = { ...routingOf(mixture), rows, shared, tuning: tune, label: "router" };
   const stream = { x, sums, splitK: 1 };
   const logits = from.random(rows * numExperts);
-  const row = { splitK: 1, rows, eps: 1e-6, tuning: tune };
+  const added = { sums, splitK: 1, stream: from.random(rows * cols) };
+  const row = { rows, eps: 1e-6, tuning: tune };
   const before = canNormRouted(matrix, rows, tune)
     ? [routerLogits(
-      { matrix, x, sums, norm: weight, stream: from.random(rows * cols), normed, logits },
+      { matrix, x, added, norm: weight, normed, logits },
       { ...row, label: "router" },
     )]
     : [

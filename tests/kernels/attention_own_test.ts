@@ -35,6 +35,8 @@ interface Shape {
   readonly kvDtype: KvDtype;
   readonly window?: number;
   readonly cap?: number;
+  /** Whether values are normed too. */
+  readonly values?: boolean;
 }
 
 /** Cells of each slot before its row: around pages of 16 and splits of 64. */
@@ -49,7 +51,7 @@ function rowsOf(before: readonly number[], padded: boolean) {
 
 /** What both ways read, and what they leave: the output, keys and values. */
 async function run(shape: Shape, before: readonly number[], own: boolean) {
-  const { group, kvHeads, headDim, kvDtype, window, cap } = shape;
+  const { group, kvHeads, headDim, kvDtype, window, cap, values: normed = false } = shape;
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
   const fields = rowsOf(before, before[0] === 60);
   const count = fields.length;
@@ -70,7 +72,14 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
   await device.run([
     ...own ? [] : [normRopeStore(
       { ...place, qkv, weight, q },
-      { ...heads, count, eps: EPS, tuning: HARDWARE, label: "norm" },
+      {
+        ...heads,
+        count,
+        eps: EPS,
+        values: normed ? "normed" : "plain",
+        tuning: HARDWARE,
+        label: "norm",
+      },
     )],
     ...attention({
       q,
@@ -80,7 +89,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
       pages,
       out,
       partial,
-      ...own ? { own: { qkv, norm: { weight, eps: EPS }, rope } } : {},
+      ...own ? { own: { qkv, norm: { weight, eps: EPS, values: normed }, rope } } : {},
     }, { ...launch, label: "test" }),
   ]);
   return {
@@ -127,6 +136,7 @@ const SHAPES: readonly Shape[] = [
   { group: 8, kvHeads: 1, headDim: 64, kvDtype: "f32", cap: 5 }, // two workgroups a group
   { group: 3, kvHeads: 2, headDim: 80, kvDtype: "f16" },
   { group: 1, kvHeads: 3, headDim: 16, kvDtype: "bf16" },
+  { group: 2, kvHeads: 2, headDim: 32, kvDtype: "f32", window: 70, values: true },
   // With the kernels of shapes above.
   { group: 2, kvHeads: 1, headDim: 128, kvDtype: "f32", window: 70 },
   { group: 1, kvHeads: 2, headDim: 16, kvDtype: "bf16", window: 3 },
@@ -167,12 +177,16 @@ function reference(
   { fields, of }: Pick<Awaited<ReturnType<typeof run>>, "fields" | "of">,
   r: number,
 ): number[] {
-  const { group, kvHeads, headDim, kvDtype, window = Infinity, cap } = shape;
+  const { group, kvHeads, headDim, kvDtype, window = Infinity, cap, values } = shape;
   const row = fields[r] as typeof fields[number];
   const line = (group + 2) * kvHeads;
   const head = (at: number, h: number) => {
     const from = (at * line + h) * headDim;
     return [...of.qkv.subarray(from, from + headDim)];
+  };
+  const unweighted = (x: number[]) => {
+    const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
+    return x.map((value) => value / Math.sqrt(square + EPS));
   };
   const normed = (x: number[], kind: number, position: number) => {
     const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
@@ -193,7 +207,7 @@ function reference(
     const at = inFlight(cell);
     if (at >= 0) {
       const x = head(at, (group + kind) * kvHeads + kvHead);
-      const y = kind === 0 ? normed(x, 1, cell) : x;
+      const y = kind === 0 ? normed(x, 1, cell) : values ? unweighted(x) : x;
       return [...kept(kvDtype, Float32Array.from(y))];
     }
     const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
@@ -213,10 +227,10 @@ function reference(
     const peak = Math.max(...scores);
     const weights = scores.map((score) => Math.exp(score - peak));
     const total = weights.reduce((sum, x) => sum + x, 0);
-    const values = cells.map((cell) => cellOf(of.values, 1, cell, kvHead));
+    const seen = cells.map((cell) => cellOf(of.values, 1, cell, kvHead));
     return Array.from(
       { length: headDim },
-      (_, d) => weights.reduce((sum, x, i) => sum + x / total * (values[i]?.[d] ?? NaN), 0),
+      (_, d) => weights.reduce((sum, x, i) => sum + x / total * (seen[i]?.[d] ?? NaN), 0),
     );
   }).flat();
 }

@@ -174,13 +174,15 @@ for (const [name, of] of Object.entries(CASES)) {
       assert.ok(canChoose(matrix, routing, { ...launch, biased: false }));
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
-      const choice = { routing, logits, stride: of.numExperts, weights: own.weights };
+      // Experts of their own factors, where no others follow the chosen ones.
+      const factors = of.shared ? undefined : device.floats(numbers(of.numExperts, 5));
+      const choice = { routing, logits, stride: of.numExperts, weights: own.weights, factors };
       const choosing = expertMatmul({ ...io, ...own, choice }, launch);
-      const kind = size ? /_picked_\d+x\d+$/ : /_chosen$/;
+      const kind = size ? /_picked_\d+x\d+(_factors)?$/ : /_chosen(_factors)?$/;
       for (const { kernel } of choosing) assert.match(kernel.name, kind);
       await device.run([
         ...choosing,
-        route({ logits, bias: undefined, ...apart }, {
+        route({ logits, bias: undefined, factors, ...apart }, {
           ...routing,
           rows,
           stride: of.numExperts,

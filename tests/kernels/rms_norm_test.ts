@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { scaleBy } from "../../kernels/elementwise/elementwise.ts";
 import { combineExperts } from "../../kernels/experts/experts.ts";
 import { type NormInput, type NormKept, rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
@@ -269,3 +270,35 @@ Deno.test("rms_norm: token embeddings are scaled before the norm and as they are
   assert.deepEqual(found.kept, scaled);
   assert.deepEqual(found.out, (await run({ x: device.floats(scaled) }, 1)).out);
 });
+
+for (const scaled of [false, true]) {
+  for (const splitK of [1, 3]) {
+    const name = `${splitK} ranges of k${scaled ? ", times a scalar" : ""}`;
+    Deno.test(`rms_norm: a branch that is normed, added and normed has the bits of each apart, ${name}`, async () => {
+      for (const [cols, lanes] of [[COLS, 16], [4104, 512]] as const) {
+        const rows = 3;
+        const [stream, parts] = [numbers(rows * cols, 7), numbers(splitK * rows * cols, 8)];
+        const [inner, outer] = [device.floats(numbers(cols, 3)), device.floats(numbers(cols, 4))];
+        const sums = { sums: device.floats(parts), splitK };
+        const scalar = scaled ? device.floats(Float32Array.of(0.7)) : undefined;
+        const shape = { rows, cols, eps: EPS, lanes, label: "test" };
+        const [together, apart] = [device.floats(stream), device.floats(stream)];
+        const [found, kept] = [device.filled(rows * cols), device.filled(rows * cols)];
+        const from = { x: together, branch: { ...sums, weight: inner }, scalar };
+        const keep = { what: "input", out: kept } as const;
+        await device.run(rmsNorm({ from, weight: outer, out: found, keep }, shape));
+        const product = scaled ? device.filled(rows * cols) : apart;
+        const expected = device.filled(rows * cols);
+        await device.run([
+          ...rmsNorm({ from: sums, weight: inner, out: apart }, { ...shape, put: "add" }),
+          ...scalar ? [scaleBy({ x: apart, scalar, out: product }, { rows, cols, label: "" })] : [],
+          ...rmsNorm({ from: { x: product }, weight: outer, out: expected }, shape),
+        ]);
+        const words = await device.readWords(product);
+        assert.deepEqual(await device.readWords(together), words);
+        assert.deepEqual(await device.readWords(kept), words);
+        assert.deepEqual(await device.readWords(found), await device.readWords(expected));
+      }
+    });
+  }
+}

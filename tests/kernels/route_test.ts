@@ -101,3 +101,25 @@ Deno.test("route: of equal experts and groups the lower number is chosen", async
   assert.deepEqual([...found.experts], [0, 1, 2]);
   assertClose(found.weights, [1 / 3, 1 / 3, 1 / 3], 1e-6, "weights");
 });
+
+Deno.test("route: an expert's weight is multiplied by its factor", async () => {
+  const rows = 3;
+  const of = { ...PLAIN, numExperts: 37, topK: 5 };
+  const logits = device.floats(numbers(rows * of.numExperts, 1));
+  const factors = numbers(of.numExperts, 2);
+  const made = () => ({
+    experts: device.filled(rows * of.topK),
+    weights: device.filled(rows * of.topK),
+  });
+  const [found, plain] = [made(), made()];
+  const shape = { ...of, rows, stride: of.numExperts, tuning: tuning(false), label: "test" };
+  await device.run([
+    route({ logits, bias: undefined, factors: device.floats(factors), ...found }, shape),
+    route({ logits, bias: undefined, ...plain }, shape),
+  ]);
+  const experts = await device.readWords(plain.experts);
+  assert.deepEqual(await device.readWords(found.experts), experts);
+  const weights = await device.readFloats(plain.weights);
+  const expected = weights.map((weight, i) => weight * factors[experts[i]!]!);
+  assert.deepEqual(await device.readFloats(found.weights), expected);
+});

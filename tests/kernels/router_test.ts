@@ -141,15 +141,14 @@ async function run(
       {
         matrix: table,
         x: before,
-        sums: parts,
+        added: { sums: parts, splitK, stream },
         norm: weight,
         bias: ofLogits,
-        stream,
         normed,
         logits,
         scales: noted,
       },
-      { ...place, splitK, tuning: launch },
+      { ...place, tuning: launch },
     )]
     : [
       ...rmsNorm(
@@ -273,6 +272,61 @@ Deno.test({
     }
   },
 });
+
+for (const rows of [1, 5]) {
+  Deno.test(`router: experts with a norm of their own, ${rows} rows: the bits of two norms and a matmul`, async () => {
+    for (const noted of [false, true]) {
+      const of = CASES["Qwen3-MoE"]!;
+      const { x, norm, matrix } = inputs(of, rows);
+      const { format, cols } = of;
+      const launch = tuning(false, of.limits);
+      const shards = [matrix.length / cols];
+      const table = uploadMatrix(device, matrix, { format, cols, lanes: launch.lanes, shards });
+      const own = device.floats(numbers(cols, 11));
+      const from = { x: device.floats(x) };
+      const weight = device.floats(norm);
+      const place = { rows, eps: EPS, label: "test" };
+      const wide = { ...place, cols, lanes: launch.rowLanes };
+      const made = () => ({
+        normed: device.filled(rows * cols),
+        logits: device.filled(rows * table.rows),
+        scales: { normed: device.filled(rows), stride: 64, jobs: 1, lowered: device.filled(128) },
+      });
+      const [found, expected, routed] = [made(), made(), device.filled(rows * cols)];
+      const scales = (of: typeof found) => noted ? of.scales : undefined;
+      await device.run([
+        routerLogits(
+          {
+            matrix: table,
+            ...from,
+            added: undefined,
+            norm: weight,
+            expertsNorm: own,
+            ...found,
+            scales: scales(found),
+          },
+          { ...place, tuning: launch },
+        ),
+        ...rmsNorm({ from, weight, out: routed }, wide),
+        ...rmsNorm({ from, weight: own, out: expected.normed, scales: scales(expected) }, wide),
+        ...matmul({ matrix: table, x: routed, out: expected.logits }, {
+          ...place,
+          epilogue: "store",
+          tuning: launch,
+        }),
+      ]);
+      const read = async ({ normed, logits, scales }: typeof found) => ({
+        normed: await device.readWords(normed),
+        logits: await device.readWords(logits),
+        scales: await device.readWords(scales.normed),
+        lowered: await device.readWords(scales.lowered),
+      });
+      const words = await read(found);
+      assert.deepEqual(words, await read(expected));
+      assert.equal(words.scales.some((word) => word !== 0), noted);
+    }
+  });
+}
 
 Deno.test("router: software adapters, cut routers, many rows and little workgroup memory take other kernels", () => {
   const table = (cols: number, shards: number[]) =>

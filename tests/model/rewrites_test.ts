@@ -35,6 +35,8 @@ const CASES: readonly Subject[] = [
   { name: "qwen2_window", software: true },
   { name: "gemma2", software: true },
   { name: "olmo2", software: true },
+  { name: "gemma4_e", software: true },
+  { name: "gemma4_moe", software: false },
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
   // Rewrites of wide matrices and of one row.

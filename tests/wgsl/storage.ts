@@ -28,12 +28,16 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(QUANTIZED, "qkv_bias"), 13],
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
+  // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
+  [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
+  [/^rms_norm_normed_scaled_[a-z]+_slot_scale_/, 10],
+  [/^rms_norm_normed_[a-z]+_slot_scale_/, 9],
   // Likewise (norm/norm_pair.ts).
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [RegExp(`^router_logits_(${PLAIN})_.*_bias_scale`), 10],
-  [RegExp(`^router_logits_(${PLAIN})_.*_scale`), 9],
+  [RegExp(`^router_logits_(${PLAIN})_.*_[1-9]\\d*_scale`), 9],
   [/^rms_norm_experts_\d+_bias_[a-z]+_input_scale/, 10],
   [/^rms_norm_experts_\d+_bias_[a-z]+_nothing_scale/, 9],
   [RegExp(`^matmul_resident_(${QUANTIZED})_bias_.*_combined_\\d+_sinks`), 9],
@@ -43,6 +47,10 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_noted_.*_picked`), 10],
+  [/^expert_tensor_halved_geglu_\d.*_factors/, 9],
+  [/^expert_tensor_halved_geglu_noted_.*_factors/, 10],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_\\d.*_factors`), 10],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_noted_.*_factors`), 11],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],
   [matmul(QUANTIZED, "qkv_bias"), 10],

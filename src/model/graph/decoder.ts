@@ -28,7 +28,7 @@ import {
   type Value,
   value,
 } from "./graph.ts";
-import { expertShares, type LayerEmbedding, layerEmbedding, scaledBy } from "./gemma4.ts";
+import { type LayerEmbedding, layerEmbedding } from "./gemma4.ts";
 
 /** A layer's weights, its keys and values, and its name in labels. */
 export type PlacedLayer = DecoderLayer & {
@@ -178,7 +178,7 @@ export function layerEnd(
     const own = layerEmbedding(graph, perLayer, { x: stream, embedded, label });
     stream = joined(stream, own, perLayer.norm, "perLayer", to);
   }
-  return scalar ? scaledBy(graph, stream, scalar, { label: `${label}.scalar`, at }) : stream;
+  return scalar ? graph.scaleBy(stream, scalar, `${label}.scalar`, at) : stream;
 }
 
 /**
@@ -419,7 +419,8 @@ function mixture(
       `${label}.shared.gate`,
     )
     : ofAll;
-  const { experts, shares } = graph.route(logits, { bias, jobs }, `${label}.route`);
+  const factors = beside?.expertScale;
+  const { experts, shares } = graph.route(logits, { bias, factors, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,
     { matrix: gateUp, experts, jobs, perJob: false },
@@ -438,10 +439,7 @@ function mixture(
     `${label}.experts.down`,
   );
   const added = biases && { values: biases.down, experts };
-  const counts = beside
-    ? expertShares(graph, { shares, experts, scale: beside.expertScale, label })
-    : shares;
-  const sum = graph.combine(outputs, counts, `${label}.experts`, added);
+  const sum = graph.combine(outputs, shares, `${label}.experts`, added);
   return counted ? graph.add(counted, sum, `${label}.addExperts`) : sum;
 }
 

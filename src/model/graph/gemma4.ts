@@ -1,9 +1,7 @@
 /** What Gemma 4 does beside the branches of a layer, each by a kernel of its own. */
-import { gateBy, scaleBy } from "../../../kernels/elementwise/elementwise.ts";
-import { scaleShares } from "../../../kernels/experts/route.ts";
+import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
-import type { Operand } from "../../gpu/kernel.ts";
 import type { PerLayerWeights } from "../weights/layer_weights.ts";
 import type { PerLayerTable } from "../weights/target_weights.ts";
 import type { DecoderContext } from "./context.ts";
@@ -82,50 +80,4 @@ export function layerEmbedding(
     },
   }, name);
   return graph.linear(out, projection, { label: `${label}.perLayerProjection` });
-}
-
-/** x times a number that is on the device. @param of.at where the product is stored; absent: in scratch memory. */
-export function scaledBy(
-  graph: Graph,
-  x: Value,
-  scalar: Operand,
-  { label, at }: { readonly label: string; readonly at?: Operand | undefined },
-): Value {
-  const { rows, cols } = x;
-  const out = { ...value(label, rows, cols), at };
-  graph.call({
-    reads: [x],
-    writes: [out],
-    record: (place) => [
-      scaleBy({ x: place(x), scalar, out: place(out) }, { rows, cols, label }),
-    ],
-  }, label);
-  return out;
-}
-
-/** Shares of experts times the experts' own factors. */
-export function expertShares(
-  graph: Graph,
-  { shares, experts, scale, label }: {
-    readonly shares: Value;
-    readonly experts: Value;
-    /** [experts] */
-    readonly scale: Operand;
-    readonly label: string;
-  },
-): Value {
-  const name = `${label}.expertScale`;
-  const { rows, cols } = shares;
-  const out = value(name, rows, cols);
-  graph.call({
-    reads: [shares, experts],
-    writes: [out],
-    record: (at) => [
-      scaleShares({ shares: at(shares), experts: at(experts), scale, out: at(out) }, {
-        jobs: rows * cols,
-        label: name,
-      }),
-    ],
-  }, name);
-  return out;
 }

@@ -114,6 +114,15 @@ export interface Elementwise {
   readonly out: Value;
 }
 
+/** out = x times a number that is on the device. */
+export interface ScaleBy {
+  readonly kind: "scale_by";
+  readonly x: Value;
+  /** [1] */
+  readonly scalar: Operand;
+  readonly out: Value;
+}
+
 /** Rows of all of `xs`, side by side. */
 export interface Concat {
   readonly kind: "concat";
@@ -246,6 +255,8 @@ export interface Route {
   readonly logits: Value;
   /** Of sigmoid scores for the choice, [experts]. */
   readonly bias: Operand | undefined;
+  /** What experts' shares are multiplied by, [experts]. */
+  readonly factors: Operand | undefined;
   readonly jobs: ExpertJobs;
   /** u32 [rows, topK + shared] */
   readonly out: Value;
@@ -368,6 +379,7 @@ export type Operation =
   | Gate
   | Add
   | Elementwise
+  | ScaleBy
   | Concat
   | StoreHeads
   | Attention
@@ -472,6 +484,10 @@ export class Graph {
     return this.#elementwise(x, { of: "scale", by }, label, at);
   }
 
+  scaleBy(x: Value, scalar: Operand, label: string, at?: Operand): Value {
+    return this.#add({ kind: "scale_by", x, scalar, out: like(x, label, at) }, label);
+  }
+
   concat(xs: readonly [Value, ...Value[]], label: string): Value {
     const out = value(label, xs[0].rows, xs.reduce((sum, { cols }) => sum + cols, 0));
     return this.#add({ kind: "concat", xs, out }, label);
@@ -557,7 +573,7 @@ export class Graph {
 
   route(
     logits: Value,
-    of: Pick<Route, "bias" | "jobs">,
+    of: Pick<Route, "bias" | "factors" | "jobs">,
     label: string,
   ): { readonly experts: Value; readonly shares: Value } {
     const jobs = jobsOfRow(of.jobs);

@@ -11,6 +11,7 @@ import {
   addRows,
   gateRows,
   mapRows,
+  scaleBy,
   sigmoidGateRows,
 } from "../../../kernels/elementwise/elementwise.ts";
 import {
@@ -52,6 +53,7 @@ import {
 import { latentRunsValue } from "../../../kernels/mla/latent_value.ts";
 import { embed } from "../../../kernels/norm/embed.ts";
 import { normPair } from "../../../kernels/norm/norm_pair.ts";
+import { normSum } from "../../../kernels/norm/norm_sum.ts";
 import {
   type NormInput,
   type NormKept,
@@ -136,6 +138,11 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const { rows, cols } = out;
       return [mapRows({ x: at(x), out: at(out) }, { rows, cols, f, label })];
     }
+    case "scale_by": {
+      const { x, scalar, out, label } = op;
+      const { rows, cols } = out;
+      return [scaleBy({ x: at(x), scalar, out: at(out) }, { rows, cols, label })];
+    }
     case "store_heads":
       return [emitHeads(to, op)];
     case "attention":
@@ -203,9 +210,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "route": {
-      const { logits, bias, jobs, out, shares, label } = op;
+      const { logits, bias, factors, jobs, out, shares, label } = op;
       const { routing, shared } = jobs;
-      const buffers = { logits: at(logits), bias, experts: at(out), weights: at(shares) };
+      const choice = { experts: at(out), weights: at(shares) };
+      const buffers = { logits: at(logits), bias, factors, ...choice };
       const stride = logits.cols;
       // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
       const rules = { ...tuning, tensor: undefined };
@@ -214,14 +222,16 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "normed_router": {
-      const { from, weight: norm, eps, matrix, bias, normed, logits, notes, label } = op;
-      const { x, y, stream } = from;
-      const row = { x: at(x), sums: at(y), norm, stream: at(stream), normed: at(normed) };
+      const { from, weight: norm, expertsWeight, eps, matrix, bias, normed, logits, notes, label } =
+        op;
+      const added = from.of === "sums"
+        ? { sums: at(from.y), splitK: from.y.parts, stream: at(from.stream) }
+        : undefined;
+      const row = { x: at(from.x), added, norm, expertsNorm: expertsWeight, normed: at(normed) };
       const scales = notes ? context.scales : undefined;
       return [
         routerLogits({ matrix, bias, ...row, logits: at(logits), scales }, {
-          rows: x.rows,
-          splitK: y.parts,
+          rows: from.x.rows,
           eps,
           tuning: { ...tuning, tensor: undefined },
           label,
@@ -272,6 +282,22 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       };
       const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
       return [normPair(both, { ...shape, label })];
+    }
+    case "norm_sum": {
+      const { x: { y, weight }, experts, eps, out, label } = op;
+      const { outputs, shares } = experts;
+      return [
+        normSum({
+          x: { sums: at(y), splitK: y.parts, weight },
+          experts: {
+            outputs: at(outputs),
+            shares: at(shares),
+            count: shares.cols,
+            weight: experts.weight,
+          },
+          out: at(out),
+        }, { rows: out.rows, cols: out.cols, eps, lanes: tuning.rowLanes, label }),
+      ];
     }
     case "relayed_heads": {
       const { qkv, attention: scores, label } = op;
@@ -393,6 +419,10 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
     case "sums": {
       const sums = { sums: at(from.y), splitK: from.y.parts };
       return from.x ? { x: at(from.x), ...sums } : sums;
+    }
+    case "normed": {
+      const { x, y, weight, scalar } = from;
+      return { x: at(x), branch: { sums: at(y), splitK: y.parts, weight }, scalar };
     }
     case "experts":
       return {
@@ -586,7 +616,9 @@ function ownHeads(
     qkv,
     rope,
     ...relay && { relay },
-    ...norm && { norm: { weight: norm.weight, eps: norm.eps } },
+    ...norm && {
+      norm: { weight: norm.weight, eps: norm.eps, values: norm.values === "normed" },
+    },
   };
 }
 
@@ -655,6 +687,7 @@ function emitExpertMatmul(
       logits: at(choice.logits),
       stride: choice.logits.cols,
       weights: at(choice.shares),
+      factors: choice.factors,
     },
   }, {
     ...tiledJobs(to, jobs, rows, matrix),

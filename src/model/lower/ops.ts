@@ -27,6 +27,7 @@ import type {
   Op,
   Partials,
   Route,
+  ScaleBy,
   Scatter,
   ShortConvolution,
   SigmoidGate,
@@ -49,6 +50,16 @@ export type NormSource =
     readonly x: Value | undefined;
     readonly y: Value;
     readonly stream: Value | undefined;
+  }
+  /** x with y added, which is normed first, and the sum times `scalar`, where there is one: stored in `stream`. */
+  | {
+    readonly of: "normed";
+    readonly x: Value;
+    readonly y: Value;
+    /** Of the norm of y. */
+    readonly weight: Operand;
+    readonly scalar: Operand | undefined;
+    readonly stream: Value;
   }
   /** x with the experts' outputs added, which is stored in `stream`. */
   | {
@@ -185,7 +196,11 @@ export interface ExpertMatmulOp {
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
   /** Where it chooses the experts: their shares are stored. */
-  readonly choice: { readonly logits: Value; readonly shares: Value } | undefined;
+  readonly choice: {
+    readonly logits: Value;
+    readonly shares: Value;
+    readonly factors: Operand | undefined;
+  } | undefined;
   /** Lists of jobs in tiles; absent: none are read. */
   readonly tiles: Value | undefined;
 }
@@ -222,11 +237,12 @@ export interface CombineOp extends Combine {
 /** The router's logits of rows that are normed on the way. */
 export interface NormedRouterOp {
   readonly kind: "normed_router";
-  readonly from: Extract<NormSource, { of: "sums" }> & {
-    readonly x: Value;
-    readonly stream: Value;
-  };
+  readonly from:
+    | Extract<NormSource, { of: "rows" }>
+    | Extract<NormSource, { of: "sums" }> & { readonly x: Value; readonly stream: Value };
   readonly weight: Operand;
+  /** Of the norm of what the experts read, where it has others. */
+  readonly expertsWeight: Operand | undefined;
   readonly eps: number;
   readonly matrix: Matrix;
   /** Of the logits. */
@@ -250,6 +266,15 @@ export interface NormPairOp {
   readonly out: Value;
   readonly notes: boolean;
   readonly paired: boolean;
+}
+
+/** out = norm(the parts of x) + norm(the experts' weighted outputs) */
+export interface NormSumOp {
+  readonly kind: "norm_sum";
+  readonly x: { readonly y: Value; readonly weight: Operand };
+  readonly experts: { readonly outputs: Value; readonly shares: Value; readonly weight: Operand };
+  readonly eps: number;
+  readonly out: Value;
 }
 
 /** out = x as f16 with a scale for each row, two numbers in the place of one, for the matmul that follows. */
@@ -299,6 +324,7 @@ type Kernels =
   | CombineOp
   | NormedRouterOp
   | NormPairOp
+  | NormSumOp
   | RelayedHeadsOp
   | HalfRowsOp
   | RelayedMlpOp
@@ -308,6 +334,7 @@ type Kernels =
   | Add
   | Gate
   | Elementwise
+  | ScaleBy
   | StoreHeads
   | ShortConvolution
   | DeltaRule
@@ -334,6 +361,8 @@ function normReads(from: NormSource): Value[] {
       return [from.x];
     case "sums":
       return [...from.x ? [from.x] : [], from.y];
+    case "normed":
+      return [from.x, from.y];
     case "experts":
       return [from.x, from.outputs, from.shares, ...from.bias ? [from.bias.experts] : []];
     case "tokens":
@@ -342,7 +371,7 @@ function normReads(from: NormSource): Value[] {
 }
 
 function streamOf(from: NormSource): Value[] {
-  return (from.of === "sums" || from.of === "experts") && from.stream ? [from.stream] : [];
+  return "stream" in from && from.stream ? [from.stream] : [];
 }
 
 function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
@@ -377,6 +406,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "latent_prepare":
     case "gate":
     case "elementwise":
+    case "scale_by":
     case "half_rows":
     case "gather":
     case "place":
@@ -408,9 +438,11 @@ export function readsOf(op: LoweredOp): Value[] {
     case "expert_gate":
       return [op.x, op.experts];
     case "normed_router":
-      return [op.from.x, op.from.y];
+      return normReads(op.from);
     case "norm_pair":
       return [op.hidden.x];
+    case "norm_sum":
+      return [op.x.y, op.experts.outputs, op.experts.shares];
     case "relayed_heads":
       return matmulReads(op.qkv);
     case "relayed_mlp":
@@ -449,7 +481,7 @@ export function writesOf(op: LoweredOp): Value[] {
     case "expert_matmul":
       return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
     case "normed_router":
-      return [op.from.stream, op.normed, op.logits];
+      return [...streamOf(op.from), op.normed, op.logits];
     case "norm_pair":
       return [op.out, op.keep.out];
     case "relayed_heads":
@@ -478,9 +510,7 @@ export function placeOf(op: LoweredOp, written: Value): Value | undefined {
   switch (op.kind) {
     case "norm":
       if (written === op.out) return op.to;
-      return (op.from.of === "sums" || op.from.of === "experts") && written === op.from.stream
-        ? op.from.x
-        : undefined;
+      return "stream" in op.from && written === op.from.stream ? op.from.x : undefined;
     case "matmul":
       return op.epilogue.of === "add" && written === op.out ? op.epilogue.to : undefined;
     case "combine":

@@ -3,6 +3,7 @@ import type { Rewrite } from "./rewrite.ts";
 import { addAfterNorm } from "./rewrites/add_after_norm.ts";
 import { addInMatmul } from "./rewrites/add_in_matmul.ts";
 import { addInNorm } from "./rewrites/add_in_norm.ts";
+import { branchInNorm } from "./rewrites/branch_in_norm.ts";
 import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
 import { combineInStream } from "./rewrites/combine_in_stream.ts";
 import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
@@ -18,6 +19,7 @@ import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
+import { normSums } from "./rewrites/norm_sum.ts";
 import { normedRouter } from "./rewrites/normed_router.ts";
 import { ownHeads } from "./rewrites/own_heads.ts";
 import { pairedRows } from "./rewrites/paired_rows.ts";
@@ -49,6 +51,8 @@ export const REWRITES: readonly Rewrite[] = [
   combineInStream,
   addInMatmul,
   copyInNorm,
+  normSums,
+  branchInNorm,
   normedRouter,
   chooseInExperts,
   rowScales,

@@ -18,7 +18,10 @@ export const addInNorm: Rewrite = {
 };
 
 /** A norm that may replace the sum it reads: the other readers of the sum run after it. */
-export function normAfter(edits: Edits, { out }: OpOf<"add">): OpOf<"norm"> | undefined {
+export function normAfter(
+  edits: Edits,
+  { out }: Pick<OpOf<"add">, "out">,
+): OpOf<"norm"> | undefined {
   const readers = edits.readers(out);
   const norm = readers.find((op) => op.kind === "norm");
   if (norm?.kind !== "norm" || norm.from.of !== "rows" || norm.from.index) return undefined;

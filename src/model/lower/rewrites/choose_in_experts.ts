@@ -21,8 +21,9 @@ export const chooseInExperts: Rewrite = {
       };
       const tile = expertTile(jobs, gateUp.matrix, tuning);
       const biased = typeof gateUp.gated === "object";
-      if (!canChoose(gateUp.matrix, routing, { tile, biased, tuning })) continue;
-      const choice = { logits: route.logits, shares: route.shares };
+      const factors = route.factors !== undefined;
+      if (!canChoose(gateUp.matrix, routing, { tile, biased, factors, tuning })) continue;
+      const choice = { logits: route.logits, shares: route.shares, factors: route.factors };
       edits.remove(route);
       for (const op of readers) {
         if (op.kind === "expert_tiles") edits.remove(op);

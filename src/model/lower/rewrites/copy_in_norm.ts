@@ -28,6 +28,7 @@ function inputOf({ from }: OpOf<"norm">) {
     case "rows":
       return from.index ? undefined : from.x;
     case "sums":
+    case "normed":
     case "experts":
       return from.stream;
     case "tokens":

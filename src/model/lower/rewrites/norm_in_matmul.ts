@@ -58,7 +58,8 @@ export function normHeldBy(
   if (norm?.kind !== "norm" || edits.readers(x).length > 1 || x.at) return;
   const { from, put, first, cols, keep } = norm;
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
-  if (from.of === "tokens" || !from.x || from.of === "rows" && from.index) return;
+  if (from.of === "tokens" || from.of === "normed" || !from.x) return;
+  if (from.of === "rows" && from.index) return;
   // Matmuls that add experts do not know of their biases.
   if (from.of === "experts" && from.bias) return;
   const kept = keep && "window" in keep;

@@ -1,7 +1,12 @@
 import { canNormRouted } from "../../../../kernels/experts/router_logits.ts";
+import type { Edits } from "../edits.ts";
+import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The router of few rows norms them, and stores them normed for the experts. */
+/**
+ * The router of few rows norms them, and stores them normed for the experts: with the weights of the experts' own norm, where
+ * they have one.
+ */
 export const normedRouter: Rewrite = {
   name: "normed_router",
   apply(edits, { tuning }) {
@@ -12,24 +17,45 @@ export const normedRouter: Rewrite = {
       const { epilogue } = router;
       if (epilogue.of !== "store" && epilogue.of !== "bias") continue;
       const norm = edits.writer(router.x);
-      if (norm?.kind !== "norm" || norm.from.of !== "sums" || norm.keep) continue;
-      const { x, stream } = norm.from;
-      if (!x || !stream || !canNormRouted(router.matrix, router.x.rows, tuning)) continue;
-      const { weight, eps, part } = norm;
-      edits.replace(norm, {
+      if (norm?.kind !== "norm" || norm.keep) continue;
+      if (!canNormRouted(router.matrix, router.x.rows, tuning)) continue;
+      const { from, weight, eps, part } = norm;
+      const experts = expertsNorm(edits, norm);
+      const routed = {
         kind: "normed_router",
-        from: { ...norm.from, x, stream },
         weight,
         eps,
         matrix: router.matrix,
         bias: epilogue.of === "bias" ? epilogue.values : undefined,
-        normed: norm.out,
         logits: route.logits,
         notes: false,
         label: router.label,
         part,
-      });
+      } as const;
+      if (from.of === "sums" && from.x && from.stream) {
+        const { x, stream } = from;
+        const own = { expertsWeight: undefined, normed: norm.out };
+        edits.replace(norm, { ...routed, ...own, from: { ...from, x, stream } });
+      } else if (from.of === "rows" && experts) {
+        const own = { expertsWeight: experts.weight, normed: experts.out };
+        edits.replace(norm, { ...routed, ...own, from });
+        edits.remove(experts);
+      } else continue;
       edits.remove(router);
     }
   },
 };
+
+/** The norm of the same rows that only experts read, where the router alone reads its own. */
+function expertsNorm(edits: Edits, norm: OpOf<"norm">): OpOf<"norm"> | undefined {
+  const { from, eps, out } = norm;
+  if (from.of !== "rows" || from.index || edits.soleReader(out)?.kind !== "matmul") {
+    return undefined;
+  }
+  const found = edits.readers(from.x).find((op) =>
+    op.kind === "norm" && op.from.of === "rows" && op.from.x === from.x &&
+    edits.readers(op.out).some(({ kind }) => kind === "expert_matmul")
+  );
+  if (found?.kind !== "norm" || found === norm || found.eps !== eps) return undefined;
+  return found.put === "store" && !found.keep ? found : undefined;
+}

@@ -48,13 +48,15 @@ interface Own {
 }
 
 /**
- * What attention places itself: q and k of heads that are normed each or not at all, and v as it is. One binding has all of the
+ * What attention places itself: q and k of heads that are normed each or not at all, and v as it is or normed too. One binding has all of the
  * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
  */
 function ownOf(made: LoweredOp, { tuning: { tensor } }: DecoderContext): Own | undefined {
   if (made.kind === "store_heads") {
     const { qkv, norm } = made;
-    return norm && !norm.whole && !norm.values ? { qkv, store: made, raw: undefined } : undefined;
+    if (!norm || norm.whole) return undefined;
+    const kept = norm.values === undefined || norm.values === "normed";
+    return kept ? { qkv, store: made, raw: undefined } : undefined;
   }
   if (made.kind !== "matmul" || made.epilogue.of !== "heads") return undefined;
   const { matrix, epilogue: { bias, store } } = made;

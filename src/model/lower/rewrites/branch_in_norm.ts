@@ -1,0 +1,44 @@
+import { branchBuffers } from "../../../../kernels/norm/rms_norm.ts";
+import type { Value } from "../../graph/graph.ts";
+import type { NormSource } from "../ops.ts";
+import type { Rewrite } from "../rewrite.ts";
+import { normAfter } from "./add_in_norm.ts";
+
+/**
+ * Where a branch is normed before it is added to the residual stream, the norm of the stream does that too, and multiplies
+ * the stream by the layer's scalar: one workgroup has all of a row.
+ */
+export const branchInNorm: Rewrite = {
+  name: "branch_in_norm",
+  apply(edits, { scales, tuning: { storageBuffers } }) {
+    for (const branch of edits.ops) {
+      if (branch.kind !== "norm" || branch.put !== "add" || !branch.to || branch.keep) continue;
+      const y = rowsOf(branch.from);
+      const scale = edits.soleReader(branch.out);
+      const { out: stream, scalar } = scale?.kind === "scale_by"
+        ? scale
+        : { out: branch.out, scalar: undefined };
+      const norm = normAfter(edits, { out: stream });
+      if (!y || norm?.put !== "store" || norm.eps !== branch.eps) continue;
+      const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
+      const bound = branchBuffers({ scaled: scalar !== undefined, notes: scales !== undefined });
+      if (bound + kept > storageBuffers) continue;
+      const from = {
+        of: "normed",
+        x: branch.to,
+        y,
+        weight: branch.weight,
+        scalar,
+        stream,
+      } as const;
+      edits.replace(branch, { ...norm, from });
+      edits.remove(norm, ...scalar && scale ? [scale] : []);
+    }
+  },
+};
+
+/** Rows that a norm reads as they are, or the sums of their parts. */
+export function rowsOf(from: NormSource): Value | undefined {
+  if (from.of === "rows" && !from.index) return from.x;
+  return from.of === "sums" && !from.x ? from.y : undefined;
+}

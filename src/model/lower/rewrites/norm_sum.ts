@@ -1,0 +1,32 @@
+import type { Rewrite } from "../rewrite.ts";
+import { rowsOf } from "./branch_in_norm.ts";
+import { MOST_EXPERTS } from "./expert_sums.ts";
+
+/** Of two normed branches that are added, the second the experts' weighted outputs, all is one dispatch (Gemma 4). */
+export const normSums: Rewrite = {
+  name: "norm_sum",
+  apply(edits) {
+    for (const experts of edits.ops) {
+      if (experts.kind !== "norm" || experts.put !== "add" || experts.from.of !== "rows") continue;
+      const { to, from: { x }, keep, eps, weight, out, part } = experts;
+      const combine = edits.writer(x);
+      const beside = to && edits.soleReader(to) === experts ? edits.writer(to) : undefined;
+      if (combine?.kind !== "combine" || combine.to || combine.bias || keep) continue;
+      if (beside?.kind !== "norm" || beside.put !== "store" || beside.keep) continue;
+      const y = rowsOf(beside.from);
+      if (!y || beside.eps !== eps || edits.soleReader(x) !== experts) continue;
+      if (combine.shares.cols > MOST_EXPERTS) continue;
+      const { x: outputs, shares } = combine;
+      edits.remove(beside, combine);
+      edits.replace(experts, {
+        kind: "norm_sum",
+        x: { y, weight: beside.weight },
+        experts: { outputs, shares, weight },
+        eps,
+        out,
+        label: experts.label,
+        part,
+      });
+    }
+  },
+};
