@@ -217,8 +217,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
 
 /** Partial sums of a query. */
 function sumsOf(shape: AttentionShape & Pick<BlockShape, "tiled">): number {
-  const splits = splitsOf(shape);
-  return shape.tiled ? keptSums(splits, shape.window) : splits;
+  return shape.tiled ? keptSums(shape) : splitsOf(shape);
 }
 
 interface AttentionParameters extends SplitParameters {

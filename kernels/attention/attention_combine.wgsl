@@ -10,7 +10,7 @@
 //#import lib/visible
 
 override HEADS: u32;
-override KV_SPLITS: u32; // of a whole block table
+override KV_SPLITS: u32; // partial sums of a query: of split c number c % KV_SPLITS
 override FIRST_ROW: u32; // of `rows`
 
 const SPLIT_CELLS = 64u;
@@ -33,7 +33,8 @@ var<workgroup> lane_sums: array<vec4<f32>, LANES * QUADS>;
 @compute @workgroup_size(LANES * QUADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = rows[FIRST_ROW + tile.y];
-  let splits = min((visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
+  let seen = (visible_end(row) + SPLIT_CELLS - 1u) / SPLIT_CELLS;
+  let splits = select(seen, min(seen, KV_SPLITS), WINDOW == 0xffffffffu);
   let first = visible_begin(row) / SPLIT_CELLS;
   let query = tile.y * HEADS + tile.x;
   let lane = thread / QUADS;
@@ -50,7 +51,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum = vec4<f32>(0.0);
   if (splits - first <= LANES) { // a split a lane
     if (first + lane < splits) {
-      let at = query * KV_SPLITS + first + lane;
+      let at = query * KV_SPLITS + (first + lane) % KV_SPLITS;
       peak = stats[at].x;
       total = stats[at].y;
       sum = sums[at * HEAD + quad];
@@ -58,7 +59,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   } else {
     for (var c = first + lane; c < splits; c += LANES * $PREFETCHu) {
       //#for a in PREFETCH
-      let at$a = query * KV_SPLITS + min(c + $au * LANES, splits - 1u);
+      let at$a = query * KV_SPLITS + min(c + $au * LANES, splits - 1u) % KV_SPLITS;
       let stat$a = stats[at$a];
       let sum$a = sums[at$a * HEAD + quad];
       //#endfor

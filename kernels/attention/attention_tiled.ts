@@ -7,6 +7,7 @@ import { kernelOf } from "../shader.ts";
 import {
   COMBINE_LANES,
   groupOf,
+  launchedSplits,
   SCORING,
   SPLIT_CELLS,
   SPLIT_CONSTANTS,
@@ -59,9 +60,11 @@ export function isTiled(shape: Heads & TiledRows): boolean {
     tiles * Math.ceil(perSlot / SPLIT_CELLS) >= ENOUGH;
 }
 
-/** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, all of them with a window. */
-export function keptSums(splits: number, window: number | undefined): number {
-  return window === undefined ? Math.min(splits, COMBINE_LANES) : splits;
+/** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, with a window as many as rows of a tile see. */
+export function keptSums(shape: Heads & { readonly window?: number | undefined }): number {
+  const splits = splitsOf(shape);
+  if (shape.window === undefined) return Math.min(splits, COMBINE_LANES);
+  return launchedSplits(splits, { window: shape.window, paths: false }, tiledShape(shape));
 }
 
 function tiledShape(

@@ -1,7 +1,8 @@
 // Sum, total and peak of softmax(cap(SCALE q . K)) V over splits (64 cells) of keys and values, to the bit those of
 // attention.wgsl, for many neighbouring rows of one slot without paths. Splits z, z + KEPT, ... are merged here, as a lane
 // of attention_combine.wgsl would (Milakov & Gimelshein 2018), so that a query has KEPT partial sums however long its
-// context is. With a window the first z is that of the first split that a row of the tile sees.
+// context is. With a window the first z is that of the first split that a row of the tile sees, no splits are merged, and the
+// sums of split c are number c % KEPT of a query.
 //
 // One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
 // row * $GROUP + head, $QUERIES with padding. For a split (64 cells):
@@ -23,7 +24,7 @@ override TABLE_PAGES: u32; // pages per slot in the block table
 override PER_SLOT: u32; // rows of one slot that follow each other
 override FIRST_ROW: u32; // of `rows`
 override SCALE: f32; // of scores
-override KEPT: u32; // partial sums of a query; with a WINDOW as many as there are splits
+override KEPT: u32; // partial sums of a query; with a WINDOW at least as many as splits that rows of a tile see
 
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
@@ -274,7 +275,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let chain = chains[thread];
       let top = max(chain.x, peak);
       // A lane of attention_combine.wgsl that has one split takes it as it is.
-      let alone = sight.y <= KEPT * SPLIT_CELLS;
+      let alone = WINDOW != 0xffffffffu || sight.y <= KEPT * SPLIT_CELLS;
       let kept = select(exp(chain.x - top), 0.0, alone);
       let added = select(exp(peak - top), 1.0, alone);
       if (first < sight.y && first + SPLIT_CELLS > sight.x) {
@@ -336,7 +337,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let query = summed * $SUMMEDu + $hu;
       let share = shares[query];
       if (share.y >= 0.0) {
-        let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + z) * (2u * VEC8S) + i;
+        let at = (((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KEPT + z % KEPT) * (2u * VEC8S) + i;
         if (share.x != 0.0) {
           sum_lo$h = fma(sum_lo$h, vec4<f32>(share.y), sums[at] * share.x);
           sum_hi$h = fma(sum_hi$h, vec4<f32>(share.y), sums[at + VEC8S] * share.x);
@@ -354,6 +355,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   if (thread < QUERIES && seen[thread].y > z * SPLIT_CELLS) {
     let at = (row + thread / GROUP) * heads + tile.y * GROUP + thread % GROUP;
-    stats[at * KEPT + z] = chains[thread];
+    stats[at * KEPT + z % KEPT] = chains[thread];
   }
 }

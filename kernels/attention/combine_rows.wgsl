@@ -8,7 +8,7 @@
 //#import lib/lower_scale
 
 override HEADS: u32;
-override KV_SPLITS: u32; // partial sums of a query, in order of the splits of keys
+override KV_SPLITS: u32; // partial sums of a query, of split c of keys number c % KV_SPLITS
 override FIRST_ROW: u32; // of `rows`
 
 const SPLIT_CELLS = 64u;
@@ -62,20 +62,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 fn combined(row: u32, at: u32) -> vec4<f32> {
   let own = rows[FIRST_ROW + row];
   let query = row * HEADS + at / HEAD;
-  let kept = min((visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS, KV_SPLITS);
+  let seen = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS;
+  let kept = select(seen, min(seen, KV_SPLITS), WINDOW == 0xffffffffu);
   if (kept == 0u) {
     return vec4<f32>(0.0);
   }
   let first = visible_begin(own) / SPLIT_CELLS;
   var top = NEGATIVE;
   for (var c = first; c < kept; c++) {
-    top = max(top, stats[query * KV_SPLITS + c].x);
+    top = max(top, stats[query * KV_SPLITS + c % KV_SPLITS].x);
   }
   var total = 0.0;
   var sum = vec4<f32>(0.0);
   for (var c = first; c < kept; c += $PREFETCHu) {
     //#for a in PREFETCH
-    let at$a = query * KV_SPLITS + min(c + $au, kept - 1u);
+    let at$a = query * KV_SPLITS + min(c + $au, kept - 1u) % KV_SPLITS;
     let stat$a = stats[at$a];
     let sum$a = sums[at$a * HEAD + at % HEAD];
     //#endfor
