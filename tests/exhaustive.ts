@@ -30,7 +30,7 @@ function seedOf(): number {
 }
 
 /** Of drawn tests a run has one in so many. */
-const DRAWN_OF = 8;
+const DRAWN_OF = 16;
 
 /** A u32 that is another for every text and in every commit. */
 function drawnNumber(text: string): number {

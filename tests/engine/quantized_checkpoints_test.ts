@@ -19,7 +19,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";
 import { decode } from "./fledgling.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn } from "../exhaustive.ts";
 
 const CELLS = 64;
 const PROMPT = [3, 17, 42, 5, 60, 9, 33];
@@ -94,8 +94,8 @@ const CASES = [
 ];
 
 for (const { name, layout, config } of CASES) {
-  const isShort = layout === name && layout !== "int8" && layout !== "modelopt nvfp4";
-  const { test } = isShort ? Deno : exhaustive;
+  // What their tensors hold is in tests/model/quantized, their kernels in tests/kernels.
+  const { test } = /^(gptq|awq)/.test(layout) ? Deno : drawn;
   test(`${name}: logits to the bit those of float32 weights; one text at num_steps 0, 1, 3`, async () => {
     const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
     const found = await logitsAndTexts(gpu, quantized, [0, 1, 3]);
