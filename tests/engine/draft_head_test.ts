@@ -92,8 +92,8 @@ async function draftedOf(core: Runner): Promise<Drafted[]> {
 }
 
 for (const kind of ["eagle3", "eagle1"] as const) {
-  const { test } = kind === "eagle3" ? Deno : drawn;
-  test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
+  // What partial results decide is in tests/kernels/matmul_partials_test.ts, too.
+  drawn.test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
     const runs = [];
     for (const confident of [false, true]) {
       const core = await openHardware(kind, BATCH, confident);
