@@ -1,5 +1,5 @@
 /** Experts of many rows, for lab/quantized_rows.ts. */
-import { expertKernel, sharedRows } from "../kernels/experts/expert_kernels.ts";
+import { expertEpilogue, expertKernel, sharedRows } from "../kernels/experts/expert_kernels.ts";
 import type { ExpertShape } from "../kernels/experts/expert_shape.ts";
 import { listWords, mostTiles } from "../kernels/experts/job_lists.ts";
 import { storage } from "../src/gpu/arena.ts";
@@ -49,7 +49,8 @@ export function expertDispatch(
     readonly rows: number;
   },
 ): Dispatch {
-  const { experts: numExperts, topK, epilogue } = mixture;
+  const { experts: numExperts, topK } = mixture;
+  const epilogue = expertEpilogue(mixture.epilogue);
   const { cols, lanes } = matrix;
   const expertRows = matrix.rows / numExperts;
   const shard = matrix.shards[0]!;
@@ -67,8 +68,8 @@ export function expertDispatch(
       FIRST_EXPERT: 0,
       SHARD_EXPERTS: numExperts,
       ...sharedRows(numExperts, expertRows / 2, { epilogue }),
-      ROW_JOBS: epilogue === "swiglu" ? topK : 1,
-      OUT_COLS: epilogue === "swiglu" ? expertRows / 2 : expertRows,
+      ROW_JOBS: mixture.epilogue === "swiglu" ? topK : 1,
+      OUT_COLS: expertRows * epilogue.outShare,
       LANES: lanes,
       GROUPS: shape.groups,
     },

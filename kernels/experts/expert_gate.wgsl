@@ -1,11 +1,11 @@
-// out[j, c] = g sigmoid(1.702 g) (u + 1) of job j, e its expert, where
-//   g = min(x[j, 2 c] + bias[e, 2 c], LIMIT), u = clamp(x[j, 2 c + 1] + bias[e, 2 c + 1], -LIMIT, LIMIT)
-// Source: GptOssExperts of transformers.
+// out[j, c] = the clamped gate (lib/clamped_gate.wgsl) of x[j, 2 c] + bias[e, 2 c] and x[j, 2 c + 1] + bias[e, 2 c + 1] of job
+// j, e its expert.
 //
 // One invocation per element.
 
+//#import lib/clamped_gate
+
 override COLS: u32; // of out
-override LIMIT: f32;
 
 @group(0) @binding(0) var<storage, read> x: array<vec2<f32>>; // [jobs, COLS]
 @group(0) @binding(1) var<storage, read> bias: array<vec2<f32>>; // [experts, COLS]
@@ -18,9 +18,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let at = id.y * COLS + id.x;
-  let both = x[at] + bias[experts[id.y] * COLS + id.x];
-  // exp overflows for g far below -40, where |g sigmoid(1.702 g)| is below 2e-28.
-  let g = clamp(both.x, -40.0, LIMIT);
-  let u = clamp(both.y, -LIMIT, LIMIT);
-  out[at] = g / (1.0 + exp(-1.702 * g)) * (u + 1.0);
+  out[at] = clamped(x[at] + bias[experts[id.y] * COLS + id.x]);
 }

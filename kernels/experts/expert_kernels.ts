@@ -2,13 +2,17 @@ import { type Kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, type Matrix } from "../../src/gpu/matrix.ts";
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { ChoiceParameters } from "./route.ts";
-import { type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
+import { type Epilogue, type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
 import type { GatedEpilogue } from "../lib/gate.ts";
 import { kernelOf } from "../shader.ts";
 import type { ExpertShape } from "./expert_shape.ts";
 
 /** What is stored of the outputs; see lib/epilogue.wgsl. */
-export type ExpertEpilogue = "store" | GatedEpilogue;
+export type ExpertEpilogue = "store" | GatedEpilogue | Epilogue;
+
+export function expertEpilogue(of: ExpertEpilogue): Epilogue {
+  return typeof of === "string" ? PLAIN[of] : of;
+}
 
 /**
  * Whether each job is a tile, whose expert is known or still to be chosen, by a workgroup or by each subgroup, or a
@@ -87,7 +91,9 @@ interface StagedParameters extends CachedParameters {
   readonly PARTS: number;
 }
 
-const CACHED = kernelOf<CachedParameters & JobParameters & EpilogueParameters>(
+const CACHED = kernelOf<
+  CachedParameters & Pick<StagedParameters, "dots"> & JobParameters & EpilogueParameters
+>(
   "experts/expert_matmul",
 );
 const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
@@ -116,7 +122,7 @@ export function jobParameters(jobs: JobSource): JobParameters {
 
 export function expertKernel(
   { format, lanes: packedLanes }: Pick<Matrix, "format" | "lanes">,
-  epilogue: ExpertEpilogue,
+  epilogue: Epilogue,
   shape: ExpertShape & { readonly lanes: number },
   jobs: JobSource,
 ): Kernel {
@@ -129,25 +135,25 @@ export function expertKernel(
   const name = [
     "expert_matmul",
     format,
-    epilogue,
+    epilogue.name,
     `${tile}x${pairs}`,
     ...staged,
+    ...few ? [`packed${packedLanes}`] : [],
     ...found,
     ...picked,
-    ...few ? [`packed${packedLanes}`] : [],
   ]
     .join("_");
   const parameters = {
     weights: format,
     ...jobParameters(jobs),
-    ...PLAIN[epilogue].parameters,
+    ...epilogue.parameters,
     PACKED_FEW: few,
     PACKED_LANES: packedLanes,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     TILE: tile,
     PAIRS: pairs,
   };
-  if (kind === "cached") return CACHED(parameters, { name });
+  if (kind === "cached") return CACHED({ ...parameters, dots: "floats" }, { name });
   const { stage, dots } = shape;
   const threads = lanes * groups;
   const PARTS = kind === "staged" && dots === "floats" ? 2 : 1;
@@ -177,22 +183,26 @@ export function expertKernel(
 }
 
 /**
- * Constants of lib/expert_rows.wgsl. The shared experts are one MLP cut along its intermediate outputs: of
+ * Constants of lib/expert_rows.wgsl. Experts with shared ones beside them have no pairs of neighbouring rows. The shared experts are one MLP cut along its intermediate outputs: of
  * [gate; up] each has rows one after the other, of down every `shared`th where each part of
  * a row is a row.
  */
 export function sharedRows(
   experts: number,
   half: number,
-  { shared = 0, epilogue }: {
+  { shared = 0, epilogue: { outShare, neighbours = false } }: {
     readonly shared?: number | undefined;
-    readonly epilogue: ExpertEpilogue;
+    readonly epilogue: Pick<Epilogue, "outShare" | "neighbours">;
   },
-): Readonly<Record<"ROUTED" | "SHARED" | "SHARED_NEXT" | "SHARED_STEP", number>> {
+): Readonly<
+  Record<"ROUTED" | "ROUTED_STEP" | "SHARED" | "SHARED_NEXT" | "SHARED_STEP", number>
+> {
+  const stored = outShare === 1;
   return {
     ROUTED: experts - shared,
+    ROUTED_STEP: neighbours ? 2 : 1,
     SHARED: shared,
-    SHARED_NEXT: epilogue === "store" ? 1 : half,
-    SHARED_STEP: epilogue === "store" ? shared : 1,
+    SHARED_NEXT: stored ? 1 : half,
+    SHARED_STEP: stored ? shared : 1,
   };
 }

@@ -10,7 +10,7 @@
 
 //#import lib/matmul_sizes
 //#import lib/weights_$weights
-//#import lib/add8
+//#import lib/dot
 //#import lib/expert_jobs
 //#import lib/epilogue
 //#import lib/expert_rows
@@ -37,6 +37,12 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
+  //#if epilogue == clamped
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
+  //#if epilogue == clamped_noted
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
   // The invocation shares the outputs from pair `pair` on with the other lanes of its group.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
@@ -72,17 +78,16 @@ fn main(
       let k = (i - lane) * $BLOCK_VEC8Su + $cu * LANES + lane;
       //#endif
       //#for p in PAIRS
-      let wa$p = vec8_$c(block_a$p);
-      let wb$p = vec8_$c(block_b$p);
+      let wa$p = weights_$c(block_a$p);
+      let wb$p = weights_$c(block_b$p);
       //#endfor
       //#for r in TILE
       {
         let at = (x$r + k) * 2u;
-        let lo = x[at];
-        let hi = x[at + 1u];
+        let own = x_of(x[at], x[at + 1u]);
         //#for p in PAIRS
-        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
-        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
         //#endfor
       }
       //#endfor

@@ -24,6 +24,13 @@ const THREADS = $THREADSu; // LANES * GROUPS
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>; // of x, and then the lanes' sums
+//#if PACKED_FEW
+// Where vec8 e of a stage lies: lanes read vec8s that are 8 apart, which would all begin in the same banks.
+fn place_in_stage(e: u32) -> u32 {
+  return e ^ ((e >> 3u) & 7u);
+}
+//#endif
+
 var<workgroup> x_rows: array<u32, $ROWS>; // the first vector of each job's row of x
 
 // Puts the rows of the tile's jobs into `x_rows`, which is there after the next barrier.
@@ -89,6 +96,12 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
+  //#if epilogue == clamped
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
+  //#if epilogue == clamped_noted
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
   // The invocation shares the outputs from pair `pair` on with the other lanes of its group.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
@@ -194,7 +207,8 @@ fn main(
         //#if PACKED_FEW
         // The last stage may go beyond the row, whose weights there are another's.
         let is_there = first * $BLOCK_VEC8Su + part / 2u < COLS / 8u;
-        staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = select(vec4<f32>(0.0), x[at + part], is_there);
+        let to = (r * 2u + part % 2u) * $STAGEu + place_in_stage(part / 2u);
+        staged[to] = select(vec4<f32>(0.0), x[at + part], is_there);
         //#else
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = x[at + part];
         //#endif
@@ -210,7 +224,7 @@ fn main(
     //#for c in BLOCK_VEC8S
     {
       //#if PACKED_FEW
-      let k = $(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed;
+      let k = place_in_stage($(j * BLOCK_VEC8S)u * LANES + $cu * packed_lanes() + packed);
       //#else
       let k = ($ju * $BLOCK_VEC8Su + $cu) * LANES + lane;
       //#endif

@@ -3,13 +3,14 @@ import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gp
 import { kernelOf } from "../shader.ts";
 import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
 import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
+import { PLAIN } from "../lib/epilogue.ts";
 import { sharedRows } from "./expert_kernels.ts";
 import { expertWork } from "./experts.ts";
 import { expertScales } from "./experts_on_units.ts";
 import type { Jobs } from "./job_lists.ts";
 
 /** What the kernel's text depends on. */
-interface SumsShape {
+export interface SumsShape {
   readonly format: Matrix["format"];
   readonly lanes: number;
   /** Jobs of a row. */
@@ -19,8 +20,12 @@ interface SumsShape {
   readonly outs: number;
   /** Packed blocks of each output's weights that a lane loads at a time. */
   readonly steps: number;
-  /** Whether the last of them are fewer. */
+  /** Whether the last of them are fewer, or some lanes have fewer. */
   readonly part: boolean;
+  /** For how many lanes rows are packed, at most as many as share an output. */
+  readonly packedLanes: number;
+  /** Whether biases are added to the experts' outputs. */
+  readonly biased: boolean;
   /** Vec8s of x that a workgroup keeps in its memory, see expert_sums_held.wgsl; 0: none. */
   readonly held: number;
 }
@@ -45,39 +50,45 @@ const [HELD_ROUNDS, HELD_SETS, HELD_STEPS] = [3, 8, 4];
 /** Outputs of a set. */
 const SET_OUTS = 2;
 
-/** Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations. */
+/**
+ * Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations; with
+ * `biased` each lane loads one.
+ */
 export function canSum(
   matrix: Matrix,
   { rows, topK }: Pick<Jobs, "rows" | "topK">,
-  tuning: Tuning,
+  { tuning, biased }: { readonly tuning: Tuning; readonly biased: boolean },
 ): boolean {
-  const { format, cols, lanes, shards } = matrix;
+  const { format, cols, shards } = matrix;
   if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
-  if (cols / 8 % (BLOCK_VEC8S[format] * lanes) !== 0) return false;
-  if (expertLanes(matrix, tuning) !== lanes) return false;
+  if (cols / 8 % (BLOCK_VEC8S[format] * matrix.lanes) !== 0) return false;
+  const lanes = expertLanes(matrix, tuning);
+  if (biased && lanes < MOST_OUTS) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
   return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
 }
 
 function shapeOf(
-  { format, cols, lanes }: Matrix,
-  rows: number,
-  jobs: number,
+  matrix: Matrix,
+  { rows, topK, biased }: Pick<Jobs, "rows" | "topK"> & { readonly biased: boolean },
   tuning: Tuning,
 ): SumsShape {
-  const each = cols / 8 / BLOCK_VEC8S[format] / lanes;
+  const { format, cols, lanes: packedLanes } = matrix;
+  const lanes = expertLanes(matrix, tuning);
+  const few = lanes !== packedLanes;
+  const each = Math.ceil(cols / 8 / BLOCK_VEC8S[format] / lanes);
   let outs = MOST_OUTS;
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
   const most = Math.min(each, Math.floor(MOST_LOADS / outs));
   const steps = Math.ceil(each / Math.ceil(each / most));
   const dots = dotsOf(format, { rows, tuning });
-  const shape = { format, lanes, groups: jobs, dots };
-  const held = jobs * cols / 8;
+  const shape = { format, lanes, packedLanes, groups: topK, dots, biased };
+  const held = topK * cols / 8;
   if (each > (HELD_ROUNDS - 1) * steps && canHold({ ...shape, held }, tuning)) {
     return { ...shape, outs: SET_OUTS, steps: HELD_STEPS, part: each % HELD_STEPS !== 0, held };
   }
-  return { ...shape, outs, steps, part: each % steps !== 0, held: 0 };
+  return { ...shape, outs, steps, part: few || each % steps !== 0, held: 0 };
 }
 
 /** Whether a workgroup has room for rounded x and for its sets. */
@@ -96,8 +107,9 @@ interface AnySumsParameters {
   readonly weights: Matrix["format"];
   /** What is multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
-  /** Whether rows are packed for fewer lanes than share an output: never. */
-  readonly PACKED_FEW: false;
+  /** Whether rows are packed for fewer lanes than share an output, and for how many. */
+  readonly PACKED_FEW: boolean;
+  readonly PACKED_LANES: number;
   /** Vec8s of a packed block of weights. */
   readonly BLOCK_VEC8S: number;
   /** Outputs of a workgroup, or of a set of one. */
@@ -115,6 +127,8 @@ interface AnySumsParameters {
 interface SumsParameters extends AnySumsParameters {
   /** Fours of outputs. */
   readonly QUADS: number;
+  /** Whether biases are added to the experts' outputs. */
+  readonly BIASED: boolean;
 }
 
 interface HeldSumsParameters extends AnySumsParameters {
@@ -132,7 +146,7 @@ const HELD_SUMS = kernelOf<HeldSumsParameters>("experts/expert_sums_held");
 
 function sumsKernel(
   name: string,
-  { format, lanes, groups, dots, outs, steps, part, held }: SumsShape,
+  { format, lanes, packedLanes, groups, dots, outs, steps, part, biased, held }: SumsShape,
 ): Kernel {
   const sets = held > 0 ? HELD_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
@@ -140,7 +154,8 @@ function sumsKernel(
   const parameters = {
     weights: format,
     dots,
-    PACKED_FEW: false as const,
+    PACKED_FEW: lanes !== packedLanes,
+    PACKED_LANES: packedLanes,
     WHOLE: !part,
     BLOCK_VEC8S: BLOCK_VEC8S[format],
     OUTS: outs,
@@ -149,10 +164,22 @@ function sumsKernel(
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
   };
-  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4 }, { name });
+  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
   const LOADS = Math.ceil(held / threads);
   const staged = { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS } as const;
   return HELD_SUMS({ ...parameters, ...staged }, { name });
+}
+
+export interface SumsBuffers {
+  readonly matrix: Matrix;
+  readonly x: Operand;
+  /** u32 [rows, topK] */
+  readonly experts: Operand;
+  /** f32 [rows, topK] */
+  readonly weights: Operand;
+  /** Of the experts' outputs, [numExperts, rows of an expert]. */
+  readonly bias?: Operand | undefined;
+  readonly out: Operand;
 }
 
 /**
@@ -162,15 +189,7 @@ function sumsKernel(
  * x is [rows, topK, cols], out [rows, rows of an expert].
  */
 export function expertSums(
-  { matrix, x, experts, weights, out }: {
-    readonly matrix: Matrix;
-    readonly x: Operand;
-    /** u32 [rows, topK] */
-    readonly experts: Operand;
-    /** f32 [rows, topK] */
-    readonly weights: Operand;
-    readonly out: Operand;
-  },
+  buffers: SumsBuffers,
   { shared, tuning, label, ...jobs }: Jobs & {
     /** As of `expertMatmul`. */
     readonly shared: number;
@@ -178,38 +197,54 @@ export function expertSums(
     readonly label: string;
   },
 ): Dispatch[] {
+  const biased = buffers.bias !== undefined;
+  const shape = shapeOf(buffers.matrix, { ...jobs, biased }, tuning);
+  return [sumsDispatch(buffers, { ...jobs, shape, shared, label })];
+}
+
+/** The same as a launch of `shape` does it, whatever canSum says. */
+export function sumsDispatch(
+  { matrix, x, experts, weights, bias, out }: SumsBuffers,
+  { shape, shared, label, ...jobs }: Jobs & {
+    readonly shape: SumsShape;
+    readonly shared: number;
+    readonly label: string;
+  },
+): Dispatch {
   const { rows, topK, numExperts } = jobs;
-  const { format, cols, lanes } = matrix;
+  const { format, cols } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const shape = shapeOf(matrix, rows, topK, tuning);
-  const { dots, outs, steps, part, held } = shape;
+  const { lanes, dots, outs, steps, part, held } = shape;
   const sets = held > 0 ? HELD_SETS : 1;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
-  }${held > 0 ? `_held_${held}` : ""}`;
+  }${lanes === matrix.lanes ? "" : `_packed${matrix.lanes}`}${bias ? "_bias" : ""}${
+    held > 0 ? `_held_${held}` : ""
+  }`;
   const code = sumsKernel(name, shape);
-  return matrix.shards.map((shard) =>
-    dispatch(code, {
-      buffers: {
-        weights: shard.operand,
-        x,
-        out,
-        experts,
-        shares: weights,
-        ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
-      },
-      constants: {
-        COLS: cols,
-        MATRIX_ROWS: expertRows,
-        OUT_COLS: expertRows,
-        LANES: lanes,
-        GROUPS: topK,
-        ...held > 0 ? { SETS: sets } : {},
-        ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: "store" }),
-      },
-      workgroups: [Math.ceil(expertRows / outs / sets), rows],
-      label,
-      work: expertWork(matrix, { ...jobs, shared }, numExperts),
-    })
-  );
+  const [shard] = matrix.shards;
+  if (!shard) throw new Error(`${label}: its matrix has no shard`);
+  return dispatch(code, {
+    buffers: {
+      weights: shard.operand,
+      x,
+      out,
+      experts,
+      shares: weights,
+      ...bias && { bias },
+      ...isQuantized(format) && shard.scales ? { scales: shard.scales } : {},
+    },
+    constants: {
+      COLS: cols,
+      MATRIX_ROWS: expertRows,
+      OUT_COLS: expertRows,
+      LANES: lanes,
+      GROUPS: topK,
+      ...held > 0 ? { SETS: sets } : {},
+      ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: PLAIN.store }),
+    },
+    workgroups: [Math.ceil(expertRows / outs / sets), rows],
+    label,
+    work: expertWork(matrix, { ...jobs, shared }, numExperts),
+  });
 }

@@ -2,11 +2,12 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { type Epilogue, type EpilogueParameters, notedEpilogue, PLAIN } from "../lib/epilogue.ts";
+import { type Epilogue, type EpilogueParameters, notedEpilogue } from "../lib/epilogue.ts";
 import { formatOf, type LoadParameters } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
 import {
   type ExpertEpilogue,
+  expertEpilogue,
   type JobParameters,
   jobParameters,
   sharedRows,
@@ -236,9 +237,9 @@ export function expertTensor(
 ): Dispatch {
   const { unit, tile, matrix, expertRows, shard, label, work } = of;
   const { cols, format = "bf16", lanes = 1 } = matrix;
-  const gated = of.epilogue !== "store";
   const activation = of.epilogue === "geglu" ? "gelu_tanh" : "silu";
-  const epilogue = noted && gated ? notedEpilogue(activation, noted) : PLAIN[of.epilogue];
+  const gated = of.epilogue === "geglu" || of.epilogue === "swiglu";
+  const epilogue = noted && gated ? notedEpilogue(activation, noted) : expertEpilogue(of.epilogue);
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;
@@ -259,10 +260,11 @@ export function expertTensor(
       ...isQuantized(format) ? { LANES: lanes } : {},
       COLS: cols,
       MATRIX_ROWS: expertRows,
-      OUT_COLS: gated ? expertRows / 2 : expertRows,
+      OUT_COLS: expertRows * epilogue.outShare,
+      ...epilogue.constants,
       FIRST_EXPERT: shard.first / expertRows,
       SHARD_EXPERTS: experts,
-      ...sharedRows(experts, expertRows / 2, of),
+      ...sharedRows(experts, expertRows / 2, { shared: of.shared, epilogue }),
       ROW_JOBS: of.rowJobs,
       ...choice
         ? choosingConstants(choice, {

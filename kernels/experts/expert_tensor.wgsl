@@ -149,6 +149,12 @@ fn main(
   if (expert >= SHARD_EXPERTS) { // of another shard, or nobody's
     return;
   }
+  //#if epilogue == clamped
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
+  //#if epilogue == clamped_noted
+  own_expert = expert + FIRST_EXPERT;
+  //#endif
   let half = MATRIX_ROWS / 2u;
   let rows = rows_of(expert);
   let pair = tile.y * ($TILE_COLSu / 2u);

@@ -12,6 +12,7 @@ import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";
 import {
   type ExpertEpilogue,
+  expertEpilogue,
   expertKernel,
   type JobSource,
   type Picks,
@@ -94,16 +95,21 @@ function vectorsOf(experts: number): number {
 export function canChoose(
   matrix: Pick<Matrix, "shards">,
   { scores, groups, topGroups }: Routing,
-  { tile, tuning }: { readonly tile: TileSize; readonly tuning: Tuning },
+  { tile, biased, tuning }: {
+    readonly tile: TileSize;
+    /** Whether its epilogue binds biases. */
+    readonly biased: boolean;
+    readonly tuning: Tuning;
+  },
 ): boolean {
   const buffers = expertScales(matrix, tuning.tensor)
     ? CHOOSING_BUFFERS.units
-    : CHOOSING_BUFFERS.others;
+    : CHOOSING_BUFFERS.others + Number(biased);
   return tile === 1 && !tuning.software && tuning.storageBuffers >= buffers &&
     scores === "softmax" && topGroups === groups;
 }
 
-/** Storage buffers that it binds at most, on matrix units and elsewhere. */
+/** Storage buffers that it binds: on matrix units with biases or the scales of its outputs, elsewhere without biases. */
 const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
 /** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */
@@ -153,7 +159,8 @@ export function expertMatmul(
     readonly label: string;
   },
 ): Dispatch[] {
-  const { epilogue, tile, tuning, topK, label } = shape;
+  const { tile, tuning, topK, label } = shape;
+  const epilogue = expertEpilogue(shape.epilogue);
   const { cols } = matrix;
   const lanes = expertLanes(matrix, shape.tuning);
   const expertRows = matrix.rows / shape.numExperts;
@@ -181,6 +188,7 @@ export function expertMatmul(
         weights: shard.operand,
         x,
         out,
+        ...epilogue.buffers,
         ...jobs,
         ...choice ? { logits: choice.logits, shares: choice.weights } : {},
         ...shard.scales ? { scales: shard.scales } : {},
@@ -190,9 +198,10 @@ export function expertMatmul(
         MATRIX_ROWS: expertRows,
         FIRST_EXPERT: shard.first / expertRows,
         SHARD_EXPERTS: shard.rows / expertRows,
-        ...sharedRows(shard.rows / expertRows, expertRows / 2, shape),
+        ...sharedRows(shard.rows / expertRows, expertRows / 2, { shared: shape.shared, epilogue }),
+        ...epilogue.constants,
         ROW_JOBS: shape.perJob ? 1 : topK,
-        OUT_COLS: epilogue === "store" ? expertRows : expertRows / 2,
+        OUT_COLS: expertRows * epilogue.outShare,
         LANES: lanes,
         GROUPS: groups,
         ...source === "found" ? { JOBS: total } : {},

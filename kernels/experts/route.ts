@@ -58,20 +58,16 @@ export interface ChoiceParameters {
   readonly BIAS: number;
 }
 
-interface RouteParameters extends ChoiceParameters {
-  /** Whether logits of softmax scores have a bias. */
-  readonly BIASED: boolean;
-}
-
-function routeKernel(scores: Routing["scores"], lanes: number, BIASED: boolean): Kernel {
-  const name = `route_${scores}_${lanes}${BIASED ? "_bias" : ""}`;
-  return kernelOf<RouteParameters>("experts/route")({ scores, BIAS: 3, BIASED }, { name });
+function routeKernel(scores: Routing["scores"], lanes: number): Kernel {
+  return kernelOf<ChoiceParameters>("experts/route")({ scores, BIAS: 3 }, {
+    name: `route_${scores}_${lanes}`,
+  });
 }
 
 /**
  * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
- * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice; with softmax scores a bias, if there is one, is added to the logits. The
- * `shared` experts are those from numExperts on.
+ * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. The `shared` experts are
+ * those from numExperts on.
  */
 export function route(
   { logits, bias, experts, weights }: {
@@ -91,8 +87,7 @@ export function route(
 ): Dispatch {
   const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
   const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
-  const biased = shape.scores === "softmax" && bias !== undefined;
-  return dispatch(routeKernel(shape.scores, lanes, biased), {
+  return dispatch(routeKernel(shape.scores, lanes), {
     buffers: { logits, experts, shares: weights, ...biasOf(shape, bias, label) },
     constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
     workgroups: [rows],
@@ -101,13 +96,13 @@ export function route(
   });
 }
 
-/** The bias that sigmoid scores need, and softmax scores may have, as a buffer of the kernel. */
+/** The bias that sigmoid scores need as a buffer of the kernel. */
 export function biasOf(
   { scores }: Routing,
   bias: Operand | undefined,
   label: string,
 ): Record<string, Operand> {
-  if (scores === "softmax") return bias ? { bias } : {};
+  if (scores === "softmax") return {};
   if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
   return { bias };
 }

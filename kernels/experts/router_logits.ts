@@ -26,20 +26,25 @@ interface LogitsShape {
   readonly matrixLanes: number;
   readonly part: number;
   readonly steps: number;
-  /** Whether there are more vec8s than those that are loaded first. */
+  /** Whether there are more vec8s than those that are loaded first, and whether lanes have different numbers of them. */
   readonly more: boolean;
+  readonly partial: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
   /** Of the split-K matmul before: read without a loop, whose loads wait for each other. */
   readonly splitK: number;
+  readonly biased: boolean;
 }
 
-/** Storage buffers where the scales of the normed rows are stored. */
+/** Storage buffers where the scales of the normed rows are stored, without a bias of the logits. */
 const SCALE_BINDINGS = 9;
 
 /** Whether `routerLogits` can store the scales of the normed rows. */
-export function routerStoresScales({ storageBuffers }: Pick<Tuning, "storageBuffers">): boolean {
-  return storageBuffers >= SCALE_BINDINGS;
+export function routerStoresScales(
+  { storageBuffers }: Pick<Tuning, "storageBuffers">,
+  biased: boolean,
+): boolean {
+  return storageBuffers >= SCALE_BINDINGS + Number(biased);
 }
 
 /** Lanes from which on router_logits.wgsl adds their sums. */
@@ -58,13 +63,16 @@ interface RouterParameters extends TotalParameters {
   readonly weights: FloatFormat;
   /** Whether the scales of the rows are stored. */
   readonly STORES_SCALES: boolean;
+  /** Whether the logits have a bias. */
+  readonly BIASED: boolean;
   /** Whether lanes are too few to add their sums by fours. */
   readonly SMALL: boolean;
   /** Logits of a workgroup. */
   readonly PART: number;
-  /** Vec8s of weights that an invocation loads at a time, and whether there are more than those. */
+  /** Vec8s of weights that an invocation loads at a time, and whether there are more than those, or fewer for some lanes. */
   readonly STEPS: number;
   readonly MORE: boolean;
+  readonly PARTIAL: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly NORMED: number;
   /** Sums of the split-K matmul before, and all but the first of them. */
@@ -87,15 +95,17 @@ function totalCounts(lanes: number): TotalParameters {
 }
 
 function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel {
-  const { format, lanes, matrixLanes, part, steps, more, normed, splitK } = shape;
+  const { format, lanes, matrixLanes, part, steps, more, partial, normed, splitK, biased } = shape;
   return kernelOf<RouterParameters>("experts/router_logits")({
     weights: format,
     STORES_SCALES: scales,
+    BIASED: biased,
     SMALL: lanes < LEAST_TOTAL_LANES,
     ...totalCounts(lanes),
     PART: part,
     STEPS: steps,
     MORE: more,
+    PARTIAL: partial,
     NORMED: normed,
     SUMS: splitK,
     MORE_SUMS: splitK - 1,
@@ -112,36 +122,44 @@ export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boo
   const { format, cols, lanes, shards } = router;
   if (tuning.software || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
   if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
-  if (cols / 8 % lanes !== 0) return false;
   const shape = shapeOf(router, tuning);
   // The lanes' sums of squares, and on matrix units their largest numbers.
   const words = cols + (tuning.tensor ? 3 : 2) * shape.lanes + shape.lanes / lanes;
   return shape.lanes >= lanes && 4 * words <= tuning.workgroupBytes;
 }
 
-function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK"> {
+function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK" | "biased"> {
   const { format, cols, lanes: matrixLanes } = router;
   const lanes = normLanes({ cols, lanes: tuning.rowLanes });
-  const whole = cols / 8 / matrixLanes;
-  let steps = Math.min(whole, MOST_LOADED);
-  while (whole % steps !== 0) steps--;
+  const most = Math.ceil(cols / 8 / matrixLanes);
+  const steps = stepsOf(most);
   return {
     format: format as FloatFormat,
     lanes,
     matrixLanes,
     steps,
-    more: steps < whole,
+    more: steps < most,
+    partial: cols / 8 % (steps * matrixLanes) !== 0,
     part: Math.min(PART, lanes / matrixLanes),
     normed: Math.ceil(cols / 8 / lanes),
   };
 }
 
+/** The most loads that divide a lane's `most`; where those are few, the last ones may be fewer. */
+function stepsOf(most: number): number {
+  let steps = Math.min(most, MOST_LOADED);
+  while (most % steps !== 0) steps--;
+  return 2 * steps > Math.min(most, MOST_LOADED)
+    ? steps
+    : Math.ceil(most / Math.ceil(most / MOST_LOADED));
+}
+
 /**
- * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T. One
+ * Records, for each row: stream = x + its `splitK` sums; normed = norm(stream); logits = normed W^T (+ bias). One
  * dispatch; see `canNormRouted`. The bits are those of `rmsNorm` and of `matmul` where no matrix unit multiplies.
  */
 export function routerLogits(
-  { matrix, x, sums, norm, scales, ...out }: {
+  { matrix, x, sums, norm, bias, scales, ...out }: {
     /** [logits, cols] */
     readonly matrix: Matrix;
     /** The residual stream, [rows, cols]. */
@@ -150,6 +168,8 @@ export function routerLogits(
     readonly sums: Operand;
     /** Of the norm, [cols]. */
     readonly norm: Operand;
+    /** Of the logits, [matrix.rows]. */
+    readonly bias?: Operand | undefined;
     /** Gets the stream, [rows, cols]: not x, which all workgroups read. */
     readonly stream: Operand;
     /** [rows, cols] */
@@ -169,11 +189,11 @@ export function routerLogits(
 ): Dispatch {
   const { cols } = matrix;
   const [{ operand: weights } = { operand: x }] = matrix.shards;
-  const shape = { ...shapeOf(matrix, tuning), splitK };
-  const { format, lanes, matrixLanes, part, steps, more, normed } = shape;
+  const shape = { ...shapeOf(matrix, tuning), splitK, biased: bias !== undefined };
+  const { format, lanes, matrixLanes, part, steps, more, partial, normed } = shape;
   const name = `router_logits_${format}_${lanes}x${normed}_${matrixLanes}x${part}_${steps}${
     more ? "_more" : ""
-  }_${splitK}${scales ? "_scale" : ""}`;
+  }${partial ? "_part" : ""}_${splitK}${bias ? "_bias" : ""}${scales ? "_scale" : ""}`;
   const code = logitsKernel(name, shape, scales !== undefined);
   return dispatch(code, {
     // The kernel computes the ranges' stride from its size.
@@ -183,6 +203,7 @@ export function routerLogits(
       sums: { ...sums, size: 4 * splitK * rows * cols },
       norm_weight: norm,
       ...out,
+      ...bias && { bias },
       ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
     },
     constants: {

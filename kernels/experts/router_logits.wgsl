@@ -50,7 +50,7 @@ fn total(x: f32, lane: u32) -> f32 {
 
 alias Sum = f32;
 
-override COLS: u32; // COLS / 8 is a multiple of MATRIX_LANES * $STEPS
+override COLS: u32; // without PARTIAL COLS / 8 is a multiple of MATRIX_LANES * $STEPS
 override EPS: f32;
 override LANES: u32; // of the norm
 override MATRIX_LANES: u32; // divides LANES
@@ -63,6 +63,9 @@ override LOGITS: u32; // of a row
 @group(0) @binding(4) var<storage, read_write> stream: array<vec4<f32>>; // [rows, COLS / 4]: not x
 @group(0) @binding(5) var<storage, read_write> normed: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(6) var<storage, read_write> logits: array<f32>; // [rows, LOGITS]
+//#if BIASED
+@group(0) @binding(7) var<storage, read> bias: array<f32>; // of the logits, [LOGITS]
+//#endif
 
 // The normed row: the low halves of its vec8s and then the high ones.
 var<workgroup> row_vectors: array<vec4<f32>, ROW_VECTORS>;
@@ -123,9 +126,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let lane = thread % MATRIX_LANES;
   let group = thread / MATRIX_LANES;
   // Groups without a logit of their own read that of the last, which is in the cache.
-  let at = min(tile.x * $PARTu + min(group, $PARTu - 1u), LOGITS - 1u) * vec8s + lane;
+  let at = min(tile.x * $PARTu + min(group, $PARTu - 1u), LOGITS - 1u) * vec8s;
   //#for s in STEPS
-  var block$s = load_block(at + $su * MATRIX_LANES);
+  //#if PARTIAL
+  var block$s = load_block(at + min($su * MATRIX_LANES + lane, vec8s - 1u));
+  //#else
+  var block$s = load_block(at + $su * MATRIX_LANES + lane);
+  //#endif
   //#endfor
   norm_row(tile.y, tile.x == 0u, thread);
   var sum = 0.0;
@@ -134,9 +141,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#for s in STEPS
     {
       let i = k + $su * MATRIX_LANES + lane;
+      //#if PARTIAL
+      if (i < vec8s) {
+        sum = add8(sum, row_vectors[i], row_vectors[vec8s + i], vec8_0(block$s));
+      }
+      //#if MORE
+      block$s = load_block(at + min(i + step, vec8s - 1u));
+      //#endif
+      //#else
       sum = add8(sum, row_vectors[i], row_vectors[vec8s + i], vec8_0(block$s));
       //#if MORE
-      block$s = load_block(at + min(k + step, vec8s - step) + $su * MATRIX_LANES);
+      block$s = load_block(at + min(k + step, vec8s - step) + $su * MATRIX_LANES + lane);
+      //#endif
       //#endif
     }
     //#endfor
@@ -151,6 +167,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       logit += lane_sums[thread * (MATRIX_LANES + 1u) + l + $lu];
       //#endfor
     }
+    //#if BIASED
+    logits[tile.y * LOGITS + own] = logit + bias[own];
+    //#else
     logits[tile.y * LOGITS + own] = logit;
+    //#endif
   }
 }

@@ -15,6 +15,11 @@ fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X {
   return X(lo, hi);
 }
 
+//#if weights == mxfp4
+//#import lib/dot_fp4
+//#else if weights == nvfp4
+//#import lib/dot_fp4
+//#else
 fn add_dot(sum: f32, x: X, w: Vec8) -> f32 {
   return add8(sum, x.lo, x.hi, w);
 }
@@ -24,6 +29,7 @@ fn weights_$c(block: PackedBlock) -> Vec8 {
   return vec8_$c(block);
 }
 //#endfor
+//#endif
 //#else
 // packed and whole: x as integers, for products with integers, x = n * step, n of 15 bits, where step is the
 // power of two that brings the largest of a vec8 to 2^13 .. 2^14. Every sum over a vec8 of n * q,

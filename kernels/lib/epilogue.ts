@@ -7,7 +7,15 @@ import type { PartialKind } from "./partial.ts";
 export type EpilogueParameters =
   | {
     /** "relayed": y is stored for other workgroups of the dispatch, see lib/matmul_outputs.wgsl. */
-    readonly epilogue: "store" | "add" | "scale" | "cap" | "relayed";
+    readonly epilogue:
+      | "store"
+      | "add"
+      | "bias"
+      | "scale"
+      | "cap"
+      | "clamped"
+      | "clamped_noted"
+      | "relayed";
   }
   | {
     /** "gated_noted": also lowers the scales of its rows; "relayed_gated": stored as by "relayed". */
@@ -47,6 +55,8 @@ export interface Epilogue {
    * for before anything is written; default false.
    */
   readonly prepares?: boolean;
+  /** Whether the outputs of a pair are of neighbouring rows of an expert, not half of it apart; default false. */
+  readonly neighbours?: boolean;
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -93,6 +103,35 @@ function plain(
   moves: Pick<Epilogue, "outShare" | "moved">,
 ): Epilogue {
   return { name, parameters, buffers: {}, constants: {}, ...moves };
+}
+
+/** `out = y + bias`, f32 of the columns; of ranges of k the first has the bias. */
+export function biasEpilogue(bias: Operand): Epilogue {
+  const parameters = { epilogue: "bias" } as const;
+  return { name: "bias", parameters, buffers: { bias }, constants: {}, outShare: 1, moved: 1 };
+}
+
+/**
+ * Of experts whose gates and ups are neighbouring rows: see lib/clamped_gate.wgsl.
+ *
+ * @param bias of the experts' rows, f32 [experts, rows].
+ * @param noted as of `notedEpilogue`.
+ */
+export function clampedEpilogue(
+  { bias, limit }: { readonly bias: Operand; readonly limit: number },
+  noted?: Operand,
+): Epilogue {
+  const epilogue = noted ? "clamped_noted" : "clamped";
+  return {
+    name: epilogue,
+    parameters: { epilogue },
+    noted: noted !== undefined,
+    neighbours: true,
+    buffers: { bias, ...noted && { noted } },
+    constants: { LIMIT: limit },
+    outShare: 0.5,
+    moved: 0.5,
+  };
 }
 
 /** `out = by y`. */

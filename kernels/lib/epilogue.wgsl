@@ -18,6 +18,47 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at] += sum.x;
   out[at + half] += sum.y;
 }
+//#else if epilogue == bias
+// out = y + bias; of several ranges of k the first has the bias. The importer sets `own_range` first.
+
+@group(0) @binding(8) var<storage, read> bias: array<f32>; // of the columns
+
+var<private> own_range: u32;
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  let added = vec2<f32>(bias[FIRST + c], bias[FIRST + c + half]);
+  let y = sum + select(vec2<f32>(0.0), added, own_range == 0u);
+  out[at] = y.x;
+  out[at + half] = y.y;
+}
+//#else if epilogue == clamped
+// Of experts whose gates and ups are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which the
+// importer sets first.
+
+//#import lib/clamped_gate
+
+@group(0) @binding(8) var<storage, read> bias: array<vec2<f32>>; // [experts, OUT_COLS]
+
+var<private> own_expert: u32;
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  out[row * OUT_COLS + FIRST + c] = clamped(sum + bias[own_expert * OUT_COLS + c]);
+}
+//#else if epilogue == clamped_noted
+// The same; the importer's `consider(y)` sees each number, for the scales of out's rows.
+
+//#import lib/clamped_gate
+
+@group(0) @binding(8) var<storage, read> bias: array<vec2<f32>>; // [experts, OUT_COLS]
+
+var<private> own_expert: u32;
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let y = clamped(sum + bias[own_expert * OUT_COLS + c]);
+  consider(y);
+  out[row * OUT_COLS + FIRST + c] = y;
+}
 //#else if epilogue == gated
 // Of a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
 

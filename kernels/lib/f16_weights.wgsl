@@ -79,6 +79,34 @@ fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
 }
 
 //#endfor
+//#else if load == fp4
+// mxfp4 and nvfp4 as f16: 2^-14 of the numbers times 2^14, which is exact, times their scale and the row's, cut to f16 once:
+// the product is rounded once.
+
+//#import lib/weights_$weights
+
+alias Loaded = PackedBlock;
+
+fn load_weights(i: u32) -> Loaded {
+  return load_block(i);
+}
+
+fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
+  return packed(a, b);
+}
+
+fn two(pair: u32, scale: vec2<f16>) -> u32 {
+  return bitcast<u32>(bitcast<vec2<f16>>(pair) * vec2(16384.0h) * scale);
+}
+
+//#for p in VEC8S
+fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
+  let pairs = pairs_of_e2m1(block.words[$p]);
+  let by = vec2<f16>(f16(large_$p(block) * (scale * 0.00006103515625))); // 2^-14
+  return vec4(two(pairs.x, by), two(pairs.y, by), two(pairs.z, by), two(pairs.w, by));
+}
+
+//#endfor
 //#else
 // q8 and q4 as f16: w = q * (scale * the row's scale), the scale of the group cut to f16 once, the product
 // rounded once. Weights 0, 2 and 1, 3 of four go together: those are 16 bits apart in their words. x goes in

@@ -1,6 +1,5 @@
 // Groups of 16 weights along k: w = e2m1 * scale, the scale f16 * 2^-12 (NVFP4, whose two scales are one here). A word
-// has the scales of 32 weights. Packed by src/model/checkpoint/quantized/lane_order.ts: nibble n of a vec8's word is
-// weight n. Both products are exact.
+// has the scales of 32 weights. Packed by src/model/checkpoint/quantized/lane_order.ts. All products are exact.
 
 //#import lib/vec8
 //#import lib/e2m1
@@ -10,13 +9,13 @@
 
 struct PackedBlock {
   words: vec4<u32>, // the lane's next four vec8s
-  scales: vec4<f32>, // twice that of each
+  scales: vec4<f32>, // 2^14 of each
 }
 
-const TWICE = 0.00048828125; // 2^-11
+const LARGE = 4.0; // 2^14 2^-12
 
 fn scales_of(group: u32) -> vec2<f32> {
-  return unpack2x16float(scales[group / 4u][group % 4u]) * TWICE;
+  return unpack2x16float(scales[group / 4u][group % 4u]) * LARGE;
 }
 
 // Lanes 4q .. 4q + 3 are in the same 32 weights, two of them in each half. Of two lanes every other vec8 is in a second
@@ -29,7 +28,7 @@ fn load_scales(i: u32) -> vec4<f32> {
       unpack2x16float(words.y).x,
       unpack2x16float(words.z).x,
       unpack2x16float(words.w).x,
-    ) * TWICE;
+    ) * LARGE;
   }
   if (packed_lanes() == 2u) {
     let group = i - i % 2u;
@@ -42,22 +41,18 @@ fn load_block(i: u32) -> PackedBlock {
   return PackedBlock(weights[i], load_scales(i));
 }
 
-fn eight(word: u32, scale: f32) -> Vec8 {
-  return Vec8(halves_of_e2m1(word) * scale, halves_of_e2m1(word >> 16u) * scale);
+fn large_0(block: PackedBlock) -> f32 {
+  return block.scales.x;
 }
 
-fn vec8_0(block: PackedBlock) -> Vec8 {
-  return eight(block.words.x, block.scales.x);
+fn large_1(block: PackedBlock) -> f32 {
+  return block.scales.y;
 }
 
-fn vec8_1(block: PackedBlock) -> Vec8 {
-  return eight(block.words.y, block.scales.y);
+fn large_2(block: PackedBlock) -> f32 {
+  return block.scales.z;
 }
 
-fn vec8_2(block: PackedBlock) -> Vec8 {
-  return eight(block.words.z, block.scales.z);
-}
-
-fn vec8_3(block: PackedBlock) -> Vec8 {
-  return eight(block.words.w, block.scales.w);
+fn large_3(block: PackedBlock) -> f32 {
+  return block.scales.w;
 }

@@ -40,7 +40,7 @@ export function matmul(
   shape: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
-    /** See `splitKOf`; 1 unless epilogue is "store". */
+    /** See `splitKOf`; 1 unless the epilogue is one of sums over a range: store, scale, bias. */
     readonly splitK?: number;
     /** How x comes to workgroup memory, for a launch that keeps it there; default as it is. */
     readonly hold?: Hold;

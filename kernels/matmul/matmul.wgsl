@@ -16,7 +16,7 @@
 // for fewer lanes than share an output.
 // Imported by this and by the other matmuls:
 //   lib/matmul_sizes: x, sizes, and for how many lanes rows of W are packed;
-//   lib/weights_FORMAT: W as `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`;
+//   lib/weights_FORMAT: W as `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`, or what lib/dot_fp4 takes;
 //   lib/epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;
 //   lib/matmul_outputs: how lanes are added, `out`, and what is done after a group's and after a row's outputs.
 
@@ -24,13 +24,16 @@
 //#import lib/epilogue
 //#import lib/matmul_outputs
 //#import lib/weights_$weights
-//#import lib/add8
+//#import lib/dot
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
+  //#if epilogue == bias
+  own_range = tile.z;
+  //#endif
   // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
   // lanes of its group, of a tile of consecutive rows of x and a range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
@@ -62,17 +65,16 @@ fn main(
     {
       let k = (tile.z * range + i - lane) * $BLOCK_VEC8Su + $cu * packed_lanes() + packed;
       //#for p in PAIRS
-      let wa$p = vec8_$c(block_a$p);
-      let wb$p = vec8_$c(block_b$p);
+      let wa$p = weights_$c(block_a$p);
+      let wb$p = weights_$c(block_b$p);
       //#endfor
       //#for r in ROWS
       {
         let at = (x$r + k) * 2u;
-        let lo = x[at];
-        let hi = x[at + 1u];
+        let own = x_of(x[at], x[at + 1u]);
         //#for p in PAIRS
-        a$p_$r = add8(a$p_$r, lo, hi, wa$p);
-        b$p_$r = add8(b$p_$r, lo, hi, wb$p);
+        a$p_$r = add_dot(a$p_$r, own, wa$p);
+        b$p_$r = add_dot(b$p_$r, own, wb$p);
         //#endfor
       }
       //#endfor

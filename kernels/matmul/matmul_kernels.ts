@@ -76,7 +76,9 @@ interface ResidentParameters extends CachedParameters, StageParameters {
   readonly TURNS: boolean;
 }
 
-const CACHED = kernelOf<CachedParameters & EpilogueParameters>("matmul/matmul");
+const CACHED = kernelOf<CachedParameters & Pick<StageParameters, "dots"> & EpilogueParameters>(
+  "matmul/matmul",
+);
 const STAGED = kernelOf<StagedParameters & EpilogueParameters>("matmul/matmul_staged");
 const PREFETCH = kernelOf<PrefetchParameters & EpilogueParameters>("matmul/matmul_prefetch");
 const RESIDENT = kernelOf<ResidentParameters & HoldParameters & EpilogueParameters>(
@@ -124,7 +126,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   ]
     .join("_");
   const parameters = { ...parametersOf(shape, of), ...epilogue.parameters };
-  if (shape.kind === "cached") return CACHED(parameters, { name });
+  if (shape.kind === "cached") return CACHED({ ...parameters, dots: "floats" }, { name });
   const threads = lanes * groups;
   const STEPS = shape.stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W, of a lane
   const PARTS = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;

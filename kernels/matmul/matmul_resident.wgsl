@@ -30,6 +30,9 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(9) var<storage, read> parts: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
 @group(0) @binding(10) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(11) var<storage, read> row_list: array<Row>; // [rows]
+//#if SINKS
+@group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
+//#endif
 //#else if hold == relay
 // relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of words is one of
 // k. x itself is not read, its size gives the number of rows, which is one.
@@ -85,6 +88,9 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
+  //#if epilogue == bias
+  own_range = tile.z;
+  //#endif
   // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
   // lanes of its group, of a tile of consecutive rows of x and a range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
@@ -164,6 +170,9 @@ fn main(
         }
         //#endfor
       }
+      //#if SINKS
+      total += exp(min(sinks[quad / HEAD] - top, 80.0));
+      //#endif
       put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), sum / total, splits > 0u));
     }
   }
@@ -222,6 +231,9 @@ fn main(
         }
         //#endfor
       }
+      //#if SINKS
+      total += exp(min(sinks[quad / HEAD] - top, 80.0));
+      //#endif
       let seen = splits > 0u;
       put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), lo / total, seen), select(vec4<f32>(0.0), hi / total, seen));
     }

@@ -29,6 +29,9 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
+  //#if epilogue == bias
+  own_range = tile.z;
+  //#endif
   // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
   // lanes of its group, of a tile of consecutive rows of x and a range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix

@@ -53,6 +53,8 @@ export interface ExpertSums {
   readonly shares: Operand;
   /** Of a row. */
   readonly experts: number;
+  /** Values [experts, cols] of the row's experts, u32 [rows, experts], that are added to their outputs. */
+  readonly bias?: { readonly values: Operand; readonly experts: Operand } | undefined;
 }
 
 /**
@@ -110,6 +112,8 @@ type SourceParameters =
     readonly from: "experts";
     /** Outputs of a row. */
     readonly EXPERTS: number;
+    /** Whether biases are added to them. */
+    readonly BIASED: boolean;
   }
   | {
     readonly from: "tokens";
@@ -237,13 +241,22 @@ function madeOf({ batchSlots, slots, drafts }: VerifiedRows): Source["buffers"] 
   return [["batch_slots", batchSlots], ["slots", slots], ["drafts", drafts]];
 }
 
-function expertSource({ stream, outputs, shares, experts }: ExpertSums): Source {
+function expertSource({ stream, outputs, shares, experts, bias }: ExpertSums): Source {
   return {
-    name: `experts_${experts}`,
-    parameters: { from: "experts", EXPERTS: experts },
-    buffers: [["x", stream], ["outputs", outputs], ["shares", shares]],
+    name: `experts_${experts}${bias ? "_bias" : ""}`,
+    parameters: { from: "experts", EXPERTS: experts, BIASED: bias !== undefined },
+    buffers: [
+      ["x", stream],
+      ["outputs", outputs],
+      ["shares", shares],
+      ...biasBuffers(bias),
+    ],
     constants: {},
   };
+}
+
+function biasBuffers(bias: ExpertSums["bias"]): Source["buffers"] {
+  return bias ? [["bias", bias.values], ["experts", bias.experts]] : [];
 }
 
 function source(

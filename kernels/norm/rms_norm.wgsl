@@ -6,8 +6,8 @@
 //   sums     the sums of a split-K matmul over its ranges of k, added in order: with RESIDUAL added to row r of x, the
 //            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
 //            it is added to the stream
-//   experts  row r of x, the residual stream, with the outputs of the row's experts added, each times its share, one after
-//            the other; the result is stored in x. No sum of products is added to x at last: some drivers would
+//   experts  row r of x, the residual stream, with the outputs of the row's experts added, with BIASED each with its
+//            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is added to x at last: some drivers would
 //            reassociate that
 //   tokens   SCALE times the embedding of row r's token; rows whose token is in another shard of the embedding are not
 //            written. With VERIFIED the rows are those of a verify forward of chains, and are written here; the
@@ -113,6 +113,10 @@ fn load(row: u32, i: u32) -> Vec8 {
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(3) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
+//#if BIASED
+@group(0) @binding(5) var<storage, read> bias: array<vec4<f32>>; // [experts, COLS / 4]
+@group(0) @binding(6) var<storage, read> experts: array<u32>; // [rows, $EXPERTS]
+//#endif
 
 fn source(row: u32, lane: u32) -> u32 {
   return row;
@@ -126,8 +130,14 @@ fn load(row: u32, i: u32) -> Vec8 {
   {
     let from_expert = first + $ku * (COLS / 4u);
     let share = vec4<f32>(shares[row * $EXPERTSu + $ku]);
+    //#if BIASED
+    let from_bias = experts[row * $EXPERTSu + $ku] * (COLS / 4u) + 2u * i;
+    v.lo = fma(share, outputs[from_expert] + bias[from_bias], v.lo);
+    v.hi = fma(share, outputs[from_expert + 1u] + bias[from_bias + 1u], v.hi);
+    //#else
     v.lo = fma(share, outputs[from_expert], v.lo);
     v.hi = fma(share, outputs[from_expert + 1u], v.hi);
+    //#endif
   }
   //#endfor
   x[at] = v.lo;

@@ -2,8 +2,8 @@ import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
 interface MoveRowsParameters {
-  /** Which rows of x, or which value, go to which rows of out. */
-  readonly move: "copy" | "gather" | "scatter" | "fill";
+  /** Which rows of x go to which rows of out. */
+  readonly move: "copy" | "gather" | "scatter";
 }
 
 const MOVE = kernelOf<MoveRowsParameters>("round/move_rows");
@@ -21,11 +21,6 @@ const GATHER = MOVE({ move: "gather" }, {
 const SCATTER = MOVE({ move: "scatter" }, {
   name: "scatter_rows",
   bindings: ["x", "index", "out"],
-  constants: ["COLS"],
-});
-const FILL = MOVE({ move: "fill" }, {
-  name: "fill_rows",
-  bindings: ["values", "out"],
   constants: ["COLS"],
 });
 
@@ -75,12 +70,4 @@ export function scatterRows(
   shape: Move,
 ): Dispatch {
   return dispatch(SCATTER, { buffers, constants: { COLS: shape.cols }, ...launch(shape) });
-}
-
-/** Records `out[r] = values`: a bias where a matmul then adds. */
-export function fillRows(
-  buffers: { readonly values: Operand; readonly out: Operand },
-  shape: Move,
-): Dispatch {
-  return dispatch(FILL, { buffers, constants: { COLS: shape.cols }, ...launch(shape) });
 }

@@ -2,7 +2,6 @@
 //   copy     out[r, OUT_FIRST + c] = x[r, c]
 //   gather   out[r, OUT_FIRST + c] = x[index[r], c]
 //   scatter  out[index[r], c] = x[r, c]
-//   fill     out[r, c] = values[c]: a bias, where the matmul then adds
 // Rows whose index is 0xffffffff are left alone.
 //
 // One invocation per element.
@@ -36,7 +35,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     out[id.y * OUT_COLS + OUT_FIRST + id.x] = x[source * COLS + id.x];
   }
 }
-//#else if move == scatter
+//#else
 
 @group(0) @binding(0) var<storage, read> x: array<f32>; // [rows, COLS]
 @group(0) @binding(1) var<storage, read> index: array<u32>; // [rows]
@@ -47,17 +46,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let to = index[id.y];
   if (id.x < COLS && to != 0xffffffffu) {
     out[to * COLS + id.x] = x[id.y * COLS + id.x];
-  }
-}
-//#else
-
-@group(0) @binding(0) var<storage, read> values: array<f32>; // [COLS]
-@group(0) @binding(1) var<storage, read_write> out: array<f32>; // [rows, COLS]
-
-@compute @workgroup_size(64)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x < COLS) {
-    out[id.y * COLS + id.x] = values[id.x];
   }
 }
 //#endif

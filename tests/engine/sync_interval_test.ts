@@ -49,6 +49,14 @@ Deno.test("roundsWorth: more than 8 where the text goes on for so long that few 
   }
 });
 
+Deno.test("roundsWorth: few where the next group is begun meanwhile, and where requests wait", () => {
+  const overlapped = { overlapped: true };
+  equal(roundsWorth({ hostMs: 0.5, roundMs: 5 }, overlapped), 1);
+  equal(roundsWorth({ hostMs: 0.5, roundMs: 0.4 }, overlapped), 3); // 1.2 ms hide 0.5
+  equal(roundsWorth({ hostMs: 100, roundMs: 6 }, { awaited: true }), 3); // 18 ms
+  equal(roundsWorth({ hostMs: 100, roundMs: 30 }, { awaited: true }), 1);
+});
+
 Deno.test("roundsToCome: as long as the text is, where a token may end it", () => {
   equal(roundsToCome([{ tokens: 0, left: 500, ends: true }], 0), 16);
   equal(roundsToCome([{ tokens: 0, left: 5, ends: true }], 0), 5);

@@ -17,6 +17,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
+import { uploadPrequantized } from "./prequantized.ts";
 import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 import { routed } from "./routing.ts";
 import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
@@ -33,7 +34,7 @@ const LIMITS: TuningLimits = {
 const HARDWARE = tuning(false, LIMITS);
 
 interface Case {
-  readonly format: FloatFormat | Quantization;
+  readonly format: FloatFormat | Quantization | "mxfp4";
   readonly numExperts: number;
   readonly topK: number;
   /** The last experts, which every row has. */
@@ -43,6 +44,8 @@ interface Case {
   readonly k: number;
   readonly rows: number;
   readonly normalize: boolean;
+  /** Whether the outputs of experts have biases. */
+  readonly biased?: boolean;
 }
 
 /** Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as long. */
@@ -75,6 +78,16 @@ const CASES: Readonly<Record<string, Case>> = {
     topK: 5,
     shared: 2,
   },
+  "biases": { ...PLAIN, topK: 3, biased: true },
+  "mxfp4 packed for 2 lanes": {
+    ...PLAIN,
+    format: "mxfp4",
+    numExperts: 5,
+    topK: 4,
+    k: EXHAUSTIVE ? 2880 : 704,
+    n: 12,
+    biased: true,
+  },
   "q4": { ...PLAIN, format: "q4", k: 1024, n: 6 },
 };
 
@@ -100,6 +113,9 @@ function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Ar
     const given = numbers(rows * cols, 9);
     const matrix = uploadQuantized(device, given, { format, cols, most: HARDWARE.lanes });
     return { matrix, values: pack(given, { format, cols, lanes: matrix.lanes }).values };
+  }
+  if (format === "mxfp4") {
+    return uploadPrequantized(device, format, { rows, cols, most: HARDWARE.lanes });
   }
   const values = weights(format, rows, cols);
   const shape = { format, cols, lanes: HARDWARE.lanes, shards: [rows] };
@@ -158,7 +174,7 @@ for (const [name, of] of Object.entries(CASES)) {
         epilogue: "swiglu" as const,
         label: "test",
       };
-      assert.ok(canChoose(matrix, routing, launch));
+      assert.ok(canChoose(matrix, routing, { ...launch, biased: false }));
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
       const choice = { routing, logits, stride: of.numExperts, weights: own.weights };
@@ -219,13 +235,18 @@ for (const [name, of] of Object.entries(CASES)) {
       const lists = { experts: device.words(listed), tiles: device.filled(1) };
       const launch = { ...jobs, shared: of.shared, tuning: HARDWARE, label: "test" };
       const outputs = device.filled(total * cols);
+      const biases = of.biased ? numbers(jobs.numExperts * cols, 7) : undefined;
+      const bias = biases && device.floats(biases);
       const io = { matrix, x: device.floats(x) };
       const added = { x: device.floats(stream), out: device.filled(rows * cols) };
       const apart = { x: device.floats(stream), out: device.filled(rows * cols) };
       const norm = { rows, cols, eps: 1e-5, lanes: HARDWARE.rowLanes, label: "test" };
       const weight = device.floats(numbers(cols, 2));
       await device.run([
-        ...expertSums({ ...io, ...lists, weights: device.floats(shares), out: added.x }, launch),
+        ...expertSums(
+          { ...io, ...lists, weights: device.floats(shares), bias, out: added.x },
+          launch,
+        ),
         ...rmsNorm({ from: { x: added.x }, weight, out: added.out }, norm),
         ...expertMatmul({ ...io, out: outputs, ...lists }, {
           ...launch,
@@ -239,6 +260,7 @@ for (const [name, of] of Object.entries(CASES)) {
             outputs,
             shares: device.floats(shares),
             experts: jobs.topK,
+            bias: bias && { values: bias, experts: lists.experts },
           },
           weight,
           out: apart.out,
@@ -256,7 +278,8 @@ for (const [name, of] of Object.entries(CASES)) {
         const parts = Array.from({ length: jobs.topK }, (_, j) => {
           const job = row * jobs.topK + j;
           const y = dot({ row: job, expert: listed[job]!, c });
-          return { value: y.value * shares[job]!, bound: y.bound * Math.abs(shares[job]!) };
+          const value = y.value + (biases?.[listed[job]! * cols + c] ?? 0);
+          return { value: value * shares[job]!, bound: y.bound * Math.abs(shares[job]!) };
         });
         const value = parts.reduce((sum, part) => sum + part.value, before);
         const size = parts.reduce((sum, part) => sum + Math.abs(part.value), Math.abs(before));
@@ -275,7 +298,7 @@ Deno.test("experts of few rows: other adapters, shapes and kinds of choice take 
   const routing = routingOf(PLAIN);
   const software = tuning(true, LIMITS);
   const chooses = (of: Partial<Routing>, tile = 1, at = HARDWARE) =>
-    canChoose(matrix, { ...routing, ...of }, { tile, tuning: at });
+    canChoose(matrix, { ...routing, ...of }, { tile, biased: false, tuning: at });
   assert.ok(chooses({}));
   assert.ok(!chooses({}, 2));
   assert.ok(!chooses({}, 1, software));
@@ -283,7 +306,7 @@ Deno.test("experts of few rows: other adapters, shapes and kinds of choice take 
   assert.ok(!chooses({ scores: "sigmoid" }));
   assert.ok(!chooses({ groups: 3, topGroups: 2 }));
   const sums = (of: Matrix, jobs: { rows: number; topK: number }, at = HARDWARE) =>
-    canSum(of, jobs, at);
+    canSum(of, jobs, { tuning: at, biased: false });
   assert.ok(sums(matrix, { rows: 1, topK: 8 }));
   assert.ok(sums(matrix, { rows: 2, topK: 8 }));
   assert.ok(!sums(matrix, { rows: 3, topK: 8 }));

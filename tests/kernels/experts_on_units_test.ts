@@ -259,9 +259,13 @@ Deno.test({
         perJob: false,
         label: "test",
       };
-      assert.ok(canChoose(matrix, routing, of));
+      assert.ok(canChoose(matrix, routing, { ...of, biased: false }));
       assert.ok(
-        !canChoose(matrix, routing, { ...of, tuning: { ...rules, storageBuffers: 9 } }),
+        !canChoose(matrix, routing, {
+          ...of,
+          biased: false,
+          tuning: { ...rules, storageBuffers: 9 },
+        }),
         "too few storage buffers",
       );
       // Of equals the lower number is better, zeros are equal whatever their sign.

@@ -199,13 +199,16 @@ for (
     { heads: 8, headDim: 32, position: 40, rows: 3 },
     { heads: 2, headDim: 128, position: 600, rows: 4 },
     { heads: 2, headDim: 128, position: 900, rows: 2, window: 300 },
+    { heads: 4, headDim: 64, position: 100, rows: 1, window: 70, sunk: true },
+    { heads: 2, headDim: 128, position: 900, rows: 3, sunk: true },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
     // Many weights in ranges of k: twice the invocations of a workgroup.
     { heads: 32, headDim: 128, position: 100, rows: 1, outputs: 2050, splitK: 4, tablePages: 8 },
   ] as const
 ) {
-  const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages } = {
+  const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages, sunk } = {
     window: undefined,
+    sunk: false,
     format: "bf16" as const,
     outputs: N,
     splitK: 1,
@@ -214,8 +217,9 @@ for (
   };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
-  }`;
-  const { test } = format === "q8" ? Deno : drawn;
+  }${sunk ? ", sinks" : ""}`;
+  const isShort = format === "q8" || sunk && window !== undefined;
+  const { test } = isShort ? Deno : drawn;
   test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
     const cols = heads * headDim;
     const cells = tablePages * 16;
@@ -232,6 +236,7 @@ for (
     const shape = { heads, kvHeads: heads, headDim, tablePages, kvDtype: "f32" } as const;
     const words = partialWords(shape, rows, { software: false });
     const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
+    const sinks = sunk ? device.floats(numbers(heads, 4)) : undefined;
     const live = Array.from({ length: rows }, (_, i) => {
       const at = position + 1 - rows + i;
       return { position: at, cell: at, base: at + 1, live: Number(i !== 1 || rows < 3) };
@@ -246,6 +251,7 @@ for (
       pages: device.words(Array(tablePages).keys().toArray()),
       partial,
       out: attended,
+      sinks,
     }, {
       ...shape,
       count: rows,
@@ -269,6 +275,7 @@ for (
         headDim,
         window,
         splits: splitsOf(shape),
+        sinks,
       }, wide);
       const tuning = launched(matrix, cols / 8, 8, rows);
       const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;

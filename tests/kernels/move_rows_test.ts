@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { copyRows, fillRows, gatherRows, scatterRows } from "../../kernels/round/move_rows.ts";
+import { copyRows, gatherRows, scatterRows } from "../../kernels/round/move_rows.ts";
 import { draftEnds } from "../../kernels/round/round.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -46,14 +46,6 @@ Deno.test("scatter_rows: to the rows named, and nowhere for lanes without a slot
   const shape = { rows: 3, cols: COLS, label: "test" };
   await device.run([scatterRows({ x: device.floats(X), index, out }, shape)]);
   const expected = [line(2), alone(COLS), alone(COLS), line(0)].flat();
-  assert.deepEqual([...await device.readFloats(out)], expected);
-});
-
-Deno.test("fill_rows: the same values in each row", async () => {
-  const out = device.filled(4 * COLS, LEFT_ALONE);
-  const values = device.floats(line(1));
-  await device.run([fillRows({ values, out }, { rows: 3, cols: COLS, label: "test" })]);
-  const expected = [line(1), line(1), line(1), alone(COLS)].flat();
   assert.deepEqual([...await device.readFloats(out)], expected);
 });
 

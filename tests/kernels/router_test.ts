@@ -1,6 +1,7 @@
 // From the residual stream to the chosen experts.
 
 import assert from "node:assert/strict";
+import { biasEpilogue } from "../../kernels/lib/epilogue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { rmsNorm, type RowScales } from "../../kernels/norm/rms_norm.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
@@ -31,6 +32,8 @@ interface Case extends Routing {
   readonly cols: number;
   readonly splitK: number;
   readonly shared: number;
+  /** Whether the logits have a bias. */
+  readonly biased?: boolean;
   readonly limits?: TuningLimits;
 }
 
@@ -72,6 +75,15 @@ const CASES: Readonly<Record<string, Case>> = {
     scale: 16,
   },
   "more of a row than is on its way at once": { ...PLAIN, cols: 4352, splitK: 1, limits: LARGE },
+  "gpt-oss": {
+    ...PLAIN,
+    cols: 2880,
+    splitK: 1,
+    numExperts: 32,
+    topK: 4,
+    biased: true,
+    limits: LARGE,
+  },
   "DeepSeek-V3": {
     ...PLAIN,
     scores: "sigmoid",
@@ -123,6 +135,7 @@ async function run(
   const weight = device.floats(norm);
   const place = { rows, eps: EPS, label: "test" };
   const stream = few ? device.filled(rows * cols) : before;
+  const ofLogits = of.biased ? device.floats(bias) : undefined;
   const toLogits = few
     ? [routerLogits(
       {
@@ -130,6 +143,7 @@ async function run(
         x: before,
         sums: parts,
         norm: weight,
+        bias: ofLogits,
         stream,
         normed,
         logits,
@@ -144,10 +158,9 @@ async function run(
       ),
       ...matmul(
         { matrix: table, x: normed, out: logits },
-        { ...place, epilogue: "store", tuning: launch },
+        { ...place, epilogue: ofLogits ? biasEpilogue(ofLogits) : "store", tuning: launch },
       ),
     ];
-  // Softmax would add it to the logits.
   const ofScores = of.scores === "sigmoid" ? device.floats(bias) : undefined;
   await device.run([
     ...toLogits,
@@ -179,7 +192,11 @@ function reference(of: Case, { x, sums, norm, bias, matrix }: ReturnType<typeof 
     const normed = row.map((v, c) => v * scale * (norm[c] ?? NaN));
     const logits = Array.from(
       { length: numExperts },
-      (_, e) => normed.reduce((sum, v, c) => sum + v * (matrix[e * cols + c] ?? NaN), 0),
+      (_, e) =>
+        normed.reduce(
+          (sum, v, c) => sum + v * (matrix[e * cols + c] ?? NaN),
+          of.biased ? bias[e] ?? NaN : 0,
+        ),
     );
     return { normed, ...routed(logits, [...bias], of) };
   });
@@ -227,7 +244,7 @@ Deno.test({
   name: "router: notes the scales of what it norms, and raises the others",
   ignore: !routerStoresScales({
     storageBuffers: device.gpu.limits.maxStorageBuffersPerShaderStage,
-  }),
+  }, true),
   async fn() {
     for (const [one, rows] of [[PLAIN, 5], [PLAIN, 10], [CASES["DeepSeek-V3"]!, 5]] as const) {
       const [stride, jobs] = [64, 3];
@@ -266,6 +283,5 @@ Deno.test("router: software adapters, cut routers, many rows and little workgrou
   assert.ok(!few(384, [8], 1, true));
   assert.ok(!few(384, [8], 9));
   assert.ok(!few(384, [4, 4]));
-  assert.ok(!few(392, [8]));
   assert.ok(!few(4096, [8]));
 });

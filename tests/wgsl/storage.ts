@@ -12,6 +12,11 @@ const normed = (formats: string, epilogue: string, end = ""): RegExp =>
 
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
+  // Nothing is added to what is normed.
+  [normed(PLAIN, "qkv_bias", "x\\d+_0"), 10],
+  [normed(QUANTIZED, "qkv_bias", "x\\d+_0"), 11],
+  [normed(PLAIN, "qkv_bias", "x\\d+_0_kept"), 11],
+  [normed(QUANTIZED, "qkv_bias", "x\\d+_0_kept"), 12],
   // What a draft reads too is kept.
   [normed(PLAIN, "qkv", "_kept"), 12],
   [normed(PLAIN, "qkv_bias", "_kept"), 13],
@@ -27,7 +32,14 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
+  [RegExp(`^router_logits_(${PLAIN})_.*_bias_scale`), 10],
   [RegExp(`^router_logits_(${PLAIN})_.*_scale`), 9],
+  [/^rms_norm_experts_\d+_bias_[a-z]+_input_scale/, 10],
+  [/^rms_norm_experts_\d+_bias_[a-z]+_nothing_scale/, 9],
+  [RegExp(`^matmul_resident_(${QUANTIZED})_bias_.*_combined_\\d+_sinks`), 9],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_\\d.*_picked`), 10],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_noted_.*_picked`), 11],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_noted_`), 9],
   [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_noted_.*_picked`), 10],
@@ -42,7 +54,7 @@ const ATTENTION = 7;
 
 const PART = RegExp(
   `^matmul_resident_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+))?$`,
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?))?$`,
 );
 
 /**
@@ -55,9 +67,10 @@ function joinedBuffers(kernel: string): number | undefined {
   if (!kernel.startsWith("joined_")) return undefined;
   const buffers = kernel.slice("joined_".length).split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
-    const { format = "", ranges, kind = "", kept, combined } = PART.exec(part)?.groups ?? {};
+    const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
     const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
     return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
+      (sunk ? 1 : 0) +
       (ranges === undefined ? 0 : 1 + added) + (kept ? 1 : 0);
   });
   return buffers.reduce((sum, each) => sum + each, 0);

@@ -18,6 +18,8 @@ export type HoldParameters =
     readonly HALF: number;
     /** Fours of numbers of a head. */
     readonly HEAD: number;
+    /** Whether a logit without a value joins the softmax of each head. */
+    readonly SINKS: boolean;
   }
   | RelayParameters & {
     /** Other workgroups of the dispatch make it. */
@@ -155,6 +157,8 @@ export interface PartialHeads {
   readonly splits: number;
   /** Cells that a row sees; absent = all. */
   readonly window?: number | undefined;
+  /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
+  readonly sinks?: Operand | undefined;
 }
 
 /** Most splits that `combinedHeads` adds. */
@@ -167,15 +171,21 @@ const HALF = MOST_SPLITS / 2;
  * @param wide see `combinesHeads`.
  */
 export function combinedHeads(
-  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff }: PartialHeads,
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks }: PartialHeads,
   wide = false,
 ): Hold {
   return {
     wide,
-    name: `combined_${headDim}`,
-    buffers: { parts: sums, stats, row_list: rows },
+    name: `combined_${headDim}${sinks ? "_sinks" : ""}`,
+    buffers: { parts: sums, stats, row_list: rows, ...sinks && { sinks } },
     constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
-    parameters: () => ({ hold: "combined", SPLITS: MOST_SPLITS, HALF, HEAD: headDim / 4 }),
+    parameters: () => ({
+      hold: "combined",
+      SPLITS: MOST_SPLITS,
+      HALF,
+      HEAD: headDim / 4,
+      SINKS: sinks !== undefined,
+    }),
   };
 }
 

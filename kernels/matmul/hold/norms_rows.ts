@@ -49,14 +49,16 @@ const MOST_BESIDE_MANY = 9 * 2 ** 20;
  */
 export function combinesHeads(
   matrix: Matrix,
-  { rows, splitK, wide = false, tuning }: Pick<NormUse, "rows" | "tuning"> & {
+  { rows, splitK, bound = 0, wide = false, tuning }: Pick<NormUse, "rows" | "tuning"> & {
     readonly splitK: number;
+    /** Storage buffers of sinks and of the epilogue; default 0. */
+    readonly bound?: number;
     readonly wide?: boolean;
   },
 ): boolean {
   const { software, tensor, storageBuffers } = tuning;
   if (software || tensorShards(matrix, tensor)) return false;
-  const buffers = 6 + Number(isQuantized(matrix.format));
+  const buffers = 6 + bound + Number(isQuantized(matrix.format));
   const columns = wide ? 2 * COLUMNS : COLUMNS;
   const read = Math.ceil(matrix.rows / columns) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;

@@ -1,6 +1,7 @@
 /** How matmuls on matrix units bring weights of each format into workgroup memory: as f16. */
 import {
   BLOCK_VEC8S,
+  isFp4,
   isPrequantized,
   isQuantized,
   type Matrix,
@@ -9,8 +10,8 @@ import {
 
 /** What lib/f16_weights.wgsl takes. */
 export interface LoadParameters {
-  /** bf16 or f16, formats of checkpoints that are quantized already, or one that was packed here. */
-  readonly load: "whole" | "floats" | "q8" | "q4";
+  /** bf16 or f16, formats of checkpoints that are quantized already, those of 4-bit floats, or one that was packed here. */
+  readonly load: "whole" | "floats" | "fp4" | "q8" | "q4";
   /** The format, of quantized weights: lib/weights_FORMAT. */
   readonly weights?: Matrix["format"];
   /** Vec8s of a packed block. */
@@ -40,11 +41,17 @@ export function formatOf(
   return {
     name: parts.join(""),
     parameters: {
-      load: !quantized ? "whole" : isPrequantized(format) ? "floats" : format,
+      load: loadOf(format),
       ...quantized ? { weights: format } : {},
       VEC8S: BLOCK_VEC8S[format],
       HALVED: halved,
       LOW: precision === "f16" ? 0 : 1,
     },
   };
+}
+
+function loadOf(format: Matrix["format"]): LoadParameters["load"] {
+  if (!isQuantized(format)) return "whole";
+  if (isFp4(format)) return "fp4";
+  return isPrequantized(format) ? "floats" : format;
 }

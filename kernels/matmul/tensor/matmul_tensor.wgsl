@@ -152,6 +152,9 @@ fn main(
   @builtin(workgroup_id) tile: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
+  //#if epilogue == bias
+  own_range = tile.z;
+  //#endif
   let rows = arrayLength(&x) / (COLS / 8u * X_EIGHTHS);
   let row = tile.x * $TILE_ROWSu;
   let half = MATRIX_ROWS / 2u;

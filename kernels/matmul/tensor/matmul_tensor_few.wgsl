@@ -183,6 +183,9 @@ fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  //#if epilogue == bias
+  own_range = tile.z;
+  //#endif
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
   let half = MATRIX_ROWS / 2u;

@@ -5,6 +5,10 @@ import { MOST_ROUNDS } from "../device/submit/submit.ts";
 export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
+/** The same while requests wait: the forward of their prompts comes between two groups, and those that decode wait for both. */
+const AWAITED_MS = 20;
+/** Rounds of a group whose successor is begun before it ends take so many times what the host does. */
+const MARGIN = 2;
 /** Milliseconds that are not noticed: a group may always last this long. */
 const UNSEEN_MS = 2;
 /** Rounds that a group may have however soon its sequences may end. */
@@ -29,12 +33,20 @@ export interface AheadOf {
   readonly gain?: number;
   /** Rounds until the last sequence ends, as far as one can tell; default: no more than a few. */
   readonly toCome?: number;
+  /** The next group is begun while this one runs, so the device does not wait for the host; default false. */
+  readonly overlapped?: boolean;
+  /** Requests wait for a place; default false. */
+  readonly awaited?: boolean;
 }
 
 /**
- * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS:
+ * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS, or AWAITED_MS:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
+ *
+ * Where the next group is begun while this one runs, the host's time is not seen as long as it is shorter:
+ *
+ *     n = ceil(MARGIN host / round)
  *
  * Sequences end within a group, in its middle on average: a text of L further rounds costs the host
  * L / n times and n / 2 rounds for nothing, the least together at
@@ -48,10 +60,10 @@ export interface AheadOf {
  */
 export function roundsWorth(
   { hostMs, roundMs }: GroupTimes,
-  { gain = 0, toCome = 0 }: AheadOf = {},
+  { gain = 0, toCome = 0, overlapped = false, awaited = false }: AheadOf = {},
 ): number {
-  const wanted = Math.ceil(hostMs / roundMs * (1 - SHARE) / SHARE);
-  const flowing = Math.floor(LONGEST_MS / roundMs);
+  const wanted = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
+  const flowing = Math.floor((awaited ? AWAITED_MS : LONGEST_MS) / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
   const lasting = Math.max(FEW_ROUNDS, Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs)));
   return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
@@ -98,7 +110,7 @@ export interface GroupOf {
  * wasted on a sequence with left tokens before round ceil(left / (num_steps + 1)). While others wait
  * for a place the sequence that may end first decides, else the one that may go on longest: what
  * ended earlier keeps its place in the batch meanwhile. A prompt is not kept waiting by more than
- * one round; a waiting request may be, by an end of sequence within the group, for LONGEST_MS at
+ * one round; a waiting request may be, by an end of sequence within the group, for AWAITED_MS at
  * most.
  */
 export function roundsUseful({ left, numSteps, prefilling, waiting, short }: GroupOf): number {

@@ -447,9 +447,9 @@ function mixture(
 
 function routerLogits(
   graph: Graph,
-  { router }: MixtureWeights,
+  { router, logitBias: bias }: MixtureWeights,
   x: Value,
   label: string,
 ): Value {
-  return graph.linear(x, router, { label: `${label}.router` });
+  return graph.linear(x, router, { bias, label: `${label}.router` });
 }

@@ -244,7 +244,7 @@ export interface ExpertJobs {
 export interface Route {
   readonly kind: "route";
   readonly logits: Value;
-  /** Of sigmoid scores for the choice, or of the logits of softmax scores, [experts]. */
+  /** Of sigmoid scores for the choice, [experts]. */
   readonly bias: Operand | undefined;
   readonly jobs: ExpertJobs;
   /** u32 [rows, topK + shared] */

@@ -24,7 +24,13 @@ import { expertSums } from "../../../kernels/experts/expert_sums.ts";
 import { route } from "../../../kernels/experts/route.ts";
 import { routerLogits } from "../../../kernels/experts/router_logits.ts";
 import { GATES } from "../../../kernels/lib/gate.ts";
-import { capEpilogue, notedEpilogue, scaleEpilogue } from "../../../kernels/lib/epilogue.ts";
+import {
+  biasEpilogue,
+  capEpilogue,
+  clampedEpilogue,
+  notedEpilogue,
+  scaleEpilogue,
+} from "../../../kernels/lib/epilogue.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
 import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
@@ -54,7 +60,7 @@ import {
 } from "../../../kernels/norm/rms_norm.ts";
 import { deltaRule } from "../../../kernels/recurrent/delta_rule.ts";
 import { shortConv } from "../../../kernels/recurrent/short_conv.ts";
-import { copyRows, fillRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
+import { copyRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
@@ -208,12 +214,12 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "normed_router": {
-      const { from, weight: norm, eps, matrix, normed, logits, notes, label } = op;
+      const { from, weight: norm, eps, matrix, bias, normed, logits, notes, label } = op;
       const { x, y, stream } = from;
       const row = { x: at(x), sums: at(y), norm, stream: at(stream), normed: at(normed) };
       const scales = notes ? context.scales : undefined;
       return [
-        routerLogits({ matrix, ...row, logits: at(logits), scales }, {
+        routerLogits({ matrix, bias, ...row, logits: at(logits), scales }, {
           rows: x.rows,
           splitK: y.parts,
           eps,
@@ -231,10 +237,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     case "expert_matmul":
       return emitExpertMatmul(to, op);
     case "expert_sums": {
-      const { matrix, x, experts, shares, jobs, stream: out, label } = op;
+      const { matrix, x, experts, shares, bias, jobs, stream: out, label } = op;
       const shape = { ...jobCounts(jobs, out.rows), shared: jobs.shared, tuning, label };
       const buffers = { x: at(x), experts: at(experts), weights: at(shares), out: at(out) };
-      return expertSums({ matrix, ...buffers }, shape);
+      return expertSums({ matrix, bias, ...buffers }, shape);
     }
     case "expert_gate": {
       const { x, bias, experts, limit, out, label } = op;
@@ -309,10 +315,6 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       return [
         scatterRows({ x: at(x), index, out: at(out) }, { rows: x.rows, cols: x.cols, label }),
       ];
-    }
-    case "fill": {
-      const { values, out, label } = op;
-      return [fillRows({ values, out: at(out) }, { rows: out.rows, cols: out.cols, label })];
     }
     case "partials": {
       const { logits, choice: kind, vocab, out, label } = op;
@@ -398,6 +400,7 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
         outputs: at(from.outputs),
         shares: at(from.shares),
         experts: from.shares.cols,
+        bias: from.bias && { values: from.bias.values, experts: at(from.bias.experts) },
       };
     case "tokens": {
       const { table: matrix, rows, scale, verified } = from;
@@ -439,6 +442,8 @@ export function epilogueOf(
     case "store":
     case "add":
       return epilogue.of;
+    case "bias":
+      return biasEpilogue(epilogue.values);
     case "gate": {
       const scales = epilogue.notes ? scalesOf(context, "act") : undefined;
       return scales
@@ -467,10 +472,10 @@ export function holdOf(
   if (hold.of === "norm") {
     return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
   }
-  const { attention: { partial, of, heads, window }, wide } = hold;
+  const { attention: { partial, of, heads, window, sinks }, wide } = hold;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
-  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits }, wide);
+  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits, sinks }, wide);
 }
 
 /** Storage buffers that bring a matmul's x to workgroup memory. */
@@ -636,12 +641,13 @@ function emitExpertMatmul(
   const { tuning } = context;
   const { x, perJob, matrix, experts, jobs, out, gated, xScales, notes, choice, tiles, label } = op;
   const rows = perJob ? x.rows / jobsOfRow(jobs) : x.rows;
+  const noted = notes ? scalesOf(context, "act") : undefined;
   return expertMatmul({
     matrix,
     x: at(x),
     xScales: scalesOf(context, xScales),
     out: at(out),
-    noted: notes ? scalesOf(context, "act") : undefined,
+    noted,
     experts: at(experts),
     tiles: at(tiles ?? experts),
     choice: choice && {
@@ -654,10 +660,15 @@ function emitExpertMatmul(
     ...tiledJobs(to, jobs, rows, matrix),
     shared: jobs.shared,
     tuning,
-    epilogue: gated ? GATES[gated].epilogue : "store",
+    epilogue: expertEpilogueOf(gated, noted),
     perJob,
     label,
   });
+}
+
+function expertEpilogueOf(gated: ExpertMatmulOp["gated"], noted: Operand | undefined) {
+  if (!gated) return "store";
+  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, noted);
 }
 
 function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {

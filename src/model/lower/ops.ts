@@ -56,6 +56,7 @@ export type NormSource =
     readonly x: Value;
     readonly outputs: Value;
     readonly shares: Value;
+    readonly bias: Combine["bias"];
     readonly stream: Value;
   }
   /** Token embeddings. */
@@ -97,6 +98,8 @@ export type MatmulEpilogue =
   | { readonly of: "store" }
   /** Added to `to`, whose place out takes. */
   | { readonly of: "add"; readonly to: Value }
+  /** With `values` of the columns added. */
+  | { readonly of: "bias"; readonly values: Operand }
   | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
   | ElementFunction
   | {
@@ -166,6 +169,8 @@ export interface LatentValueOp extends LatentValue {
   readonly notes: boolean;
 }
 
+export type ClampedGate = Pick<ExpertGate, "bias" | "limit">;
+
 export interface ExpertMatmulOp {
   readonly kind: "expert_matmul";
   readonly x: Value;
@@ -174,8 +179,8 @@ export interface ExpertMatmulOp {
   readonly experts: Value;
   readonly jobs: ExpertJobs;
   readonly out: Value;
-  /** By what activation; undefined: it stores its outputs as they are. */
-  readonly gated: Activation | undefined;
+  /** By what activation, or clamped with biases; undefined: it stores its outputs as they are. */
+  readonly gated: Activation | ClampedGate | undefined;
   readonly xScales: ScaledInput | undefined;
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
@@ -202,6 +207,8 @@ export interface ExpertSumsOp {
   readonly x: Value;
   readonly experts: Value;
   readonly shares: Value;
+  /** Biases of the experts' outputs. */
+  readonly bias: Operand | undefined;
   readonly jobs: ExpertJobs;
   readonly stream: Value;
   readonly out: Value;
@@ -222,6 +229,8 @@ export interface NormedRouterOp {
   readonly weight: Operand;
   readonly eps: number;
   readonly matrix: Matrix;
+  /** Of the logits. */
+  readonly bias: Operand | undefined;
   readonly normed: Value;
   readonly logits: Value;
   readonly notes: boolean;
@@ -276,13 +285,6 @@ export interface PlaceOp {
   readonly out: Value;
 }
 
-/** out = values in each row. */
-export interface FillOp {
-  readonly kind: "fill";
-  readonly values: Operand;
-  readonly out: Value;
-}
-
 type Kernels =
   | NormOp
   | MatmulOp
@@ -303,7 +305,6 @@ type Kernels =
   | Embed
   | GatherOp
   | PlaceOp
-  | FillOp
   | Add
   | Gate
   | Elementwise
@@ -334,7 +335,7 @@ function normReads(from: NormSource): Value[] {
     case "sums":
       return [...from.x ? [from.x] : [], from.y];
     case "experts":
-      return [from.x, from.outputs, from.shares];
+      return [from.x, from.outputs, from.shares, ...from.bias ? [from.bias.experts] : []];
     case "tokens":
       return [];
   }
@@ -424,7 +425,6 @@ export function readsOf(op: LoweredOp): Value[] {
     case "call":
       return [...op.reads];
     case "embed":
-    case "fill":
     case "verify_rows":
       return [];
   }

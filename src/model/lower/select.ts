@@ -118,17 +118,16 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
   });
 }
 
-/** A bias is in the rows before the product is added to them. */
 function linear(
   { x, matrix, bias, logits, out, label, part }: Linear & Op,
   exact: boolean,
 ): LoweredOp[] {
-  const store = {
+  return [{
     kind: "matmul",
     x,
     matrix,
     out,
-    epilogue: { of: "store" },
+    epilogue: bias ? { of: "bias", values: bias } : { of: "store" },
     hold: undefined,
     xScales: undefined,
     paired: false,
@@ -137,13 +136,7 @@ function linear(
     onUnits: !exact,
     label,
     part,
-  } as const;
-  if (!bias) return [store];
-  const filled = { ...value(`${label}Bias`, out.rows, out.cols), at: out.at };
-  return [
-    { kind: "fill", values: bias, out: filled, label: `${label}Bias`, part },
-    { ...store, epilogue: { of: "add", to: filled } },
-  ];
+  }];
 }
 
 /** f32 words of what a layer's attention over at most `rows` rows keeps. */

@@ -363,7 +363,9 @@ export interface MixtureWeights {
   readonly spec: MixtureMlp;
   /** [experts, hidden] */
   readonly router: Matrix;
-  /** Added to sigmoid scores for the choice, or to the logits of softmax scores, [experts]. */
+  /** Added to the router's outputs, [experts]. */
+  readonly logitBias?: Operand | undefined;
+  /** Added to sigmoid scores for the choice, [experts]. */
   readonly bias: Operand | undefined;
   /** Where `paired`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
@@ -461,7 +463,8 @@ function loadPairedExperts(
     kind: "mixture",
     spec,
     router: load.table(`${label}.router`, tensor("router")),
-    bias: vector("routerBias"),
+    logitBias: vector("routerBias"),
+    bias: undefined,
     biases: {
       gateUp: vector("expertGateUpBias"),
       down: vector("expertDownBias"),

@@ -49,7 +49,7 @@ export interface GroupPicker {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "capacity" | "draft" | "pool" | "ranks">;
+  readonly core: Pick<Runner, "capacity" | "draft" | "overlaps" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
     RunQueue<RequestState>,
@@ -117,7 +117,9 @@ export function openGroupPicker(
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const ahead = { gain, toCome: roundsToCome(texts, tier.depth) };
+    const overlapped = core.overlaps === true && holds === Infinity && followsItself(states);
+    const awaited = places.waiting.length > 0;
+    const ahead = { gain, toCome: roundsToCome(texts, tier.depth), overlapped, awaited };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });

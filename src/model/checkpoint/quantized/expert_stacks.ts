@@ -102,8 +102,8 @@ function blocksView(from: Checkpoint, name: string, blocks: TensorInfo): View {
           words[row * all + weights + group] = powerBits(exponent);
         }
       }
-      // Of larger ones the kernels' twice the power, or its product with 6, would not be a number.
-      if (largest > 252) throw badTensor(from, scales, "has a scale that is no number");
+      // Of larger ones 2^14 times the power, which the kernels make, would not be a number.
+      if (largest > 240) throw badTensor(from, scales, "has a scale above 2^113");
       into.set(new Uint8Array(words.buffer));
     },
   };

@@ -2,7 +2,7 @@
  * Rows in the order of k, permuted to the order in which the lanes of a matmul read them; see
  * kernels/matmul/quantize.wgsl.
  */
-import { BLOCK_VEC8S, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
+import { BLOCK_VEC8S, isFp4, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";
 
 /** Brings rows into lane order: `rows` as `ReadRows` fills them, into words and scales. */
@@ -18,13 +18,16 @@ export function toLanes(
   const { weights, all } = rowWords({ format, cols });
   const wordPlaces = wordOrder(cols, lanes, format);
   const groupPlaces = groupOrder(cols, lanes, format);
+  const stored = isFp4(format) ? fp4Word : (word: number) => word;
   return (rows) => {
     const count = rows.length / all;
     const words = new Uint32Array(count * weights);
     const scales = new Uint32Array(count * groupPlaces.length);
     for (let row = 0; row < count; row++) {
       const [from, to] = [row * all, row * weights];
-      for (let i = 0; i < weights; i++) words[to + (wordPlaces[i] ?? 0)] = rows[from + i] ?? 0;
+      for (let i = 0; i < weights; i++) {
+        words[to + (wordPlaces[i] ?? 0)] = stored(rows[from + i] ?? 0);
+      }
       const groups = groupPlaces.length;
       for (let g = 0; g < groups; g++) {
         scales[row * groups + (groupPlaces[g] ?? 0)] = rows[from + weights + g] ?? 0;
@@ -32,6 +35,24 @@ export function toLanes(
     }
     return { words, scales: format === "mxfp4" ? exponents(scales) : scales };
   };
+}
+
+/** Places in half a word of the lowest bit and of the sign of the numbers 2 j and 2 j + 1. */
+const FP4_PLACES = [[9, 15], [6, 12], [3, 14], [0, 13]] as const;
+
+/** Bits of two numbers, by their byte, in a word. */
+const FP4_BYTES = FP4_PLACES.map(([lowest, sign]) =>
+  Uint32Array.from({ length: 256 }, (_, byte) => {
+    const half = (bits: number) => (bits & 7) << lowest | (bits >> 3) << sign;
+    return half(byte & 15) | half(byte >> 4) << 16;
+  })
+);
+
+/** Eight numbers of 4 bits, the first lowest, with their bits where kernels/lib/e2m1.wgsl has them. */
+export function fp4Word(word: number): number {
+  const [a, b, c, d] = FP4_BYTES as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
+  const [p, q] = [(a[word & 255] ?? 0) | (b[word >> 8 & 255] ?? 0), c[word >> 16 & 255] ?? 0];
+  return (p | q | (d[word >>> 24] ?? 0)) >>> 0;
 }
 
 /** The exponents of f32 powers of two, a byte each, which kernels/lib/weights_mxfp4.wgsl reads. */

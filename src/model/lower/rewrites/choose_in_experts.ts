@@ -20,7 +20,8 @@ export const chooseInExperts: Rewrite = {
         numExperts: routing.numExperts + shared,
       };
       const tile = expertTile(jobs, gateUp.matrix, tuning);
-      if (!canChoose(gateUp.matrix, routing, { tile, tuning })) continue;
+      const biased = typeof gateUp.gated === "object";
+      if (!canChoose(gateUp.matrix, routing, { tile, biased, tuning })) continue;
       const choice = { logits: route.logits, shares: route.shares };
       edits.remove(route);
       for (const op of readers) {

@@ -8,8 +8,6 @@ export const combineInStream: Rewrite = {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       if (combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add) continue;
-      // With biases no norm adds the outputs one by one, and a sum has one order in all forwards.
-      if (combine.bias) continue;
       edits.remove(combine);
       edits.replace(add, { ...combine, to: add.x, out: add.out, part: add.part });
     }

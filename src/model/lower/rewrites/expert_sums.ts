@@ -12,13 +12,14 @@ export const expertSumsInPlace: Rewrite = {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       if (
-        combine?.kind !== "combine" || combine.to || combine.bias || edits.soleReader(add.y) !== add
+        combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add
       ) continue;
       const down = edits.writer(combine.x);
       if (down?.kind !== "expert_matmul" || !down.perJob || down.gated) continue;
       const { matrix, x, experts, jobs, label } = down;
+      const biased = combine.bias !== undefined;
       const counts = { rows: add.x.rows, topK: jobsOfRow(jobs) };
-      if (counts.topK > MOST_EXPERTS || !canSum(matrix, counts, tuning)) continue;
+      if (counts.topK > MOST_EXPERTS || !canSum(matrix, counts, { tuning, biased })) continue;
       const { shares } = combine;
       const { x: stream, out, part } = add;
       edits.remove(down, combine);
@@ -28,6 +29,7 @@ export const expertSumsInPlace: Rewrite = {
         x,
         experts,
         shares,
+        bias: combine.bias?.values,
         jobs,
         stream,
         out,

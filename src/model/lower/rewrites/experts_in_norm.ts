@@ -11,13 +11,13 @@ export const expertsInNorm: Rewrite = {
       if (add.kind !== "add") continue;
       const combine = edits.writer(add.y);
       const norm = normAfter(edits, add);
-      if (combine?.kind !== "combine" || combine.to || combine.bias || !norm) continue;
-      const { x: outputs, shares } = combine;
+      if (combine?.kind !== "combine" || combine.to || !norm) continue;
+      const { x: outputs, shares, bias } = combine;
       if (shares.cols > MOST_EXPERTS || edits.soleReader(add.y) !== add) continue;
       edits.remove(combine, norm);
       edits.replace(add, {
         ...norm,
-        from: { of: "experts", x: add.x, outputs, shares, stream: add.out },
+        from: { of: "experts", x: add.x, outputs, shares, bias, stream: add.out },
       });
     }
   },

@@ -18,12 +18,11 @@ function placed(
     const made = edits.writer(store.qkv);
     if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
     const { epilogue } = made;
-    const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
-    const bias = filled?.kind === "fill" ? filled.values : undefined;
+    const bias = epilogue.of === "bias" ? epilogue.values : undefined;
     if (epilogue.of !== "store" && !bias) continue;
     const shards = made.matrix.shards.length;
     if (!where({ shards, bias: bias !== undefined })) continue;
     edits.replace(made, { ...made, out: store.out, epilogue: { of: "heads", bias, store } });
-    edits.remove(store, ...filled ? [filled] : []);
+    edits.remove(store);
   }
 }

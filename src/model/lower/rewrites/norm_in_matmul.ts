@@ -36,7 +36,8 @@ export const normInMatmul: Rewrite = {
 
 /** Storage buffers that an epilogue binds. */
 export function epilogueBuffers(epilogue: MatmulEpilogue): number {
-  return epilogue.of === "heads" ? QKV_BUFFERS + Number(epilogue.bias !== undefined) : 0;
+  if (epilogue.of === "heads") return QKV_BUFFERS + Number(epilogue.bias !== undefined);
+  return Number(epilogue.of === "bias");
 }
 
 type HeldNorm = OpOf<"norm"> & {
@@ -58,6 +59,8 @@ export function normHeldBy(
   const { from, put, first, cols, keep } = norm;
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
   if (from.of === "tokens" || !from.x || from.of === "rows" && from.index) return;
+  // Matmuls that add experts do not know of their biases.
+  if (from.of === "experts" && from.bias) return;
   const kept = keep && "window" in keep;
   if (keep && !kept) return;
   const added = from.of === "rows"

@@ -54,16 +54,9 @@ export const normPairs: Rewrite = {
 /** Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may. */
 function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext): Value {
   const { epilogue, matrix, out } = made;
-  const splits = epilogue.of === "store" ? splitKOf(matrix, tuning) : 1;
+  const splits = epilogue.of === "add" ? 1 : splitKOf(matrix, tuning);
   const source = { ...out, at: undefined, parts: splits };
-  const filled = epilogue.of === "add" ? edits.writer(epilogue.to) : undefined;
-  if (filled?.kind !== "fill") {
-    edits.replace(made, { ...made, out: source });
-    return source;
-  }
-  const to = { ...filled.out, at: undefined };
-  edits.replace(filled, { ...filled, out: to });
-  edits.replace(made, { ...made, out: source, epilogue: { of: "add", to } });
+  edits.replace(made, { ...made, out: source });
   return source;
 }
 

@@ -8,7 +8,9 @@ export const normedRouter: Rewrite = {
     for (const route of edits.ops) {
       if (route.kind !== "route") continue;
       const router = edits.writer(route.logits);
-      if (router?.kind !== "matmul" || router.epilogue.of !== "store") continue;
+      if (router?.kind !== "matmul") continue;
+      const { epilogue } = router;
+      if (epilogue.of !== "store" && epilogue.of !== "bias") continue;
       const norm = edits.writer(router.x);
       if (norm?.kind !== "norm" || norm.from.of !== "sums" || norm.keep) continue;
       const { x, stream } = norm.from;
@@ -20,6 +22,7 @@ export const normedRouter: Rewrite = {
         weight,
         eps,
         matrix: router.matrix,
+        bias: epilogue.of === "bias" ? epilogue.values : undefined,
         normed: norm.out,
         logits: route.logits,
         notes: false,

@@ -13,7 +13,7 @@ export const relayedFirst: Rewrite = {
       const { gateUp, down } = mlp;
       if (gateUp.hold?.of !== "norm" || gateUp.hold.from.of !== "sums") continue;
       const first = edits.writers(gateUp.hold.from.y).find((op) =>
-        op.kind === "matmul" && op.hold?.of === "splits"
+        op.kind === "matmul" && op.hold?.of === "splits" && op.epilogue.of === "store"
       );
       if (first?.kind !== "matmul" || !first.hold || !first.forCells) continue;
       const hold = holdOf({ context, at: onPaper }, first, first.hold);

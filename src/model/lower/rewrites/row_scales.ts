@@ -20,6 +20,9 @@ const MOST_LOWERED = 16;
  */
 const MANY_GATED = 1 << 21;
 
+/** Storage buffers of a norm that adds experts with biases and stores scales. */
+const BIASED_BUFFERS = 9;
+
 /**
  * A norm stores the scales of its rows for the matmuls on matrix units that read them; without, each such matmul has a
  * dispatch before it that finds them. It also makes the scales of the layer's other inputs the largest, which the
@@ -52,8 +55,12 @@ function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderCont
   const readers = edits.readers(out);
   if (!readers.some(({ kind }) => kind === "matmul" || kind === "expert_matmul")) return;
   const mixture = readers.some(({ kind }) => kind === "expert_matmul");
-  if (mixture && !routerStoresScales(tuning)) return;
+  const biased = op.kind === "normed_router" && op.bias !== undefined;
+  if (mixture && !routerStoresScales(tuning, biased)) return;
   if (op.kind === "norm" && op.cols !== config.hiddenSize) return;
+  if (op.kind === "norm" && op.from.of === "experts" && op.from.bias) {
+    if (tuning.storageBuffers < BIASED_BUFFERS + Number(op.keep !== undefined)) return;
+  }
   if (op.kind === "norm_pair" && !(tuning.tensor && pairStoresScales(tuning.tensor.limits))) return;
   edits.replace(op, { ...op, notes: true } as LoweredOp);
   for (const reader of readers) {
@@ -134,9 +141,15 @@ function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void 
     );
     if (shared || down?.kind !== "expert_matmul") return;
     if (!notesExperts(op.matrix, { rows, tensor: tuning.tensor })) return;
+    if (tuning.storageBuffers < notedBuffers(op)) return;
     edits.replace(op, { ...op, notes: true });
     edits.replace(down, { ...down, xScales: "act" });
   }
+}
+
+/** Storage buffers of an experts' matmul of quantized weights that lowers the scales of its outputs. */
+function notedBuffers({ gated, choice }: OpOf<"expert_matmul">): number {
+  return 8 + (choice ? 2 : 0) + Number(typeof gated === "object");
 }
 
 function notes(op: MatmulOp, context: DecoderContext): boolean {

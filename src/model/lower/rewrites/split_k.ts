@@ -13,6 +13,9 @@ import type { Rewrite } from "../rewrite.ts";
  */
 const WIDE_INPUT = 8192;
 
+/** Epilogues of sums over a range of k. */
+const SPLIT: ReadonlySet<string> = new Set(["store", "scale", "bias"]);
+
 /**
  * Matmuls into the residual stream, and on matrix units those of wide heads, sum ranges of k side by side. Changes bits:
  * the order of a sum is that of `splitKOf`, for every number of rows.
@@ -24,7 +27,7 @@ export const splitK: Rewrite = {
     const parts = new Map<Value, Value>();
     for (const op of edits.ops) {
       if (op.kind !== "matmul" || op.out.at || op.logits) continue;
-      if (op.epilogue.of !== "store" && op.epilogue.of !== "scale") continue;
+      if (!SPLIT.has(op.epilogue.of)) continue;
       const chain = intoStream(edits, op, context) ?? intoHeads(edits, op, context) ?? [];
       const count = splitKOf(op.matrix, context.tuning);
       if (count === 1) continue;

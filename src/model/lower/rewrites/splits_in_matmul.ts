@@ -4,6 +4,7 @@ import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
 import { attendOnce, attendsOnUnits } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
+import { epilogueBuffers } from "./norm_in_matmul.ts";
 
 /** Where slots have few cells, `o` adds the splits of attention itself. */
 export const splitsInMatmul: Rewrite = {
@@ -16,9 +17,8 @@ export const splitsInMatmul: Rewrite = {
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
       // Sums of matrix units are merged as no other kernel does.
       if (attendsOnUnits(attention, context)) continue;
-      // Matmuls that add splits do not know of sinks.
-      if (attention.sinks) continue;
-      const use = { rows: o.x.rows, splitK: o.out.parts, tuning };
+      const bound = epilogueBuffers(o.epilogue) + Number(attention.sinks !== undefined);
+      const use = { rows: o.x.rows, splitK: o.out.parts, bound, tuning };
       const wide = !combinesHeads(o.matrix, use);
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
       if (!combinesHeads(o.matrix, { ...use, wide })) continue;
