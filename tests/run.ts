@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { UsageError } from "../src/errors.ts";
 import { guessBackend } from "../src/gpu/backend.ts";
 import { changedTests } from "./changed.ts";
-import { ALL_VARIABLE } from "./exhaustive.ts";
+import { ALL_VARIABLE, SEED, SEED_VARIABLE } from "./exhaustive.ts";
 import { type Arguments, processesOf, readArguments, testFiles } from "./files.ts";
 import {
   type Counts,
@@ -301,6 +301,7 @@ async function main(args: readonly string[]): Promise<number> {
     say(`${said.trimEnd().split("\n").slice(-LAST_LINES).join("\n")}\n`);
     say(`FAILED ${name}: ${countsLine(counts)}`);
   }
+  say(`drawn by ${SEED_VARIABLE}=${SEED}`);
   say(timeLine(begun));
   say(countsLine(sumCounts(ended.map(({ counts }) => counts))));
   return failed.length > 0 ? 1 : 0;

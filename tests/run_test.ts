@@ -1,5 +1,6 @@
 // The runner itself: what fails or crashes in one of its processes is counted, named and shown.
 import { equal, match, ok } from "node:assert/strict";
+import { drawn } from "./exhaustive.ts";
 
 const FILES = {
   passes: `Deno.test("good", () => {}); Deno.test("good too", () => {});`,
@@ -55,7 +56,7 @@ Deno.test("the runner counts, names and shows what fails, crashes or does not lo
   );
 });
 
-Deno.test("of files that share a process the runner says which one failed, crashed or did not load", async () => {
+drawn.test("of files that share a process the runner says which one failed, crashed or did not load", async () => {
   const many = Object.fromEntries(
     Array.from({ length: 7 }, (_, i) => [`passes${i}`, `Deno.test("good ${i}", () => {});`]),
   );

@@ -14,7 +14,7 @@ import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.
 import type { NamedPolicy } from "../../src/engine/schedule/speculation_choice.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { slotsOf } from "./slots.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 function adaptive(options: unknown, numSteps: number): NamedPolicy {
   return { policy: "ema", options, numSteps };
@@ -88,7 +88,7 @@ exhaustive.test("the tier falls in hard phases and rises in easy ones, and the t
   assert.deepEqual(texts, plain.texts);
 });
 
-Deno.test("tiers change at the same rounds however many are submitted at once", async (t) => {
+drawn.test("tiers change at the same rounds however many are submitted at once", async (t) => {
   await t.step("one request after the other", async () => {
     const open: LocalOptions = { speculation: { speculate: adaptive(restless(2), 0) } };
     const prompts = [EASY, EASY];

@@ -10,7 +10,7 @@ import { chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { decode } from "./fledgling.ts";
 import { folderOf, loadSpeculated, openSpeculated, SPECULATED } from "./speculated.ts";
-import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
+import { drawnFrom, EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 import { expectationsOfGoldens } from "../golden_models.ts";
 
 /** The text and what the last rounds may add; the context itself decides which rope is taken. */
@@ -85,27 +85,30 @@ function withImages(file: Uint8Array): Uint8Array {
   return out;
 }
 
+/** These have all that is not Llama's; a software adapter takes long to compile them for hardware. */
+const ON_HARDWARE = [
+  "phi3",
+  "olmo2",
+  "qwen3",
+  "gemma2",
+  "deepseek_v2_groups",
+  "deepseek_v3",
+  "gpt_oss",
+  "qwen3_5",
+  "lfm2",
+];
+const DRAWN = drawnFrom(ON_HARDWARE);
+
 const cases = [
   ...SPECULATED.map((name) => ({ name, kernels: "software" })),
-  // These have all that is not Llama's; a software adapter takes long to compile them.
-  ...[
-    "phi3",
-    "olmo2",
-    "qwen3",
-    "gemma2",
-    "deepseek_v2_groups",
-    "deepseek_v3",
-    "gpt_oss",
-    "qwen3_5",
-    "lfm2",
-  ].map((name) => ({ name, kernels: "hardware" })),
+  ...ON_HARDWARE.map((name) => ({ name, kernels: "hardware" })),
 ];
 
 /** Each number of steps has kernels of its own. */
 const STEPS = EXHAUSTIVE ? [0, 1, 3] : [0, 3];
 
 for (const { name, kernels } of cases) {
-  const isShort = kernels === "software" || name === "qwen3";
+  const isShort = kernels === "software" || name === DRAWN;
   const { test } = isShort ? Deno : exhaustive;
   test(`${name} speculates as it decodes, ${kernels} kernels: greedy, num_steps ${STEPS}`, async () => {
     const core = await openSpeculating(name, kernels === "software");

@@ -15,7 +15,7 @@ import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { policyContract } from "../speculate/policy_contract.ts";
 import { assertNothingHeld } from "./held.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 /** Rounds that a choice holds for. */
 const HELD = 3;
@@ -153,7 +153,7 @@ async function plain(options: LocalOptions, count: number, all: boolean) {
 }
 
 for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES) {
-  const { test } = requests < 8 ? Deno : exhaustive;
+  const { test } = requests < 8 ? drawn : exhaustive;
   test(`budgets, ${name}: every text is that of plain decoding`, async () => {
     const expected = await plain(options, requests, all);
     const heard: Heard = { picks: [], outcomes: [] };

@@ -16,7 +16,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { isValidJson } from "../grammar/cases.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 const SCHEMA = {
   type: "object",
@@ -161,7 +161,7 @@ const TREES: HostDrafter = pureDrafter({
   },
 });
 
-Deno.test("trees from the host lose what is not allowed", async () => {
+drawn.test("trees from the host lose what is not allowed", async () => {
   const { engine, rounds } = await open({ model: { draft: "none" }, hooks: { drafter: TREES } });
   using _ = engine;
   await assertSame(engine);

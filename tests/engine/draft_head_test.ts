@@ -13,6 +13,7 @@ import { DRAFT_TOKENS, draftWords } from "../../src/model/device_layout.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
+import { drawn } from "../exhaustive.ts";
 
 const BATCH = 9;
 
@@ -91,7 +92,8 @@ async function draftedOf(core: Runner): Promise<Drafted[]> {
 }
 
 for (const kind of ["eagle3", "eagle1"] as const) {
-  Deno.test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
+  // What partial results decide is in tests/kernels/matmul_partials_test.ts, too.
+  drawn.test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
     const runs = [];
     for (const confident of [false, true]) {
       const core = await openHardware(kind, BATCH, confident);
@@ -109,7 +111,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   });
 }
 
-Deno.test("the drafts of hardware's kernels for a golden prompt are those of the software's", async () => {
+drawn.test("the drafts of hardware's kernels for a golden prompt are those of the software's", async () => {
   const golden = goldenCases().find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
   const of = { numSteps: 3, most: 24, sampling: [GREEDY] };
   const found = [];

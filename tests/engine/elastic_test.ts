@@ -10,7 +10,7 @@ import type { Policy } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 /** Drafts 3 tokens in the rounds that are not within `off`. */
 function offBetween(from: number, to: number): Policy<number> {
@@ -67,7 +67,7 @@ function acceptedShare(rounds: readonly RoundSample[]): number {
     sum(({ numSteps, batch }) => numSteps * batch);
 }
 
-Deno.test("the draft leaves for KV pages and comes back: every text is that of plain decoding", async (t) => {
+drawn.test("the draft leaves for KV pages and comes back: every text is that of plain decoding", async (t) => {
   const moves: PageMove[] = [];
   const log: string[] = [];
   const logging = <T extends object>(of: T, names: readonly (keyof T & string)[]) => {

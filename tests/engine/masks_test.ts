@@ -9,7 +9,7 @@ import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts
 import { mostAllowed } from "../masks.ts";
 import { isAllowed } from "../reference/choose.ts";
 import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const TREE = { depth: 3, width: 2, rows: 9 };
 const MOST = 20;
@@ -107,7 +107,7 @@ Deno.test("masks: every token is allowed, and the masks change the text", async 
 });
 
 for (const [head, core] of Object.entries(cores)) {
-  Deno.test(`masks: chains that the device drafts with ${head}, the text of plain decoding`, async () => {
+  drawn.test(`masks: chains that the device drafts with ${head}, the text of plain decoding`, async () => {
     for (const shape of [chain(1), chain(3), chain(7), { depth: 4, width: 4, rows: 12 }]) {
       const numSteps = JSON.stringify(shape);
       const found = await decodeMasked(core, (sequences) => ({

@@ -9,7 +9,7 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { allocated, type Drafted, survivals } from "../reference/allocation.ts";
 import { decode, EOS, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 const MOST_BATCH = 8;
 const PROMPTS = goldenCases().map(({ prompt_ids }) => prompt_ids).slice(0, MOST_BATCH);
@@ -19,23 +19,23 @@ const SAMPLED: readonly Sampling[] = [
   { ...GREEDY, temperature: 1.1, seed: 6, topP: 0.9 },
 ];
 
-/** Uniform in 0 to most, drawn for `purpose` at `round`. */
-const drawn = (round: number, purpose: number, most: number) =>
+/** Uniform in 0 to most, drawnNumber for `purpose` at `round`. */
+const drawnNumber = (round: number, purpose: number, most: number) =>
   hash32(round, purpose, 3) % (most + 1);
 
 function drawnBudget(round: number, batch: number, depth: number): VerifyBudget {
   return {
-    drafts: drawn(round, 1, batch * depth),
-    slope: 0.25 + drawn(round, 2, 4) / 4,
-    intercepts: Array.from({ length: depth }, (_, k) => drawn(round, 10 + k, 4) / 4 - 0.5),
-    leastConfidence: drawn(round, 3, 2) / 5,
+    drafts: drawnNumber(round, 1, batch * depth),
+    slope: 0.25 + drawnNumber(round, 2, 4) / 4,
+    intercepts: Array.from({ length: depth }, (_, k) => drawnNumber(round, 10 + k, 4) / 4 - 0.5),
+    leastConfidence: drawnNumber(round, 3, 2) / 5,
   };
 }
 
 /** By depths, by a budget, by a budget of which some have none, or everything: in turn. */
 function verifying(seed: number, batch: number, depth: number): () => Partial<RoundRequest> {
   let round = seed << 10;
-  const depths = () => Array.from({ length: batch }, (_, i) => drawn(round, 100 + i, depth));
+  const depths = () => Array.from({ length: batch }, (_, i) => drawnNumber(round, 100 + i, depth));
   return () => {
     round++;
     const verify = drawnBudget(round, batch, depth);
@@ -147,7 +147,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   });
 }
 
-Deno.test("what was prepared at start serves every number of rows", async () => {
+drawn.test("what was prepared at start serves every number of rows", async () => {
   const core = await open("eagle3", true, 4);
   const shapes = chains([0, 2, 5]);
   await core.warmUp(shapes);

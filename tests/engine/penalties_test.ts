@@ -15,7 +15,7 @@ import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 import { assertNothingHeld } from "./held.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 /** The largest of their ranges. */
 const STRONGEST = { repetitionPenalty: 10, frequencyPenalty: 2, presencePenalty: 2 };
@@ -104,7 +104,7 @@ Deno.test("penalties change a text; those who have none get theirs beside them",
   }
 });
 
-Deno.test("penalties: trees from the host, batch 1 to 4", async () => {
+drawn.test("penalties: trees from the host, batch 1 to 4", async () => {
   const drafter: HostDrafter = pureDrafter({
     name: "knows",
     shapes: [{ depth: 3, width: 2, rows: 8 }],

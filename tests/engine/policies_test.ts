@@ -9,6 +9,7 @@ import { policyRandom } from "../../src/speculate/noise.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { policyContract } from "../speculate/policy_contract.ts";
+import { drawn } from "../exhaustive.ts";
 
 /** What was told to a policy, and what it chose. */
 interface Heard {
@@ -63,7 +64,7 @@ const FEW = 10;
 
 const plain = await texts({ hooks: { plan: statically(0) } });
 
-Deno.test("a policy with a depth for each sequence: every text is that of plain decoding", async () => {
+drawn.test("a policy with a depth for each sequence: every text is that of plain decoding", async () => {
   for (const profile of [false, true]) {
     const heard: Heard = { picks: [], outcomes: [] };
     const policy = scattered(7, heard);

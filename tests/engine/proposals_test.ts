@@ -19,7 +19,7 @@ import { NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
 import { chainOf } from "../reference/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
-import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 type PureDrafter = Parameters<typeof pureDrafter>[0];
 
@@ -278,7 +278,7 @@ async function deviceDrafts(
 }
 
 for (const algorithm of ["EAGLE", "EAGLE3"] as const) {
-  const { test } = algorithm === "EAGLE3" ? Deno : exhaustive;
+  const { test } = algorithm === "EAGLE3" ? drawn : exhaustive;
   test(`trees from the host beside ${algorithm}: the draft model drafts what it drafts alone`, async () => {
     const alone = await deviceDrafts(algorithm, Infinity);
     assert.ok(alone.rounds.every(({ numSteps }) => numSteps === 2));

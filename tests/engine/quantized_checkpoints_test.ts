@@ -19,7 +19,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { bothOf, CONFIG, DEEPSEEK } from "../model/quantized/checkpoints.ts";
 import { LAYOUTS } from "../model/quantized/layouts.ts";
 import { decode } from "./fledgling.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const CELLS = 64;
 const PROMPT = [3, 17, 42, 5, 60, 9, 33];
@@ -52,7 +52,7 @@ async function open(gpu: Gpu, target: Checkpoint, units: boolean): Promise<Runne
     random.fillAll();
     const weights = units ? await withTensorMatrices(gpu, loaded, { maxBatch: 16 }) : loaded;
     assert.equal([...weights.tensor?.shards.keys() ?? []].some(({ scales }) => scales), units);
-    const [batch, shapes, prefillRows, contextLength] = [1, chains([0, 1, 3]), 64, 48];
+    const [batch, shapes, prefillRows, contextLength] = [1, chains(STEPS), 64, 48];
     return await openRunner(gpu, weights, {
       batch,
       shapes,
@@ -87,6 +87,9 @@ async function logitsAndTexts(
 const gpu = await openGpu();
 Deno.test.afterAll(() => gpu[Symbol.dispose]());
 
+/** Each has kernels of its own. */
+const STEPS = EXHAUSTIVE ? [0, 1, 3] : [0, 3];
+
 const CASES = [
   ...["gptq, groups of 32", "awq, groups of 128", "int8", "fp8, blocks", "modelopt nvfp4"]
     .map((name) => ({ name, layout: name, config: CONFIG })),
@@ -94,29 +97,29 @@ const CASES = [
 ];
 
 for (const { name, layout, config } of CASES) {
-  const isShort = layout === name && layout !== "int8" && layout !== "modelopt nvfp4";
-  const { test } = isShort ? Deno : exhaustive;
-  test(`${name}: logits to the bit those of float32 weights; one text at num_steps 0, 1, 3`, async () => {
+  // What their tensors hold is in tests/model/quantized, their kernels in tests/kernels.
+  const { test } = /^(gptq|awq)/.test(layout) ? Deno : drawn;
+  test(`${name}: logits to the bit those of float32 weights; one text at num_steps ${STEPS}`, async () => {
     const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
-    const found = await logitsAndTexts(gpu, quantized, [0, 1, 3]);
+    const found = await logitsAndTexts(gpu, quantized, STEPS);
     const expected = await logitsAndTexts(gpu, float, [0]);
     // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum.
     if (gpu.info.software) assert.deepEqual(found.logits, expected.logits);
     else assertClose(found.logits, expected.logits, 1e-4, name);
     assert.ok(new Set(found.logits).size > 64, "logits differ among themselves");
     const [text = ""] = expected.texts;
-    assert.deepEqual(found.texts, [text, text, text]);
+    assert.deepEqual(found.texts, STEPS.map(() => text));
     assert.ok(new Set(text.split(",")).size > 1, text);
   });
 }
 
 for (const { name, layout, config } of CASES) {
   Deno.test({
-    name: `${name} on matrix units: logits near those of float32; one text at num_steps 0, 1, 3`,
+    name: `${name} on matrix units: logits near those of float32; one text at num_steps ${STEPS}`,
     ignore: gpu.matrixUnit === undefined,
     async fn() {
       const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
-      const { logits, texts } = await logitsAndTexts(gpu, quantized, [0, 1, 3], true);
+      const { logits, texts } = await logitsAndTexts(gpu, quantized, STEPS, true);
       const expected = await logitsAndTexts(gpu, float, [0]);
       const squares = (of: (logit: number, i: number) => number) =>
         logits.reduce((sum, logit, i) => sum + of(logit, i) ** 2, 0);

@@ -17,7 +17,7 @@ import { DRAFT_TOKENS, draftWords, PAGE, ROW_WORDS } from "../../src/model/devic
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "../kernels/rows.ts";
 import { denseLayer } from "../model/dense_layer.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -198,7 +198,7 @@ for (const [name, config] of [["EAGLE-3", EAGLE3], ["EAGLE", EAGLE1]] as const) 
   });
 }
 
-Deno.test("random models: fc in ranges of k, on hardware, makes the drafts of the software's kernels", async () => {
+drawn.test("random models: fc in ranges of k, on hardware, makes the drafts of the software's kernels", async () => {
   const wide = { ...LLAMA, hidden_size: 512, num_hidden_layers: 8, head_dim: 64 };
   const weights = await load({ ...wide, ...EAGLE3, hidden_size: 512, head_dim: 64 }, 3, wide);
   assert.ok(weights.draft);

@@ -11,7 +11,7 @@ import { PAGE } from "../../src/model/device_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
 import { fileOf, tensorsOf } from "../model/safetensors_bytes.ts";
@@ -27,8 +27,7 @@ const PROMPTS = [3, 50, 17].map((length, i) =>
 
 for (const name of ["lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next"]) {
   for (const software of [true, false]) {
-    // The other two have kernels of qwen3_5's; their goldens are compared in architectures_test.ts.
-    const { test } = software || name === "lfm2" || name === "qwen3_5" ? Deno : exhaustive;
+    const { test } = software ? Deno : drawn;
     test(`${name}, ${software ? "software" : "hardware"} kernels: the bits of plain decoding after rejections at every length, in batches, for any chunks`, async () => {
       const core = await openGolden(name, software);
       const plain = [];

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { folderOf } from "./speculated.ts";
@@ -58,7 +58,8 @@ for (const [name, algorithm] of TURNS) {
 }
 
 for (const name of ["qwen3_5", "lfm2"]) {
-  Deno.test(`${name}: requests that are preempted have the text they have alone`, async () => {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: requests that are preempted have the text they have alone`, async () => {
     using engine = await open(name, {
       algorithm: "NGRAM",
       maxBatch: 3,

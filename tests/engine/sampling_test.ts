@@ -130,14 +130,14 @@ for (const [sampling, numSteps] of CASES) {
     const core = await openFledgling("eagle3", BATCH);
     // A digit or a comma comes next: many outcomes already after prefill.
     const { roots, logits } = await begin(core, prompt("4, 61, 9"), {
-      times: EXHAUSTIVE ? 40 : 24,
+      times: EXHAUSTIVE ? 40 : 20,
       sampling,
     });
     assertFollows(roots, distribution(logits, sampling), "prefill");
 
     // A space comes next, and then a digit that no draft can know.
     const { samples, byRoot } = await sample(core, prompt("4, 61,"), {
-      rounds: EXHAUSTIVE ? 88 : 54,
+      rounds: EXHAUSTIVE ? 88 : 36,
       numSteps,
       sampling,
     });
@@ -149,7 +149,7 @@ for (const [sampling, numSteps] of CASES) {
 
     // The draft of a root is always the same one, so the row behind it is too.
     const accepted = same.filter(({ ids }) => ids.length > 1).map(({ ids }) => ids[1] as number);
-    assert.ok(accepted.length >= (EXHAUSTIVE ? 50 : 30), `${accepted.length} accepted`);
+    assert.ok(accepted.length >= (EXHAUSTIVE ? 50 : 20), `${accepted.length} accepted`);
     assertFollows(accepted, distribution(row1, sampling), "row behind an accepted draft");
     core.gpu[Symbol.dispose]();
   });

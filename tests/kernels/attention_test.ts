@@ -10,7 +10,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
-import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -220,8 +220,13 @@ function assertReference(
   });
 }
 
+/** Each type, two workgroups of one head, and software adapters' two ways; the widths that engines have beside. */
+const isShort = ({ software, group, headDim }: Shape) =>
+  software ? group > 1 : [8, 32, 64, 96].includes(headDim);
+
 for (const shape of SHAPES) {
-  Deno.test(`attention: causal rows and padding, ${nameOf(shape)}`, async () => {
+  const { test } = isShort(shape) ? Deno : drawn;
+  test(`attention: causal rows and padding, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const outputs = await run(shape, of, ROWS.map((_, r) => r));
     assertReference(shape, of, ROWS, outputs, 1e-5);
@@ -252,7 +257,7 @@ for (const { times, ...shape } of SINKING) {
 
 for (const shape of SHAPES.filter((shape) => splitsLowerScales(headsOf(shape), shape))) {
   // The least and the most invocations a head, and some of which a part idles.
-  const { test } = shape.software || [8, 80, 576].includes(shape.headDim) ? Deno : exhaustive;
+  const { test } = shape.software || shape.headDim === 8 ? Deno : drawn;
   test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {
     const of = tensors(shape);
     const order = ROWS.map((_, r) => r);
@@ -325,7 +330,10 @@ function withQueries(shape: Shape, rows: number): Tensors {
 }
 
 for (const shape of TILED) {
-  Deno.test(`attention: a row's bits are those it has alone, beside others of its slot, ${nameOf(shape)}`, async () => {
+  const { test } = shape.kvDtype === "bf16" || shape.headDim === 32 && shape.group === 2
+    ? Deno
+    : drawn;
+  test(`attention: a row's bits are those it has alone, beside others of its slot, ${nameOf(shape)}`, async () => {
     const of = withQueries(shape, MOST_ROWS);
     const order = SLOT_ROWS.map((_, r) => r);
     const alone = await run(shape, of, order, SLOT_ROWS);

@@ -11,7 +11,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows } from "./rows.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -225,11 +225,11 @@ function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: 
     }, 0));
 }
 
-/** Places in SHAPES: short and long contexts, a window, and reads that are shared. Those of one type and width share kernels. */
-const SHORT = [1, 4, 6, 9];
+/** Places in SHAPES: a long context with a window, and reads that are shared. */
+const SHORT = [4, 9];
 
 for (const [place, shape] of SHAPES.entries()) {
-  const { test } = SHORT.includes(place) ? Deno : exhaustive;
+  const { test } = SHORT.includes(place) ? Deno : drawn;
   test(`attention over many rows, ${JSON.stringify(shape)}`, async () => {
     const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
     const of = tensors(shape);

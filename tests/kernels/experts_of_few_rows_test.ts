@@ -20,7 +20,7 @@ import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadPrequantized } from "./prequantized.ts";
 import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
 import { routed } from "./routing.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -141,7 +141,10 @@ function jobsOf({ numExperts, topK, shared, rows }: Case) {
   return { rows, topK: topK + shared, numExperts: numExperts + shared };
 }
 
+const SHORT = ["one row", "many experts, three rows", "q8"];
+
 for (const [name, of] of Object.entries(CASES)) {
+  const { test } = SHORT.includes(name) ? Deno : drawn;
   // Shared experts lie as parts of one MLP; a single one is its own.
   const single = of.shared < 2;
 
@@ -152,7 +155,7 @@ for (const [name, of] of Object.entries(CASES)) {
   for (const size of ways) {
     const by = size ? ", each subgroup for itself" : "";
     const tuning = { ...HARDWARE, subgroup: size };
-    Deno.test(`experts of few rows: chosen by those who multiply${by}, ${name}`, async () => {
+    test(`experts of few rows: chosen by those who multiply${by}, ${name}`, async () => {
       const { rows, n, k } = of;
       const { matrix, values } = upload(of);
       const jobs = jobsOf(of);
@@ -220,7 +223,7 @@ for (const [name, of] of Object.entries(CASES)) {
     });
   }
 
-  Deno.test(`experts of few rows: weighed and added by the last matmul, ${name}`, async () => {
+  test(`experts of few rows: weighed and added by the last matmul, ${name}`, async () => {
     const cols = 8 * Math.ceil(of.n / 8); // as wide as norms take them
     const wide = { ...of, n: cols };
     const { matrix, values } = upload(wide);

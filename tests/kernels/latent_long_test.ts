@@ -10,7 +10,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -127,85 +127,83 @@ function reference(of: Case, latents: Float32Array, row: RowFields, q: Float32Ar
   );
 }
 
-for (const of of CASES) {
+for (const of of ROOMY ? CASES : []) {
   const { heads, rank, kvDtype, slots, window, tiles } = of;
   const name = `${heads} heads, ${rank}, ${kvDtype}, rows at ${slots.join("; ")}, ${window}`;
-  Deno.test({
-    name: `latent attention at long contexts: ${name}`,
-    ignore: !ROOMY,
-    async fn() {
-      const width = widthOf(of);
-      const rows = rowsOf(of);
-      const latents = latentsOf(of);
-      const table = blockTable(slots.length, TABLE_PAGES);
-      const stored = new Float32Array(latents.length);
-      for (let at = 0; at < latents.length / width; at++) {
-        const to = (table[Math.floor(at / PAGE)]! * PAGE + at % PAGE) * width;
-        stored.set(latents.subarray(at * width, (at + 1) * width), to);
+  // The first two share kernels.
+  const { test } = CASES.indexOf(of) < 2 ? Deno : drawn;
+  test(`latent attention at long contexts: ${name}`, async () => {
+    const width = widthOf(of);
+    const rows = rowsOf(of);
+    const latents = latentsOf(of);
+    const table = blockTable(slots.length, TABLE_PAGES);
+    const stored = new Float32Array(latents.length);
+    for (let at = 0; at < latents.length / width; at++) {
+      const to = (table[Math.floor(at / PAGE)]! * PAGE + at % PAGE) * width;
+      stored.set(latents.subarray(at * width, (at + 1) * width), to);
+    }
+    const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages: TABLE_PAGES, kvDtype };
+    const words = latentPartialWords(sizes, rows.length);
+    const queries = numbers(rows.length * heads * width, 5);
+    const inputs = {
+      q: device.floats(queries),
+      latents: device.words(packedKv(kvDtype, stored, width)),
+      rows: device.words(packRows(rows)),
+      pages: device.words(table),
+    };
+    /** What each pass over segments finds, by its kernel. */
+    async function passes(tile?: LatentTile): Promise<Map<string, Float32Array>> {
+      const [out, sums, stats] = [rows.length * heads * width, words.sums, words.stats]
+        .map((count) => device.filled(count, NaN));
+      const plan = latentAttention({
+        ...inputs,
+        out: out!,
+        partial: { sums: sums!, stats: stats! },
+      }, {
+        ...sizes,
+        count: rows.length,
+        perSlot: slots[0]!.length,
+        paths: false,
+        scale: SCALE,
+        window,
+        tuning: HARDWARE,
+        tile,
+        label: "test",
+      });
+      const found = new Map<string, Float32Array>();
+      for (let i = 0; i < plan.length; i += 2) {
+        const [attention, combined] = plan.slice(i, i + 2);
+        if (attention?.forCells?.from === 0) continue; // chunks
+        await device.run([attention!, combined!]);
+        found.set(
+          attention!.kernel.name,
+          new Float32Array((await device.readWords(out!)).buffer),
+        );
       }
-      const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages: TABLE_PAGES, kvDtype };
-      const words = latentPartialWords(sizes, rows.length);
-      const queries = numbers(rows.length * heads * width, 5);
-      const inputs = {
-        q: device.floats(queries),
-        latents: device.words(packedKv(kvDtype, stored, width)),
-        rows: device.words(packRows(rows)),
-        pages: device.words(table),
-      };
-      /** What each pass over segments finds, by its kernel. */
-      async function passes(tile?: LatentTile): Promise<Map<string, Float32Array>> {
-        const [out, sums, stats] = [rows.length * heads * width, words.sums, words.stats]
-          .map((count) => device.filled(count, NaN));
-        const plan = latentAttention({
-          ...inputs,
-          out: out!,
-          partial: { sums: sums!, stats: stats! },
-        }, {
-          ...sizes,
-          count: rows.length,
-          perSlot: slots[0]!.length,
-          paths: false,
-          scale: SCALE,
-          window,
-          tuning: HARDWARE,
-          tile,
-          label: "test",
-        });
-        const found = new Map<string, Float32Array>();
-        for (let i = 0; i < plan.length; i += 2) {
-          const [attention, combined] = plan.slice(i, i + 2);
-          if (attention?.forCells?.from === 0) continue; // chunks
-          await device.run([attention!, combined!]);
-          found.set(
-            attention!.kernel.name,
-            new Float32Array((await device.readWords(out!)).buffer),
-          );
-        }
-        return found;
+      return found;
+    }
+    const expected = (await passes(TILES.long)).values().next().value!;
+    const found = await passes();
+    assert.deepEqual([...found.keys()].map((name) => name.match(/long_.*_(\d+)$/)?.[1]), tiles);
+    const values = ({ from, count }: { from: number; count: number }, of: Float32Array) =>
+      of.subarray(from, from + count);
+    for (const one of found.values()) {
+      for (let at = 0; at < rows.length * heads; at++) {
+        const part = { from: at * width, count: rank };
+        assert.deepEqual(values(part, one), values(part, expected));
       }
-      const expected = (await passes(TILES.long)).values().next().value!;
-      const found = await passes();
-      assert.deepEqual([...found.keys()].map((name) => name.match(/long_.*_(\d+)$/)?.[1]), tiles);
-      const values = ({ from, count }: { from: number; count: number }, of: Float32Array) =>
-        of.subarray(from, from + count);
-      for (const one of found.values()) {
-        for (let at = 0; at < rows.length * heads; at++) {
-          const part = { from: at * width, count: rank };
-          assert.deepEqual(values(part, one), values(part, expected));
-        }
+    }
+    for (const [at, row] of rows.entries()) {
+      for (const head of new Set([0, heads - 1])) {
+        const from = (at * heads + head) * width;
+        const wanted = reference(of, latents, row, queries.subarray(from, from + width));
+        assertClose(
+          expected.subarray(from, from + rank),
+          wanted,
+          2e-5,
+          `row ${at}, head ${head}`,
+        );
       }
-      for (const [at, row] of rows.entries()) {
-        for (const head of new Set([0, heads - 1])) {
-          const from = (at * heads + head) * width;
-          const wanted = reference(of, latents, row, queries.subarray(from, from + width));
-          assertClose(
-            expected.subarray(from, from + rank),
-            wanted,
-            2e-5,
-            `row ${at}, head ${head}`,
-          );
-        }
-      }
-    },
+    }
   });
 }

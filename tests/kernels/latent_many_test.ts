@@ -15,7 +15,7 @@ import { assertClose, numbers } from "../gpu/numbers.ts";
 import { kept, packedKv } from "./kv.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -63,7 +63,8 @@ const ATTENTION: readonly AttentionCase[] = [
 
 for (const of of ATTENTION) {
   const { heads, rank, rope, kvDtype, cells, ends, count, room = ends.length * count } = of;
-  Deno.test(`many latent rows: attention of ${count} rows up to ${ends}, ${heads} heads, ${rank} + ${rope}, ${kvDtype}`, async () => {
+  const { test } = of === ATTENTION[0] ? Deno : drawn;
+  test(`many latent rows: attention of ${count} rows up to ${ends}, ${heads} heads, ${rank} + ${rope}, ${kvDtype}`, async () => {
     const width = rank + rope;
     const tablePages = cells / PAGE;
     const pages = blockTable(ends.length, tablePages);
@@ -175,6 +176,7 @@ const PRODUCTS: readonly KvB[] = [
 ];
 
 for (const of of PRODUCTS) {
+  const { test } = of.format === "bf16" ? Deno : drawn;
   const { heads, nope, rope, value, rank, format, count } = of;
   const name = `${count} rows, ${heads} heads of ${nope} and ${value}, rank ${rank}, ${format}`;
   const width = rank + rope;
@@ -186,7 +188,7 @@ for (const of of PRODUCTS) {
   });
   const shape = { ...of, tuning: HARDWARE, label: "test" };
 
-  Deno.test(`many latent rows: values, ${name}`, async () => {
+  test(`many latent rows: values, ${name}`, async () => {
     const mixed = numbers(count * heads * width, 2);
     const [attentionOutput, out, few] = [
       device.floats([...mixed, 1, 2, 3, 4]), // longer than its rows
@@ -208,7 +210,7 @@ for (const of of PRODUCTS) {
     assertClose(await device.readFloats(out), wanted, 1e-5, "values");
   });
 
-  Deno.test(`many latent rows: absorbed queries and what is kept, ${name}`, async () => {
+  test(`many latent rows: absorbed queries and what is kept, ${name}`, async () => {
     const latent = heads * (nope + rope);
     const cols = latent + width;
     const x = numbers(count * cols, 3);

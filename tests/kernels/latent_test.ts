@@ -19,7 +19,7 @@ import { kept, unpackedKv } from "./kv.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
 import { chainOf, randomTree, treeRows } from "./trees.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -322,7 +322,7 @@ async function attended(
 
 for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9, 9]] as const) {
   // How latents of 16 bits are read is in latent_attention_test.ts, how they are kept above.
-  const { test } = kvDtype === "f32" ? Deno : exhaustive;
+  const { test } = kvDtype === "f32" ? Deno : drawn;
   test(`latent: a scattered path has the bits of a chain, ${kvDtype}`, async () => {
     const width = LITE.heads * (LITE.nope + LITE.rope);
     const tree = randomTree(0, base, nodes, base);

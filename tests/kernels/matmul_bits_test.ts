@@ -6,7 +6,7 @@ import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gp
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, uploadPair, weights } from "./matrices.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -72,7 +72,7 @@ Deno.test("matmul bits: any tile of the staged kernel gives what one row gives",
   const counts = EXHAUSTIVE ? [2, 3, 5, 7, 8, 11, 12, 13, 33] : [3, 7];
   await assertInvariant({ format: "bf16", epilogue: "store", tuning: HARDWARE }, counts, 1024);
 });
-Deno.test("matmul bits: a large matrix of few workgroups, rows in tiles of two", async () => {
+drawn.test("matmul bits: a large matrix of few workgroups, rows in tiles of two", async () => {
   const [n, cols, format] = [2048, 4096, "bf16"] as const;
   const { lanes } = HARDWARE;
   const matrix = uploadMatrix(device, weights(format, n, cols), {
@@ -95,7 +95,7 @@ Deno.test("matmul bits: ranges of k whose sums leave apart", async () => {
 });
 Deno.test("matmul bits: a last stage that fills no lanes", async () => {
   for (const format of ["bf16", "f32"] as const) {
-    const counts = EXHAUSTIVE || format === "bf16" ? [2, 7, 8, 13, 17] : [13];
+    const counts = EXHAUSTIVE || format === "bf16" ? [2, 17] : [13];
     for (const k of EXHAUSTIVE ? [72, 584, 1096] : [584]) {
       await assertInvariant({ format, epilogue: "store", tuning: HARDWARE }, counts, k);
     }
@@ -106,7 +106,7 @@ for (const tuning of TUNINGS) {
   const name = `${tuning.lanes} lanes`;
   Deno.test(`matmul bits: bf16 store, any row of 1 to ${MOST}, ${name}`, async () => {
     const all = Array.from({ length: MOST }, (_, i) => i + 1);
-    const counts = EXHAUSTIVE ? all : [2, 5, 8, MOST];
+    const counts = EXHAUSTIVE ? all : [5, MOST];
     await assertInvariant({ format: "bf16", epilogue: "store", tuning }, counts);
   });
   Deno.test(`matmul bits: f16 add, ${name}`, async () => {

@@ -5,7 +5,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { type Case, fromLogits, fromPartials, matrixOf, quantized } from "./heads.ts";
 import { weights } from "./matrices.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -48,7 +48,7 @@ for (
   });
 }
 
-Deno.test("matmul confidence: that of the logits of a q4 matrix, 2 lanes", async () => {
+drawn.test("matmul confidence: that of the logits of a q4 matrix, 2 lanes", async () => {
   const [format, cols] = ["q4", 64] as const;
   const matrix = quantized(device, numbers(150 * cols, 1), { format, cols, shards: [150] });
   assert.equal(matrix.lanes, 2);

@@ -8,7 +8,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { type Case, fromLogits, fromPartials, HARDWARE, matrixOf, quantized } from "./heads.ts";
 import { weights } from "./matrices.ts";
-import { EXHAUSTIVE } from "../exhaustive.ts";
+import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -141,7 +141,8 @@ Deno.test("matmul partials: NaN and infinities lead where they lead as logits", 
 });
 
 for (const format of ["q8", "q4"] as const) {
-  Deno.test(`matmul partials: ${format}, widths that leave fewer lanes, shards`, async () => {
+  const { test } = format === "q8" ? Deno : drawn;
+  test(`matmul partials: ${format}, widths that leave fewer lanes, shards`, async () => {
     for (const cols of EXHAUSTIVE ? [64, 192, 1024] : [192]) {
       for (const shards of EXHAUSTIVE ? [[150], [100, 48, 2]] : [[100, 48, 2]]) {
         const matrix = quantized(device, numbers(150 * cols, cols), { format, cols, shards });

@@ -10,7 +10,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { pack, roundedVec8s, uploadQuantized } from "./quantized.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -64,9 +64,8 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
   for (const [j, turns] of [0, 50_000].entries()) {
     const title = `${hidden} to ${intermediate}, ${format}${normed ? ", normed" : ""}`;
     // In turn, so that floats and integers, normed or not, wait and do not wait.
-    // Shapes of one format and norm as others have: what is left has every format, normed or not.
-    const isOther = i === 0 || i === 2;
-    const { test } = !isOther && (i + (i >> 1)) % 2 === j ? Deno : exhaustive;
+    const isShort = [1, 3, 5].includes(i) && (i + (i >> 1)) % 2 === j;
+    const { test } = isShort ? Deno : drawn;
     test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
       const first = matrixOf(format, 2 * intermediate, hidden);
       const second = matrixOf(format, hidden, intermediate);

@@ -4,6 +4,7 @@ import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, EPSILON, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
+import { drawn } from "../exhaustive.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -90,8 +91,10 @@ const CASES: readonly Case[] = [
 ];
 
 for (const shape of CASES) {
-  const { format, epilogue, rows, n, k, tuning: { lanes } } = shape;
-  Deno.test(`matmul: ${format} ${epilogue}, ${rows} x [${n}, ${k}], ${lanes} lanes`, async () => {
+  const { format, epilogue, rows, n, k, tuning } = shape;
+  // What one way of multiplying has of a type and an epilogue, the other has in every run.
+  const { test } = tuning === SOFTWARE && rows < 16 || rows % 3 === 0 ? Deno : drawn;
+  test(`matmul: ${format} ${epilogue}, ${rows} x [${n}, ${k}], ${tuning.lanes} lanes`, async () => {
     await check(shape);
   });
 }

@@ -5,25 +5,11 @@
  */
 import assert from "node:assert/strict";
 import { hash32 } from "../../src/speculate/noise.ts";
+import { SEED, SEED_VARIABLE } from "../exhaustive.ts";
 import { type Case, isPossible, RUN_AXES } from "./axes.ts";
 import { NAMED, PREEMPTED } from "./named.ts";
 import { coveringArray } from "./pairs.ts";
 import { openReferences, runCase } from "./run.ts";
-
-/** The variable that repeats a run: a number that an earlier run printed. */
-const SEED_VARIABLE = "EYRIE_TEST_SEED";
-
-function seedOf(): number {
-  const given = Deno.env.get(SEED_VARIABLE);
-  if (given) return Number(given);
-  const { success, stdout } = new Deno.Command("git", {
-    args: ["rev-parse", "HEAD"],
-    cwd: new URL("../..", import.meta.url),
-    stderr: "null",
-  }).outputSync();
-  // A tarball of the sources has no commit.
-  return success ? parseInt(new TextDecoder().decode(stdout).slice(0, 7), 16) : 1;
-}
 
 /** The cases of a run, first those that have names. */
 export function casesOf(seed: number): Case[] {
@@ -39,13 +25,12 @@ export function casesOf(seed: number): Case[] {
 
 /** Declares the tests of the cases that run these kernels: both files run side by side. */
 export function testCases(kernels: Case["kernels"]): void {
-  const seed = seedOf();
   const references = openReferences();
   const names = Object.keys(NAMED);
-  for (const [i, each] of casesOf(seed).entries()) {
+  for (const [i, each] of casesOf(SEED).entries()) {
     if (each.kernels !== kernels) continue;
     const values = Object.entries(each).map(([axis, value]) => `${axis} ${value}`).join(", ");
-    const name = names[i] ?? `${SEED_VARIABLE}=${seed}`;
+    const name = names[i] ?? `${SEED_VARIABLE}=${SEED}`;
     Deno.test(`drafted text is plain text (${name}): ${values}`, async () => {
       const { preemptions } = await runCase(each, references);
       if (name === PREEMPTED) assert.ok(preemptions > 0, "none was preempted");

@@ -64,8 +64,8 @@ const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
 
 /** What goes with the kernels of hardware: that which has kernels of its own, or other numbers of rows. */
 const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
-  // EAGLE's heads have the kernels of EAGLE-3's.
-  drafter: ["EAGLE3", ...EXHAUSTIVE ? ["EAGLE" as const] : [], "NGRAM"],
+  // EAGLE's heads have the kernels of EAGLE-3's, whose verified rows have those of NGRAM's.
+  drafter: ["EAGLE3", ...EXHAUSTIVE ? ["EAGLE" as const, "NGRAM" as const] : []],
   // Two requests verify 16 rows by 7 steps or by the tree; a budget compiles every number of steps.
   shape: ["3", ...EXHAUSTIVE ? ["7" as const] : [], "5:4:8"],
   policy: ["static", ...EXHAUSTIVE ? ["budget" as const] : []],
@@ -73,7 +73,8 @@ const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
   roundsPerSync: [1, "auto"],
   // A named case has 4 bits.
   numbers: ["bf16, f32", ...EXHAUSTIVE ? ["q8, f16" as const] : [], "q4, bf16"],
-  requests: ["greedy", "sampled", "mixed"],
+  // Mixed requests are sampled, too.
+  requests: ["greedy", ...EXHAUSTIVE ? ["sampled" as const] : [], "mixed"],
   promptRows: ["usual"],
   elasticDraft: [false],
   prediction: ["none", "edited"],

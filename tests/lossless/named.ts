@@ -56,7 +56,7 @@ export const NAMED: Readonly<Record<string, Case>> = {
     numbers: "q4, bf16",
     kernels: "hardware",
     requests: "greedy",
-    maxBatch: 2,
+    maxBatch: 1,
     roundsPerSync: 1,
   },
   "a grammar's forced tokens while the draft is away": {

@@ -20,7 +20,7 @@ import { chains } from "../../src/speculate/round_shape.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { loadSpeculated, openSpeculated } from "../engine/speculated.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 import { openWide, WIDE_MODELS } from "./wide_models.ts";
 
 interface Subject {
@@ -91,7 +91,7 @@ async function loaded(
 
 for (const { name, software, kind } of CASES) {
   const kernels = `${software ? "software" : "hardware"} kernels`;
-  const { test } = kind ? exhaustive : Deno;
+  const { test } = kind ? exhaustive : software ? Deno : drawn;
   test(`${name}, ${kernels}: every rewrite may be turned off, and all of them`, async () => {
     const gpu = await openGpu();
     const adapter = { ...gpu, info: { ...gpu.info, software } };
