@@ -1,4 +1,4 @@
-import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
 interface DeltaParameters {
@@ -7,9 +7,29 @@ interface DeltaParameters {
   readonly VALUES: number;
   /** KEYS / 4 */
   readonly QUADS: number;
+  /** Columns of a workgroup, and invocations that share one. */
+  readonly COLS: number;
+  readonly LANES: number;
+  /** LANES - 1 */
+  readonly OTHERS: number;
+  /** QUADS / LANES */
+  readonly OWN: number;
+  /** Rows that are brought to workgroup memory together. */
+  readonly BLOCK: number;
+  /** Invocations that bring one of them, and how many quads of its key each has. */
+  readonly ROW_THREADS: number;
+  readonly EACH: number;
+  /** BLOCK / LANES: rows of which an invocation brings a value. */
+  readonly VALUE_ROWS: number;
   /** Whether the state after the last whole page is stored too. */
   readonly CHECKPOINT: boolean;
 }
+
+/** Rows of a block: with the keys and queries of more, a workgroup would have more memory than WebGPU promises. */
+const BLOCK = 8;
+
+/** Words of the header of a workgroup's state. */
+const HEADER = 4;
 
 /** Heads of a Gated DeltaNet. */
 export interface DeltaHeads {
@@ -20,12 +40,31 @@ export interface DeltaHeads {
   readonly valueDim: number;
 }
 
-function deltaKernel({ keyDim, valueDim }: DeltaHeads, CHECKPOINT: boolean): Kernel {
-  const parameters = { KEYS: keyDim, VALUES: valueDim, QUADS: keyDim / 4, CHECKPOINT };
+/** Columns of a workgroup, a part of a head's: as many as a subgroup has invocations, where they divide the head. */
+function colsOf({ valueDim }: Pick<DeltaHeads, "valueDim">): number {
+  return [32, 16].find((cols) => valueDim % cols === 0) ?? 8;
+}
+
+/** Invocations of a column: keys are a multiple of 8. */
+function lanesOf({ keyDim }: Pick<DeltaHeads, "keyDim">): number {
+  return keyDim % 16 === 0 ? 4 : 2;
+}
+
+function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
+  const { keyDim: KEYS, valueDim: VALUES } = heads;
+  const [QUADS, COLS, LANES] = [KEYS / 4, colsOf(heads), lanesOf(heads)];
+  const ROW_THREADS = LANES * COLS / BLOCK;
+  const parameters = {
+    ...{ KEYS, VALUES, QUADS, COLS, LANES, BLOCK, ROW_THREADS, CHECKPOINT },
+    OTHERS: LANES - 1,
+    OWN: QUADS / LANES,
+    EACH: Math.ceil(QUADS / ROW_THREADS),
+    VALUE_ROWS: BLOCK / LANES,
+  };
   return kernelOf<DeltaParameters>("recurrent/delta_rule")(parameters, {
-    name: `delta_rule_${keyDim}x${valueDim}${CHECKPOINT ? "_checkpoint" : ""}`,
-    bindings: ["rows", "mixed", "projected", "rates", "weights", "states", "steps", "out"],
-    constants: ["KEY_HEADS", "HEADS", "STEPS", "EPS"],
+    name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${CHECKPOINT ? "_checkpoint" : ""}`,
+    bindings: ["rows", "mixed", "rates", "decay_weights", "states", "steps", "out"],
+    constants: ["KEY_HEADS", "HEADS", "STEPS"],
   });
 }
 
@@ -41,30 +80,33 @@ export interface DeltaMemory {
   readonly stepRows: number;
 }
 
+/** f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and checkpoint are. */
+export function headerWords(heads: Pick<DeltaHeads, "valueHeads" | "valueDim">): number {
+  return HEADER * heads.valueHeads * heads.valueDim / colsOf(heads);
+}
+
 /** f32 words of the steps of one slot. */
-export function stepWords({ valueHeads, keyDim, valueDim }: DeltaHeads, stepRows: number): number {
-  return valueHeads * (4 + stepRows * (keyDim + valueDim + 4));
+export function stepWords(heads: DeltaHeads, stepRows: number): number {
+  const { valueHeads, keyDim, valueDim } = heads;
+  return headerWords(heads) + 2 * valueHeads * stepRows * (keyDim + valueDim + 4);
 }
 
 /** Records the recurrence over `count` rows, of which runs begin at multiples of `perSlot`. */
 export function deltaRule(
-  { memory: { states, steps, stepRows, checkpoints = false }, mixed, ...buffers }: {
+  { memory: { states, steps, stepRows, checkpoints = false }, mixed, decayWeights, ...buffers }: {
     readonly memory: DeltaMemory;
     readonly rows: Operand;
     /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]. */
     readonly mixed: Operand;
-    /** The same before it, and z: [count, 2 keyHeads keyDim + 2 valueHeads valueDim]. */
-    readonly projected: Operand;
     /** b and a, [count, 2 valueHeads]. */
     readonly rates: Operand;
-    /** A_log, dt_bias and the weight of the norm, [2 valueHeads + valueDim]. */
-    readonly weights: Operand;
+    /** A_log and dt_bias, [2 valueHeads]. */
+    readonly decayWeights: Operand;
     /** [count, valueHeads valueDim] */
     readonly out: Operand;
   },
-  { heads, eps, count, perSlot, label }: {
+  { heads, count, perSlot, label }: {
     readonly heads: DeltaHeads;
-    readonly eps: number;
     readonly count: number;
     readonly perSlot: number;
     readonly label: string;
@@ -74,11 +116,20 @@ export function deltaRule(
   const cols = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const state = valueHeads * keyDim * valueDim;
   return dispatch(deltaKernel(heads, checkpoints), {
-    // The kernel computes the number of rows from the size.
-    buffers: { ...buffers, mixed: { ...mixed, size: 4 * count * cols }, states, steps },
-    constants: { KEY_HEADS: keyHeads, HEADS: valueHeads, STEPS: stepRows, EPS: eps },
-    workgroups: [valueHeads, count / perSlot, 1],
+    buffers: {
+      ...buffers,
+      // The kernel computes the number of rows from the size.
+      mixed: { ...mixed, size: 4 * count * cols },
+      decay_weights: decayWeights,
+      states,
+      steps,
+    },
+    constants: { KEY_HEADS: keyHeads, HEADS: valueHeads, STEPS: stepRows },
+    workgroups: [valueHeads * valueDim / colsOf(heads), count / perSlot, 1],
     label,
-    work: { bytes: 8 * state * (count / perSlot) + 8 * count * cols, flops: 7 * count * state },
+    work: {
+      bytes: 8 * state * (count / perSlot) + 4 * count * (cols + valueHeads * valueDim),
+      flops: 7 * count * state,
+    },
   });
 }

@@ -1,56 +1,64 @@
 // The recurrence of Gated DeltaNet. For each value head a slot has a state S, [KEYS, VALUES], and a row of it does, with
 // normed query q and key k, value v, decay a and rate beta:
 //
-//     S *= a;  d = beta (v - S^T k);  S += k d^T;  o = S^T q;  out = weight * o / rms(o) * silu(z)
+//     d = beta (v - a S^T k);  o = a S^T q + (k^T q) d;  S = a S + k d^T
 //
 // q and k are divided by their lengths, q by sqrt(KEYS) too; a = exp(-exp(A_log) softplus(a' + dt_bias)), beta =
-// sigmoid(b). Heads of values share those of keys, neighbours the same.
+// sigmoid(b). Heads of values share those of keys, neighbours the same. norm/gated_norm.wgsl norms and gates o.
 //
-// The stored state is behind: it is that after so many tokens as the first word of the slot's and head's `steps` says. Of the
-// tokens since, at most STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those
-// before its first position, so that drafts that were rejected are left out without anyone counting them; then it
-// stores the state, then its rows are applied, which it stores as steps. Of a run of more than STEPS rows (prompts)
-// the state is stored when STEPS are left. Stored steps and own rows go through the same instructions: a state has the
-// same bits however its tokens came.
+// The stored state is behind: it is that after so many tokens as `steps` says in its header. Of the tokens since, at most
+// STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those before its first
+// position, so that drafts that were rejected are left out without anyone counting them; then it stores the state, then its
+// rows are applied, which it stores as steps. Of a run of more than STEPS rows (prompts) the state is stored when STEPS
+// are left. Stored steps and own rows go through the same instructions: a state has the same bits however its tokens came.
 //
 // With CHECKPOINT `states` has a second half: the state after the last whole page of tokens that are surely the slot's.
 // The header of `steps` says of how many tokens both are.
 //
-// One workgroup per (head, rows of which a run may begin at the first), one invocation per column of S. Sums over keys
-// are in the order of four interleaved parts, for any number of rows.
+// One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do not
+// wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two places
+// for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys has four
+// interleaved parts in each, which are added first, then those of the lanes in order. Steps and rows are applied in
+// blocks: keys, queries and values of BLOCK rows are brought to workgroup memory together, while the block before is
+// applied. Nothing depends on where a block begins.
 
 //#import lib/slot_rows
 
 override KEY_HEADS: u32;
 override HEADS: u32; // of values
 override STEPS: u32; // most that are stored
-override EPS: f32;
 
 const KEYS = $KEYSu;
 const VALUES = $VALUESu;
 const QUADS = $QUADSu; // KEYS / 4
-const STEP = $(KEYS + VALUES + 4)u; // words: a, three of padding, k, d
+const COLS = $COLSu; // divides VALUES
+const LANES = $LANESu; // divides QUADS
+const BLOCK = $BLOCKu; // a multiple of LANES
+const PARTS = VALUES / COLS; // workgroups of a head
+const THREADS = LANES * COLS;
+const ROW_THREADS = THREADS / BLOCK; // that bring a row
+const OWN = $OWNu; // QUADS / LANES
+const STEP = KEYS + VALUES + 4u; // words: a, three of padding, k, d
 const LENGTH_EPS = 1e-6;
 
 @group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
-@group(0) @binding(1) var<storage, read> mixed: array<f32>; // [rows, MIXED]: q, k of KEY_HEADS, v of HEADS
-@group(0) @binding(2) var<storage, read> projected: array<f32>; // [rows, MIXED + HEADS VALUES]: z is behind
-@group(0) @binding(3) var<storage, read> rates: array<f32>; // [rows, 2 HEADS]: b, a'
-@group(0) @binding(4) var<storage, read> weights: array<f32>; // A_log [HEADS], dt_bias [HEADS], weight [VALUES]
-@group(0) @binding(5) var<storage, read_write> states: array<f32>; // [1 or 2, slots, HEADS, KEYS, VALUES]
-@group(0) @binding(6) var<storage, read_write> steps: array<f32>; // [slots]: [HEADS, 4] tokens applied, at the checkpoint, two zeros; [HEADS, STEPS, STEP]
-@group(0) @binding(7) var<storage, read_write> out: array<f32>; // [rows, HEADS VALUES]
+@group(0) @binding(1) var<storage, read> mixed: array<vec4<f32>>; // [rows, MIXED / 4]: q, k of KEY_HEADS, v of HEADS
+@group(0) @binding(2) var<storage, read> rates: array<f32>; // [rows, 2 HEADS]: b, a'
+@group(0) @binding(3) var<storage, read> decay_weights: array<f32>; // A_log [HEADS], dt_bias [HEADS]
+@group(0) @binding(4) var<storage, read_write> states: array<f32>; // [1 or 2, slots, HEADS, KEYS, VALUES]
+// [slots]: [HEADS, PARTS, 4]: tokens applied, at the checkpoint, which place has the steps, zero; [HEADS, 2, STEPS, STEP]
+@group(0) @binding(5) var<storage, read_write> steps: array<f32>;
+@group(0) @binding(6) var<storage, read_write> out: array<f32>; // [rows, HEADS VALUES]
 
-var<workgroup> applied: u32; // tokens that the stored state has
-var<workgroup> raw_keys: array<vec4<f32>, QUADS>;
-var<workgroup> raw_queries: array<vec4<f32>, QUADS>;
-var<workgroup> keys: array<vec4<f32>, QUADS>;
-var<workgroup> queries: array<vec4<f32>, QUADS>;
-var<workgroup> squares: array<f32, VALUES>;
-
-fn mixed_quad(at: u32) -> vec4<f32> {
-  return vec4<f32>(mixed[at], mixed[at + 1u], mixed[at + 2u], mixed[at + 3u]);
-}
+var<workgroup> header: vec2<u32>; // tokens that the stored state has, place of the steps
+// Of the rows of a block:
+var<workgroup> keys: array<vec4<f32>, $(BLOCK * QUADS)>;
+var<workgroup> queries: array<vec4<f32>, $(BLOCK * QUADS)>;
+var<workgroup> values: array<f32, $(BLOCK * COLS)>; // of steps d
+var<workgroup> factors: array<vec3<f32>, BLOCK>; // a, beta, k^T q
+var<workgroup> squares: array<vec3<f32>, THREADS>; // k^T k, q^T q, k^T q, of each invocation's part of a row
+// Of each invocation, S^T k and S^T q: two places that take turns.
+var<workgroup> sums: array<vec2<f32>, $(2 * LANES * COLS)>;
 
 fn sum4(parts: vec4<f32>) -> f32 {
   return (parts.x + parts.y) + (parts.z + parts.w);
@@ -61,41 +69,71 @@ fn softplus(x: f32) -> f32 {
   return max(x, 0.0) + log(1.0 + exp(-abs(x)));
 }
 
-@compute @workgroup_size(VALUES)
+// Rows of the run that begins at row `first`.
+fn run_length(first: u32, count: u32) -> u32 {
+  var last = first;
+  var past = count;
+  while (past - last > 1u) {
+    let middle = (last + past) / 2u;
+    if (same_slot(first, middle, count)) {
+      last = middle;
+    } else {
+      past = middle;
+    }
+  }
+  return past - first;
+}
+
+// The end of a block that begins at `step`: no block goes past `at`.
+fn cut(end: u32, step: u32, at: u32) -> u32 {
+  return select(end, min(end, at), at > step);
+}
+
+@compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) thread: u32,
 ) {
-  let head = group.x;
+  let head = group.x / PARTS;
+  let first_col = group.x % PARTS * COLS;
   let mixed_cols = 2u * KEY_HEADS * KEYS + HEADS * VALUES;
-  let count = arrayLength(&mixed) / mixed_cols;
+  let count = arrayLength(&mixed) / (mixed_cols / 4u);
   let first = group.y * (count / groups.y);
   if (rows[first].live == 0u || (first > 0u && same_slot(first, first - 1u, count))) {
     return;
   }
   let slot = rows[first].slot;
   let position = rows[first].position;
-  let key_at = head / (HEADS / KEY_HEADS) * KEYS;
-  let state = (slot * HEADS + head) * KEYS * VALUES + thread;
-  let of_slot = slot * HEADS * (4u + STEPS * STEP);
-  let memory = of_slot + 4u * head;
-  let first_step = of_slot + 4u * HEADS + head * STEPS * STEP;
+  let length = run_length(first, count);
+  let end = position + length;
+  let kept_from = end - min(length, STEPS); // the state before it is stored; what follows are steps
+  let lane = thread / COLS;
+  let col = thread % COLS;
+  let state = ((slot * HEADS + head) * KEYS + lane * 4u * OWN) * VALUES + first_col + col;
+  let of_slot = slot * HEADS * (4u * PARTS + 2u * STEPS * STEP);
+  let memory = of_slot + 4u * group.x;
+  let places = of_slot + 4u * PARTS * HEADS + head * 2u * STEPS * STEP;
   if (thread == 0u) {
     // Where a measurement goes back, what it finds means nothing.
-    applied = select(0u, clamp(u32(steps[memory]), max(position, STEPS) - STEPS, position), position > 0u);
+    let applied = clamp(u32(steps[memory]), max(position, STEPS) - STEPS, position);
+    header = select(vec2<u32>(), vec2<u32>(applied, u32(steps[memory + 2u]) % 2u), position > 0u);
   }
   //#if CHECKPOINT
   if (thread == 0u && position == 0u) {
     steps[memory + 1u] = 0.0;
   }
   //#endif
-  var step = workgroupUniformLoad(&applied);
-  //#for i in QUADS
+  let found = workgroupUniformLoad(&header);
+  let read_steps = places + found.y * STEPS * STEP;
+  let kept_steps = places + (1u - found.y) * STEPS * STEP;
+  let kept_page = kept_from / PAGE * PAGE;
+  // Keys of this lane, in order; x, y, z and w of s0 are those of its first four.
+  //#for i in OWN
   var s$i = vec4<f32>();
   //#endfor
   if (position > 0u) {
-    //#for i in QUADS
+    //#for i in OWN
     s$i = vec4<f32>(
       states[state + $(4 * i * VALUES)u],
       states[state + $(4 * i * VALUES + VALUES)u],
@@ -104,19 +142,110 @@ fn main(
     );
     //#endfor
   }
-  var kept = false; // the state is stored, and what follows are steps
+  let key_quads = head / (HEADS / KEY_HEADS) * QUADS;
+  let value_quads = (2u * KEY_HEADS * KEYS + head * VALUES) / 4u;
+  let decay_rate = exp(decay_weights[head]);
+  let decay_bias = decay_weights[HEADS + head];
+  // What this invocation brings of a block: a part of the keys and queries of one row, and values of its column.
+  let brought = thread / ROW_THREADS;
+  let first_quad = thread % ROW_THREADS;
+
+  var step = found.x;
+  var size = 0u; // of the block in workgroup memory
+  var own = false; // whether it is of rows, not of steps
   loop {
-    let own = step >= position;
-    let row = first + max(step, position) - position;
-    if (own && row != first && !same_slot(first, row, count)) {
-      break;
-    }
+    let next = step + size;
+    let next_own = next >= position;
+    var next_end = min(next + BLOCK, select(position, end, next_own));
+    next_end = cut(next_end, next, kept_from);
     //#if CHECKPOINT
-    // A later page ends among the rows that are applied for good: that one's state is stored.
-    let passed = own && same_slot(first, row + STEPS + PAGE, count);
-    if (!(own && kept) && step % PAGE == 0u && step > 0u && !passed) {
+    next_end = cut(next_end, next, kept_page);
+    //#endif
+    let next_size = next_end - next;
+    //#for i in EACH
+    var key$i = vec4<f32>();
+    var query$i = vec4<f32>();
+    //#endfor
+    //#for i in VALUE_ROWS
+    var value$i = 0.0;
+    //#endfor
+    var rate = vec2<f32>(); // b and a'; of a step a
+    if (next_own) {
+      let row = first + next - position;
+      if (brought < next_size) {
+        let at = (row + brought) * (mixed_cols / 4u) + key_quads;
+        //#for i in EACH
+        if (first_quad + $iu * ROW_THREADS < QUADS) {
+          query$i = mixed[at + first_quad + $iu * ROW_THREADS];
+          key$i = mixed[at + KEY_HEADS * QUADS + first_quad + $iu * ROW_THREADS];
+        }
+        //#endfor
+        let of_row = (row + brought) * 2u * HEADS + head;
+        rate = vec2<f32>(rates[of_row], rates[of_row + HEADS]);
+      }
+      //#for i in VALUE_ROWS
+      if ($iu * LANES + lane < next_size) {
+        let at = (row + $iu * LANES + lane) * (mixed_cols / 4u) + value_quads;
+        value$i = mixed[at + (first_col + col) / 4u][col % 4u];
+      }
+      //#endfor
+    } else {
+      if (brought < next_size) {
+        let at = read_steps + (next + brought) % STEPS * STEP;
+        //#for i in EACH
+        if (first_quad + $iu * ROW_THREADS < QUADS) {
+          let key = at + 4u + 4u * (first_quad + $iu * ROW_THREADS);
+          key$i = vec4<f32>(steps[key], steps[key + 1u], steps[key + 2u], steps[key + 3u]);
+        }
+        //#endfor
+        rate = vec2<f32>(0.0, steps[at]);
+      }
+      //#for i in VALUE_ROWS
+      if ($iu * LANES + lane < next_size) {
+        let at = read_steps + (next + $iu * LANES + lane) % STEPS * STEP;
+        value$i = steps[at + 4u + KEYS + first_col + col];
+      }
+      //#endfor
+    }
+
+    for (var r = 0u; r < size; r++) {
+      let factor = factors[r];
+      let at = r * QUADS + lane * OWN;
+      var delta = values[r * COLS + col];
+      if (own) {
+        var with_key = vec4<f32>();
+        var with_query = vec4<f32>();
+        //#for i in OWN
+        with_key = fma(s$i, keys[at + $iu], with_key);
+        with_query = fma(s$i, queries[at + $iu], with_query);
+        //#endfor
+        let place = r % 2u * THREADS;
+        sums[place + thread] = vec2<f32>(sum4(with_key), sum4(with_query));
+        workgroupBarrier();
+        var sum = sums[place + col];
+        //#for i in OTHERS
+        sum += sums[place + $(i + 1)u * COLS + col];
+        //#endfor
+        delta = factor.y * fma(-factor.x, sum.x, delta);
+        if (lane == r % LANES) {
+          let row = first + step + r - position;
+          out[row * HEADS * VALUES + head * VALUES + first_col + col] =
+            fma(factor.z, delta, factor.x * sum.y);
+          if (step >= kept_from) {
+            steps[kept_steps + (step + r) % STEPS * STEP + 4u + KEYS + first_col + col] = delta;
+          }
+        }
+      }
+      //#for i in OWN
+      s$i = fma(keys[at + $iu], vec4<f32>(delta), factor.x * s$i);
+      //#endfor
+    }
+
+    step = next;
+    //#if CHECKPOINT
+    if (step == kept_page && step > 0u) {
       let half = arrayLength(&states) / 2u + state;
-      //#for i in QUADS
+      //#for i in OWN
       states[half + $(4 * i * VALUES)u] = s$i.x;
       states[half + $(4 * i * VALUES + VALUES)u] = s$i.y;
       states[half + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
@@ -127,97 +256,75 @@ fn main(
       }
     }
     //#endif
-    let at = first_step + step % STEPS * STEP;
-    var decay = 0.0;
-    var delta = 0.0;
-    if (own) {
-      if (!kept && !same_slot(first, row + STEPS, count)) {
-        kept = true;
-        //#for i in QUADS
-        states[state + $(4 * i * VALUES)u] = s$i.x;
-        states[state + $(4 * i * VALUES + VALUES)u] = s$i.y;
-        states[state + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
-        states[state + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
-        //#endfor
-        if (thread == 0u) {
-          steps[memory] = f32(step);
-        }
-      }
-      let mixed_row = row * mixed_cols;
-      for (var quad = thread; quad < QUADS; quad += VALUES) {
-        raw_queries[quad] = mixed_quad(mixed_row + key_at + 4u * quad);
-        raw_keys[quad] = mixed_quad(mixed_row + KEY_HEADS * KEYS + key_at + 4u * quad);
-      }
-      workgroupBarrier();
-      var key_squares = vec4<f32>();
-      var query_squares = vec4<f32>();
-      //#for i in QUADS
-      key_squares = fma(raw_keys[$i], raw_keys[$i], key_squares);
-      query_squares = fma(raw_queries[$i], raw_queries[$i], query_squares);
+    if (step == kept_from) {
+      //#for i in OWN
+      states[state + $(4 * i * VALUES)u] = s$i.x;
+      states[state + $(4 * i * VALUES + VALUES)u] = s$i.y;
+      states[state + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
+      states[state + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
       //#endfor
-      let key_scale = inverseSqrt(sum4(key_squares) + LENGTH_EPS);
-      let query_scale = inverseSqrt(sum4(query_squares) + LENGTH_EPS) / sqrt(f32(KEYS));
-      for (var quad = thread; quad < QUADS; quad += VALUES) {
-        let key = raw_keys[quad] * key_scale;
-        keys[quad] = key;
-        queries[quad] = raw_queries[quad] * query_scale;
-        if (kept) {
-          steps[at + 4u + 4u * quad] = key.x;
-          steps[at + 5u + 4u * quad] = key.y;
-          steps[at + 6u + 4u * quad] = key.z;
-          steps[at + 7u + 4u * quad] = key.w;
-        }
+      if (thread == 0u) {
+        steps[memory] = f32(step);
+        steps[memory + 2u] = f32(1u - found.y);
       }
-      let rate = rates[row * 2u * HEADS + HEADS + head] + weights[HEADS + head];
-      decay = exp(-exp(weights[head]) * softplus(rate));
-    } else {
-      for (var quad = thread; quad < QUADS; quad += VALUES) {
-        let key = at + 4u + 4u * quad;
-        keys[quad] = vec4<f32>(steps[key], steps[key + 1u], steps[key + 2u], steps[key + 3u]);
+    }
+    if (next_size == 0u) {
+      break;
+    }
+
+    // The block that was brought takes the place of the one that was applied.
+    size = next_size;
+    own = next_own;
+    var square = mat3x4<f32>();
+    //#for i in EACH
+    square[0] = fma(key$i, key$i, square[0]);
+    square[1] = fma(query$i, query$i, square[1]);
+    square[2] = fma(key$i, query$i, square[2]);
+    //#endfor
+    squares[thread] = vec3<f32>(sum4(square[0]), sum4(square[1]), sum4(square[2]));
+    workgroupBarrier();
+    var key_scale = 1.0;
+    var query_scale = 1.0;
+    var factor = vec3<f32>(rate.y, 0.0, 0.0);
+    if (own) {
+      var of_row = vec3<f32>();
+      //#for i in ROW_THREADS
+      of_row += squares[brought * ROW_THREADS + $iu];
+      //#endfor
+      key_scale = inverseSqrt(of_row.x + LENGTH_EPS);
+      query_scale = inverseSqrt(of_row.y + LENGTH_EPS) / sqrt(f32(KEYS));
+      factor = vec3<f32>(
+        exp(-decay_rate * softplus(rate.y + decay_bias)),
+        1.0 / (1.0 + exp(-rate.x)),
+        of_row.z * key_scale * query_scale,
+      );
+    }
+    // One workgroup of a head stores what all of them have.
+    let keeps = own && step >= kept_from && first_col == 0u && brought < size;
+    let at = kept_steps + (step + brought) % STEPS * STEP;
+    //#for i in EACH
+    if (first_quad + $iu * ROW_THREADS < QUADS) {
+      let quad = first_quad + $iu * ROW_THREADS;
+      let key = key$i * key_scale;
+      keys[brought * QUADS + quad] = key;
+      queries[brought * QUADS + quad] = query$i * query_scale;
+      if (keeps) {
+        steps[at + 4u + 4u * quad] = key.x;
+        steps[at + 5u + 4u * quad] = key.y;
+        steps[at + 6u + 4u * quad] = key.z;
+        steps[at + 7u + 4u * quad] = key.w;
       }
-      decay = steps[at];
-      delta = steps[at + 4u + KEYS + thread];
+    }
+    //#endfor
+    //#for i in VALUE_ROWS
+    values[($iu * LANES + lane) * COLS + col] = value$i;
+    //#endfor
+    if (first_quad == 0u) {
+      factors[brought] = factor;
+      if (keeps) {
+        steps[at] = factor.x;
+      }
     }
     workgroupBarrier();
-    //#for i in QUADS
-    s$i *= decay;
-    //#endfor
-    if (own) {
-      var sums = vec4<f32>();
-      //#for i in QUADS
-      sums = fma(s$i, keys[$i], sums);
-      //#endfor
-      let value = mixed[row * mixed_cols + 2u * KEY_HEADS * KEYS + head * VALUES + thread];
-      let beta = 1.0 / (1.0 + exp(-rates[row * 2u * HEADS + head]));
-      delta = beta * (value - sum4(sums));
-      if (kept) {
-        steps[at + 4u + KEYS + thread] = delta;
-        if (thread == 0u) {
-          steps[at] = decay;
-        }
-      }
-    }
-    //#for i in QUADS
-    s$i = fma(keys[$i], vec4<f32>(delta), s$i);
-    //#endfor
-    if (own) {
-      var sums = vec4<f32>();
-      //#for i in QUADS
-      sums = fma(s$i, queries[$i], sums);
-      //#endfor
-      let o = sum4(sums);
-      squares[thread] = o * o;
-      workgroupBarrier();
-      var square = 0.0;
-      for (var i = 0u; i < VALUES; i++) {
-        square += squares[i];
-      }
-      let scale = inverseSqrt(square / f32(VALUES) + EPS);
-      let z = projected[row * (mixed_cols + HEADS * VALUES) + mixed_cols + head * VALUES + thread];
-      out[row * HEADS * VALUES + head * VALUES + thread] =
-        weights[2u * HEADS + thread] * (o * scale) * (z / (1.0 + exp(-z)));
-    }
-    workgroupBarrier();
-    step++;
   }
 }

@@ -3,24 +3,31 @@ import { kernelOf } from "../shader.ts";
 
 const THREADS = 64;
 
+/** Rows of an invocation in prompts, and of one that stores what is kept: most of them are not. */
+const [CONV_BLOCK, KEEP_BLOCK] = [8, 16];
+
 /** What is made of a convolution: C * conv(B * v) of rows B, C, v (LFM2), or silu(conv(u)) (Gated DeltaNet). */
 export type ConvForm = "gated" | "silu";
 
 interface KeepParameters {
   /** Whether x is B, C and v. */
   readonly GATED: boolean;
+  /** Rows of an invocation. */
+  readonly BLOCK: number;
 }
 
 interface ShortConvParameters extends KeepParameters {
-  /** Rows that are read for each. */
+  /** Rows that are read for each, and those of them before it. */
   readonly TAPS: number;
+  readonly BEFORE: number;
   /** Whether the ring's rows are stored at once. */
   readonly KEEPS: boolean;
 }
 
 function convKernel(form: ConvForm, taps: number, keeps: boolean): Kernel {
-  const parameters = { GATED: form === "gated", TAPS: taps, KEEPS: keeps };
-  return kernelOf<ShortConvParameters>("recurrent/short_conv")(parameters, {
+  const parameters = { GATED: form === "gated", TAPS: taps, BEFORE: taps - 1, KEEPS: keeps };
+  const BLOCK = keeps ? 1 : CONV_BLOCK;
+  return kernelOf<ShortConvParameters>("recurrent/short_conv")({ ...parameters, BLOCK }, {
     name: `short_conv_${form}_${taps}${keeps ? "_keep" : ""}`,
     bindings: ["rows", "x", "weight", "ring", "out"],
     constants: ["COLS", "X_COLS", "RING"],
@@ -28,7 +35,10 @@ function convKernel(form: ConvForm, taps: number, keeps: boolean): Kernel {
 }
 
 function keepKernel(form: ConvForm): Kernel {
-  return kernelOf<KeepParameters>("recurrent/keep_rows")({ GATED: form === "gated" }, {
+  return kernelOf<KeepParameters>("recurrent/keep_rows")({
+    GATED: form === "gated",
+    BLOCK: KEEP_BLOCK,
+  }, {
     name: `keep_rows_${form}`,
     bindings: ["rows", "x", "ring"],
     constants: ["COLS", "X_COLS", "RING"],
@@ -67,27 +77,28 @@ export function shortConv(
   },
 ): Dispatch[] {
   const constants = { COLS: cols, X_COLS: xCols, RING: ringRows };
-  const workgroups = [Math.ceil(cols / THREADS), count, 1] as const;
+  const workgroups = (block: number) =>
+    [Math.ceil(cols / THREADS), Math.ceil(count / block), 1] as const;
   // No row of the forward takes the place of one that another reads.
   const keeps = count + taps - 1 <= ringRows;
-  const conv = convKernel(form, taps, keeps);
-  const work = { bytes: 4 * count * cols * 4, flops: 2 * count * cols * (taps + 1) };
-  const buffers = { rows, x, weight, ring, out };
-  if (keeps) return [dispatch(conv, { buffers, constants, workgroups, label, work })];
+  // The kernels compute the number of rows from the size.
+  const of = { rows, x: { ...x, size: 4 * count * xCols }, ring };
+  const conv = dispatch(convKernel(form, taps, keeps), {
+    buffers: { ...of, weight, out },
+    constants,
+    workgroups: workgroups(keeps ? 1 : CONV_BLOCK),
+    label,
+    work: { bytes: 4 * count * cols * (keeps ? 4 : 2), flops: 2 * count * cols * (taps + 1) },
+  });
+  if (keeps) return [conv];
   return [
-    dispatch(conv, {
-      buffers,
-      constants,
-      workgroups,
-      label,
-      work,
-    }),
+    conv,
     dispatch(keepKernel(form), {
-      buffers: { rows, x, ring },
+      buffers: of,
       constants,
-      workgroups,
+      workgroups: workgroups(KEEP_BLOCK),
       label: `${label}.keep`,
-      work: { bytes: 4 * count * cols * 3, flops: count * cols },
+      work: { bytes: 8 * Math.min(count, ringRows) * cols, flops: 0 },
     }),
   ];
 }

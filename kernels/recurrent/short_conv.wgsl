@@ -10,7 +10,7 @@
 // Rows before the first of this forward are in the slot's ring, by their positions modulo RING. Those before position 0
 // are zeros. Padding gives zeros.
 //
-// One invocation per (column, row).
+// One invocation per (column, BLOCK rows): what one row reads is there for the next, if that is of the same slot.
 
 //#import lib/slot_rows
 //#import lib/conv_input
@@ -18,6 +18,7 @@
 override RING: u32; // rows
 
 const TAPS = $TAPSu;
+const BLOCK = $BLOCKu;
 
 @group(0) @binding(2) var<storage, read> weight: array<f32>; // [COLS, TAPS], the oldest row's first
 //#if KEEPS
@@ -27,39 +28,64 @@ const TAPS = $TAPSu;
 //#endif
 @group(0) @binding(4) var<storage, read_write> out: array<f32>; // [rows, COLS]
 
+// What is read of the row of the same slot that is `back` positions before row `row`.
+fn before(row: u32, back: u32, col: u32) -> f32 {
+  let own = rows[row];
+  if (back > own.position) {
+    return 0.0;
+  }
+  if (back <= row && same_slot(row, row - back, row + 1u)) {
+    return convolved(row - back, col);
+  }
+  return ring[(own.slot * RING + (own.position - back) % RING) * COLS + col];
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let col = id.x;
-  let row = id.y;
+  let first = id.y * BLOCK;
   if (col >= COLS) {
     return;
   }
-  let own = rows[row];
-  if (own.live == 0u) {
-    out[row * COLS + col] = 0.0;
-    return;
-  }
-  var sum = 0.0;
+  let count = arrayLength(&x) / X_COLS;
+  // All are on their way before the first is waited for.
+  //#for r in BLOCK
+  let own$r = convolved(min(first + $ru, count - 1u), col);
+  //#endfor
   //#for i in TAPS
-  {
-    let back = TAPS - 1u - $iu;
-    var read = 0.0;
-    if (back <= own.position) {
-      if (back <= row && same_slot(row, row - back, row + 1u)) {
-        read = convolved(row - back, col);
+  let weight$i = weight[col * TAPS + $iu];
+  var read$i = 0.0; // of the row TAPS - 1 - i before
+  //#endfor
+  //#for r in BLOCK
+  if (first + $ru < count) {
+    let row = first + $ru;
+    let own = rows[row];
+    if (own.live == 0u) {
+      out[row * COLS + col] = 0.0;
+    } else {
+      if ($ru > 0u && same_slot(row, row - 1u, count)) {
+        //#for i in BEFORE
+        read$i = read$(i + 1);
+        //#endfor
       } else {
-        read = ring[(own.slot * RING + (own.position - back) % RING) * COLS + col];
+        //#for i in BEFORE
+        read$i = before(row, TAPS - 1u - $iu, col);
+        //#endfor
       }
+      read$BEFORE = own$r;
+      var sum = 0.0;
+      //#for i in TAPS
+      sum = fma(weight$i, read$i, sum);
+      //#endfor
+      //#if KEEPS
+      ring[(own.slot * RING + own.position % RING) * COLS + col] = own$r;
+      //#endif
+      //#if GATED
+      out[row * COLS + col] = x[row * X_COLS + COLS + col] * sum;
+      //#else
+      out[row * COLS + col] = sum / (1.0 + exp(-sum));
+      //#endif
     }
-    sum = fma(weight[col * TAPS + $iu], read, sum);
   }
   //#endfor
-  //#if KEEPS
-  ring[(own.slot * RING + own.position % RING) * COLS + col] = convolved(row, col);
-  //#endif
-  //#if GATED
-  out[row * COLS + col] = x[row * X_COLS + COLS + col] * sum;
-  //#else
-  out[row * COLS + col] = sum / (1.0 + exp(-sum));
-  //#endif
 }

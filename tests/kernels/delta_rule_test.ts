@@ -1,6 +1,12 @@
-/** Gated DeltaNet's recurrence at the sizes of published models: its formula in float64, and the same bits for any forwards. */
+/** Gated DeltaNet's recurrence: its formula in float64, and the same bits for any forwards, at the sizes of published models too. */
 import assert from "node:assert/strict";
-import { deltaRule, stepWords } from "../../kernels/recurrent/delta_rule.ts";
+import {
+  type DeltaHeads,
+  type DeltaMemory,
+  deltaRule,
+  headerWords,
+  stepWords,
+} from "../../kernels/recurrent/delta_rule.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { packRows } from "./rows.ts";
@@ -8,23 +14,29 @@ import { packRows } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-const HEADS = { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 };
-const { keyHeads, valueHeads, keyDim, valueDim } = HEADS;
-const MIXED = 2 * keyHeads * keyDim + valueHeads * valueDim;
-const VALUES = valueHeads * valueDim;
+/** Of published models; of columns that are no multiple of 32, keys that are one of 8; and of several parts of a head. */
+const SHAPES: readonly DeltaHeads[] = [
+  { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 },
+  { keyHeads: 1, valueHeads: 2, keyDim: 24, valueDim: 40 },
+  { keyHeads: 2, valueHeads: 2, keyDim: 32, valueDim: 48 },
+];
 const SLOTS = 2;
+/** Most rows of the tests' rounds. */
 const STEP_ROWS = 4;
-const EPS = 1e-6;
-const WEIGHTS = numbers(2 * valueHeads + valueDim, 9);
+
+const mixedCols = ({ keyHeads, valueHeads, keyDim, valueDim }: DeltaHeads) =>
+  2 * keyHeads * keyDim + valueHeads * valueDim;
+const weightsOf = ({ valueHeads }: DeltaHeads) => numbers(2 * valueHeads, 9);
 
 /** What a row of a text reads, by the text and the position, and for rejected rows by `draft`. */
-function rowOf({ text, position, draft = 0 }: { text: number; position: number; draft?: number }) {
+function rowOf(
+  heads: DeltaHeads,
+  { text, position, draft = 0 }: { text: number; position: number; draft?: number },
+) {
   const seed = 1000 * text + position + 500 * draft;
-  const mixed = numbers(MIXED, seed);
   return {
-    mixed,
-    projected: [...mixed, ...numbers(VALUES, seed + 7)],
-    rates: numbers(2 * valueHeads, seed + 11),
+    mixed: numbers(mixedCols(heads), seed),
+    rates: numbers(2 * heads.valueHeads, seed + 11),
   };
 }
 
@@ -36,64 +48,70 @@ interface RowSpec {
   readonly live?: number;
 }
 
-function memory() {
+interface Slots extends DeltaMemory {
+  readonly heads: DeltaHeads;
+}
+
+function slots(heads: DeltaHeads, checkpoints = false): Slots {
+  const { valueHeads, keyDim, valueDim } = heads;
   return {
-    states: device.filled(SLOTS * valueHeads * keyDim * valueDim, 3),
-    steps: device.filled(SLOTS * stepWords(HEADS, STEP_ROWS), 5),
+    heads,
+    states: device.filled((checkpoints ? 2 : 1) * SLOTS * valueHeads * keyDim * valueDim, 3),
+    checkpoints,
+    steps: device.filled(SLOTS * stepWords(heads, STEP_ROWS), 5),
     stepRows: STEP_ROWS,
   };
 }
 
-async function forward(of: ReturnType<typeof memory>, rows: readonly RowSpec[], perSlot: number) {
-  const inputs = rows.map(rowOf);
-  const floats = (name: "mixed" | "projected" | "rates") =>
+/** The outputs of rows, of which runs begin at multiples of `perSlot`; default: the forward is one run. */
+async function forward(memory: Slots, rows: readonly RowSpec[], perSlot = rows.length) {
+  const { heads } = memory;
+  const width = heads.valueHeads * heads.valueDim;
+  const inputs = rows.map((row) => rowOf(heads, row));
+  const floats = (name: "mixed" | "rates") =>
     device.floats(inputs.flatMap((row) => [...row[name]]));
-  const out = device.filled(rows.length * VALUES, 0);
+  const out = device.filled(rows.length * width, 0);
   const buffers = {
     rows: device.words(packRows(rows)),
     mixed: floats("mixed"),
-    projected: floats("projected"),
     rates: floats("rates"),
-    weights: device.floats(WEIGHTS),
+    decayWeights: device.floats(weightsOf(heads)),
     out,
   };
-  const shape = { heads: HEADS, eps: EPS, count: rows.length, perSlot, label: "delta" };
-  await device.run([deltaRule({ memory: of, ...buffers }, shape)]);
+  await device.run([
+    deltaRule({ memory, ...buffers }, { heads, count: rows.length, perSlot, label: "delta" }),
+  ]);
   const all = await device.readFloats(out);
-  return rows.map((_, i) => all.slice(i * VALUES, (i + 1) * VALUES));
+  return rows.map((_, i) => all.slice(i * width, (i + 1) * width));
 }
 
 /** Outputs of a text's positions 0 to count - 1, in float64. */
-function reference(text: number, count: number): number[][] {
+function reference(heads: DeltaHeads, text: number, count: number): number[][] {
+  const { keyHeads, valueHeads, keyDim, valueDim } = heads;
+  const weights = weightsOf(heads);
   const states = Array.from({ length: valueHeads }, () => new Float64Array(keyDim * valueDim));
-  const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
   const unit = (x: readonly number[]) => {
     const length = Math.sqrt(x.reduce((sum, y) => sum + y * y, 1e-6));
     return x.map((y) => y / length);
   };
   return Array.from({ length: count }, (_, position) => {
-    const { mixed, projected, rates } = rowOf({ text, position });
+    const { mixed, rates } = rowOf(heads, { text, position });
     const part = (from: number, size: number) => [...mixed.slice(from, from + size)];
     return states.flatMap((state, head) => {
       const at = Math.floor(head / (valueHeads / keyHeads)) * keyDim;
       const q = unit(part(at, keyDim)).map((x) => x / Math.sqrt(keyDim));
       const k = unit(part(keyHeads * keyDim + at, keyDim));
       const v = part(2 * keyHeads * keyDim + head * valueDim, valueDim);
-      const rate = rates[valueHeads + head]! + WEIGHTS[valueHeads + head]!;
-      const decay = Math.exp(-Math.exp(WEIGHTS[head]!) * Math.log1p(Math.exp(rate)));
-      const beta = sigmoid(rates[head]!);
-      const o = v.map((value, j) => {
+      const rate = rates[valueHeads + head]! + weights[valueHeads + head]!;
+      const decay = Math.exp(-Math.exp(weights[head]!) * Math.log1p(Math.exp(rate)));
+      const beta = 1 / (1 + Math.exp(-rates[head]!));
+      return v.map((value, j) => {
         const cell = (i: number) => i * valueDim + j;
         for (let i = 0; i < keyDim; i++) state[cell(i)]! *= decay;
         const found = k.reduce((sum, x, i) => sum + x * state[cell(i)]!, 0);
         const delta = beta * (value - found);
         for (const [i, x] of k.entries()) state[cell(i)]! += x * delta;
         return q.reduce((sum, x, i) => sum + x * state[cell(i)]!, 0);
-      });
-      const rms = Math.sqrt(o.reduce((sum, x) => sum + x * x, 0) / valueDim + EPS);
-      return o.map((x, j) => {
-        const z = projected[MIXED + head * valueDim + j]!;
-        return WEIGHTS[2 * valueHeads + j]! * x / rms * z * sigmoid(z);
       });
     });
   });
@@ -102,42 +120,131 @@ function reference(text: number, count: number): number[][] {
 const run = (slot: number, text: number, from: number, to: number, draft = 0): RowSpec[] =>
   Array.from({ length: to - from }, (_, i) => ({ slot, text, position: from + i, draft }));
 
-Deno.test("long and short runs, rejected rows and another text in a slot: the formula, and the bits of row by row", async () => {
-  const alone = memory();
-  const bits: Float32Array[] = [];
-  for (const row of run(0, 1, 0, 16)) bits.push(...await forward(alone, [row], 1));
-  const expected = reference(1, 16);
-  for (const [i, found] of bits.entries()) assertClose(found, expected[i]!, 2e-4, `position ${i}`);
+/** Outputs of positions 0 to count - 1 of a text, each in a forward of its own. */
+async function oneByOne(heads: DeltaHeads, text: number, count: number): Promise<Float32Array[]> {
+  const alone = slots(heads);
+  const found: Float32Array[] = [];
+  for (const row of run(0, text, 0, count)) found.push(...await forward(alone, [row]));
+  return found;
+}
 
-  const together = memory();
-  const padding = { slot: 0, text: 0, position: 0, live: 0 };
-  // Prompts of 10 and 3 rows, more than are stored as steps and fewer; both end in padding or another's rows.
-  const first = await forward(together, [
-    ...run(1, 1, 0, 10),
-    padding,
-    padding,
-    ...run(0, 2, 0, 3),
-    padding,
-  ], 4);
-  const found = first.slice(0, 10);
-  // Of 4 rows 2 are right, of the next 3 one; then two.
-  const second = await forward(together, [...run(1, 1, 10, 12), ...run(1, 1, 12, 14, 1)], 4);
-  found.push(...second.slice(0, 2));
-  const third = await forward(
-    together,
-    [...run(1, 1, 12, 13), ...run(1, 1, 13, 15, 1), padding],
-    4,
-  );
-  found.push(...third.slice(0, 1));
-  // Measurements run a forward again.
-  for (let again = 0; again < 2; again++) {
-    const last = await forward(together, [...run(0, 2, 3, 4), ...run(1, 1, 13, 16)], 1);
-    if (again > 0) found.push(...last.slice(1));
+const PADDING = { slot: 0, text: 0, position: 0, live: 0 };
+
+for (const heads of SHAPES) {
+  const name = `${heads.keyDim} keys, ${heads.valueDim} values`;
+  Deno.test(`${name}: long and short runs, rejected rows and another text in a slot: the formula, and the bits of row by row`, async () => {
+    const bits = await oneByOne(heads, 1, 16);
+    const expected = reference(heads, 1, 16);
+    for (const [i, found] of bits.entries()) {
+      assertClose(found, expected[i]!, 2e-4, `position ${i}`);
+    }
+
+    const together = slots(heads);
+    // Prompts of 10 and 3 rows, more than are stored as steps and fewer; both end in padding or another's rows.
+    const first = await forward(together, [
+      ...run(1, 1, 0, 10),
+      PADDING,
+      PADDING,
+      ...run(0, 2, 0, 3),
+      PADDING,
+    ], 4);
+    const found = first.slice(0, 10);
+    // Of 4 rows 2 are right, of the next 3 one; then two.
+    const second = await forward(together, [...run(1, 1, 10, 12), ...run(1, 1, 12, 14, 1)]);
+    found.push(...second.slice(0, 2));
+    const third = await forward(together, [...run(1, 1, 12, 13), ...run(1, 1, 13, 15, 1), PADDING]);
+    found.push(...third.slice(0, 1));
+    // Measurements run a forward again.
+    for (let again = 0; again < 2; again++) {
+      const last = await forward(together, [...run(0, 2, 3, 4), ...run(1, 1, 13, 16)], 1);
+      if (again > 0) found.push(...last.slice(1));
+    }
+    for (const [i, row] of found.entries()) assert.deepEqual(row, bits[i], `position ${i}`);
+    // Another text begins where the first was.
+    const other = await forward(together, run(1, 3, 0, 2));
+    for (const [i, row] of other.entries()) {
+      assertClose(row, reference(heads, 3, 2)[i]!, 2e-4, `another text, position ${i}`);
+    }
+  });
+}
+
+const HEADS = SHAPES[1]!;
+
+Deno.test("forwards of any lengths around the edges of blocks: the bits of row by row", async () => {
+  const bits = await oneByOne(HEADS, 1, 60);
+  for (const lengths of [[7, 1, 8, 9], [8, 16, 17], [3, 4, 5, 6, 1], [12, 13, 20], [33, 2, 1]]) {
+    const memory = slots(HEADS);
+    let from = 0;
+    for (const length of lengths) {
+      const rows = await forward(memory, run(1, 1, from, from + length));
+      for (const [i, row] of rows.entries()) {
+        assert.deepEqual(row, bits[from + i], `${lengths}: position ${from + i}`);
+      }
+      from += length;
+    }
   }
-  for (const [i, row] of found.entries()) assert.deepEqual(row, bits[i], `position ${i}`);
-  // Another text begins where the first was.
-  const other = await forward(together, run(1, 3, 0, 2), 2);
-  for (const [i, row] of other.entries()) {
-    assertClose(row, reference(3, 2)[i]!, 2e-4, `another text, position ${i}`);
+});
+
+Deno.test("every number of drafts that may be right after every other: the bits of row by row", async () => {
+  const bits = await oneByOne(HEADS, 1, 30);
+  const memory = slots(HEADS);
+  let from = 0;
+  for (const right of [1, 4, 2, 1, 3, 4, 4, 1, 1, 2, 3]) {
+    const rows = [
+      ...run(1, 1, from, from + right),
+      ...run(1, 1, from + right, from + STEP_ROWS, 1),
+    ];
+    const found = (await forward(memory, rows)).slice(0, right);
+    for (const [i, row] of found.entries()) {
+      assert.deepEqual(row, bits[from + i], `position ${from + i}`);
+    }
+    from += right;
+  }
+});
+
+Deno.test("the checkpoint is the state after the last whole page that is surely a text's", async () => {
+  const { valueHeads, keyDim, valueDim } = HEADS;
+  const words = valueHeads * keyDim * valueDim;
+  const read = async (memory: Slots) => {
+    const header = (await device.readFloats(memory.steps)).slice(0, headerWords(HEADS));
+    const states = await device.readFloats(memory.states);
+    return {
+      applied: header.filter((_, i) => i % 4 === 0),
+      checkpoints: header.filter((_, i) => i % 4 === 1),
+      current: states.slice(0, words),
+      checkpoint: states.slice(SLOTS * words, (SLOTS + 1) * words),
+    };
+  };
+  /** The state of slot 0 after so many tokens. */
+  const stateAfter = async (count: number) => {
+    const memory = slots(HEADS, true);
+    for (const row of run(0, 1, 0, count)) await forward(memory, [row]);
+    // The state is stored before its row is applied.
+    await forward(memory, run(0, 1, count, count + 1));
+    return (await read(memory)).current;
+  };
+  // Tokens of each forward; tokens of the checkpoint then.
+  for (
+    const [lengths, expected] of [
+      [[15], 0],
+      [[16 + STEP_ROWS], 16],
+      [[15 + STEP_ROWS], 0],
+      [[31 + STEP_ROWS], 16],
+      [[33 + STEP_ROWS], 32],
+      [[14, 4, 1], 16],
+      [[14, 4, 4, 4], 16],
+    ] as const
+  ) {
+    const memory = slots(HEADS, true);
+    let from = 0;
+    for (const length of lengths) {
+      await forward(memory, run(0, 1, from, from + length));
+      from += length;
+    }
+    const { applied, checkpoints, checkpoint } = await read(memory);
+    const stored = from - Math.min(lengths.at(-1)!, STEP_ROWS);
+    assert.deepEqual([...new Set(applied)], [stored], `${lengths}`);
+    assert.deepEqual([...new Set(checkpoints)], [expected], `${lengths}`);
+    if (expected > 0) assert.deepEqual(checkpoint, await stateAfter(expected), `${lengths}`);
   }
 });

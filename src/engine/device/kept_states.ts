@@ -2,6 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { readBuffer } from "../../gpu/readback.ts";
+import { headerWords } from "../../../kernels/recurrent/delta_rule.ts";
 import type { DeltaNet, LayerConfig } from "../../model/config/layer_config.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
@@ -41,7 +42,7 @@ export function keptStates(
   { slots }: Pick<RoundBuffers, "slots">,
 ): KeptStates | undefined {
   const parts: Part[] = [];
-  const headers: { readonly steps: Operand; readonly bytes: number; readonly heads: number }[] = [];
+  const headers: { readonly steps: Operand; readonly bytes: number; readonly words: number }[] = [];
   if (count === 0) return undefined;
   const part = (checkpoint: Operand, current: Operand, bytes: number) => {
     const { buffer: kept } = storageBuffer(gpu, `kv.kept.${parts.length}`, count * bytes / 4);
@@ -52,10 +53,10 @@ export function keptStates(
     const { ring, delta } = state;
     part(ring, ring, sizeOf(ring) / batch);
     if (delta === undefined) continue;
-    const { valueHeads } = layers[i]?.attention as DeltaNet;
     const half = sizeOf(delta.states) / 2;
     part(from(delta.states, half), delta.states, half / batch);
-    headers.push({ steps: delta.steps, bytes: sizeOf(delta.steps) / batch, heads: valueHeads });
+    const words = headerWords(layers[i]?.attention as DeltaNet);
+    headers.push({ steps: delta.steps, bytes: sizeOf(delta.steps) / batch, words });
   }
   if (parts.length === 0) return undefined;
   const [header] = headers;
@@ -108,9 +109,9 @@ export function keptStates(
           }
         }
       });
-      for (const { steps: { buffer, offset = 0 }, bytes, heads } of headers) {
-        const words = Float32Array.from({ length: 4 * heads }, (_, i) => i % 4 < 2 ? length : 0);
-        gpu.device.queue.writeBuffer(buffer, offset + slot * bytes, words);
+      for (const { steps: { buffer, offset = 0 }, bytes, words } of headers) {
+        const all = Float32Array.from({ length: words }, (_, i) => i % 4 < 2 ? length : 0);
+        gpu.device.queue.writeBuffer(buffer, offset + slot * bytes, all);
       }
     },
   };

@@ -88,12 +88,12 @@ function attentionBranch(
   }
 }
 
-/** o(norm(o of the recurrence) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
+/** o(norm(what the recurrence gives) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
 function deltaNet(
   graph: Graph,
   { config: { rmsNormEps: eps } }: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, input: matrix, rates: ofRates, taps: weight, vectors, o }, input, of }: {
+  { weights: { spec, input: matrix, rates: ofRates, taps: weight, decay, norm, o }, input, of }: {
     readonly weights: DeltaWeights;
     readonly input: Value;
     readonly of: RowsOf;
@@ -105,8 +105,14 @@ function deltaNet(
   const rates = graph.linear(input, ofRates, { label: `${label}.deltaRates` });
   const conv = { form: "silu", cols: convWidth(spec), weight, taps: spec.taps, state, of } as const;
   const mixed = graph.shortConv(projected, conv, `${label}.conv`);
-  const heads = { projected, rates, weights: vectors, heads: spec, eps, memory, of };
-  const out = graph.deltaRule(mixed, heads, `${label}.delta`);
+  const heads = graph.deltaRule(
+    mixed,
+    { rates, decay, heads: spec, memory, of },
+    `${label}.delta`,
+  );
+  // z is behind what is convolved.
+  const gate = { gate: projected, first: mixed.cols, weight: norm, headDim: spec.valueDim, eps };
+  const out = graph.gatedNorm(heads, gate, `${label}.deltaNorm`);
   return graph.linear(out, o, { label: `${label}.deltaOut` });
 }
 

@@ -185,15 +185,27 @@ export interface DeltaRule {
   readonly kind: "delta_rule";
   /** q, k and v after the convolution. */
   readonly mixed: Value;
-  /** The same before it, and z. */
-  readonly projected: Value;
   /** b and a. */
   readonly rates: Value;
-  readonly weights: Operand;
+  /** A_log and dt_bias. */
+  readonly decay: Operand;
   readonly heads: DeltaHeads;
-  readonly eps: number;
   readonly memory: DeltaMemory;
   readonly of: RowsOf;
+  readonly out: Value;
+}
+
+/** out = weight * x / rms(x) * silu(gate), the root of the mean being over each head of x; gate from column `first` on. */
+export interface GatedNorm {
+  readonly kind: "gated_norm";
+  readonly x: Value;
+  readonly gate: Value;
+  readonly first: number;
+  /** Of all heads, [headDim]. */
+  readonly weight: Operand;
+  /** Columns of a head. */
+  readonly headDim: number;
+  readonly eps: number;
   readonly out: Value;
 }
 
@@ -385,6 +397,7 @@ export type Operation =
   | Attention
   | ShortConvolution
   | DeltaRule
+  | GatedNorm
   | SigmoidGate
   | LatentPrepare
   | LatentAttention
@@ -524,12 +537,20 @@ export class Graph {
 
   deltaRule(
     mixed: Value,
-    of: Pick<DeltaRule, "projected" | "rates" | "weights" | "heads" | "eps" | "memory" | "of">,
+    of: Pick<DeltaRule, "rates" | "decay" | "heads" | "memory" | "of">,
     label: string,
   ): Value {
     const { valueHeads, valueDim } = of.heads;
     const out = value(label, mixed.rows, valueHeads * valueDim);
     return this.#add({ kind: "delta_rule", mixed, ...of, out }, label);
+  }
+
+  gatedNorm(
+    x: Value,
+    of: Pick<GatedNorm, "gate" | "first" | "weight" | "headDim" | "eps">,
+    label: string,
+  ): Value {
+    return this.#add({ kind: "gated_norm", x, ...of, out: like(x, label) }, label);
   }
 
   sigmoidGate(

@@ -52,6 +52,7 @@ import {
 } from "../../../kernels/mla/latent_attention.ts";
 import { latentRunsValue } from "../../../kernels/mla/latent_value.ts";
 import { embed } from "../../../kernels/norm/embed.ts";
+import { gatedNorm } from "../../../kernels/norm/gated_norm.ts";
 import { normPair } from "../../../kernels/norm/norm_pair.ts";
 import { normSum } from "../../../kernels/norm/norm_sum.ts";
 import {
@@ -160,16 +161,22 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       });
     }
     case "delta_rule": {
-      const { mixed, projected, rates, weights, heads, eps, memory, of, out, label } = op;
-      const values = { mixed: at(mixed), projected: at(projected), rates: at(rates) };
+      const { mixed, rates, decay: decayWeights, heads, memory, of, out, label } = op;
       const { rows, count, perSlot } = of;
+      const values = { mixed: at(mixed), rates: at(rates), out: at(out) };
       return [
-        deltaRule({ memory, rows, ...values, weights, out: at(out) }, {
-          heads,
-          eps,
-          count,
-          perSlot,
-          label,
+        deltaRule({ memory, rows, decayWeights, ...values }, { heads, count, perSlot, label }),
+      ];
+    }
+    case "gated_norm": {
+      const { x, gate, first, weight, headDim, eps, put, notes, out, label } = op;
+      const { rows, cols } = out;
+      const values = { x: at(x), gate: at(gate), weight, out: at(out) };
+      return [
+        gatedNorm({ ...values, scales: notes ? context.scales : undefined }, {
+          ...{ rows, cols, headDim, eps, put, label },
+          gate: { cols: gate.cols, first },
+          lanes: tuning.rowLanes,
         }),
       ];
     }

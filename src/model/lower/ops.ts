@@ -20,6 +20,7 @@ import type {
   ExpertGate,
   ExpertJobs,
   Gate,
+  GatedNorm,
   Gather,
   LatentAttention,
   LatentPrepare,
@@ -100,6 +101,13 @@ export interface NormOp {
   readonly put: "store" | "add" | "pair" | "half";
   readonly to: Value | undefined;
   readonly keep: NormKeep | undefined;
+  /** Whether the scales of the rows are stored. */
+  readonly notes: boolean;
+}
+
+export interface GatedNormOp extends GatedNorm {
+  /** "pair" and "half": as matmuls on matrix units want them. */
+  readonly put: "store" | "pair" | "half";
   /** Whether the scales of the rows are stored. */
   readonly notes: boolean;
 }
@@ -338,6 +346,7 @@ type Kernels =
   | StoreHeads
   | ShortConvolution
   | DeltaRule
+  | GatedNormOp
   | SigmoidGate
   | Route
   | Scatter
@@ -415,9 +424,10 @@ export function readsOf(op: LoweredOp): Value[] {
     case "short_conv":
       return [op.x];
     case "sigmoid_gate":
+    case "gated_norm":
       return [op.x, op.gate];
     case "delta_rule":
-      return [op.mixed, op.projected, op.rates];
+      return [op.mixed, op.rates];
     case "expert_matmul":
       return [
         op.x,

@@ -126,8 +126,10 @@ export interface DeltaWeights {
   readonly rates: Matrix;
   /** Of q, k and v, [columns, taps], the oldest first. */
   readonly taps: Operand;
-  /** A_log, dt_bias and the weight of the norm, [2 valueHeads + valueDim]. */
-  readonly vectors: Operand;
+  /** A_log and dt_bias, [2 valueHeads]. */
+  readonly decay: Operand;
+  /** Of the heads' outputs, [valueDim]. */
+  readonly norm: Operand;
   /** [hidden, values] */
   readonly o: Matrix;
 }
@@ -145,10 +147,8 @@ function loadDelta({ load, label, tensor }: LayerSource, spec: DeltaNet): DeltaW
     input: load.matrix(`${label}.deltaIn`, input),
     rates: load.table(`${label}.deltaRates`, first as TensorInfo, ...rates),
     taps: load.vector(`${label}.deltaTaps`, flat(tensor("deltaTaps"))),
-    vectors: load.vector(
-      `${label}.deltaVectors`,
-      ...["deltaLog", "deltaBias", "deltaNorm"].map(tensor),
-    ),
+    decay: load.vector(`${label}.deltaDecay`, ...["deltaLog", "deltaBias"].map(tensor)),
+    norm: load.vector(`${label}.deltaNorm`, tensor("deltaNorm")),
     o: load.matrix(`${label}.deltaOut`, [tensor("deltaOut")]),
   };
 }

@@ -14,7 +14,8 @@ export const halfRows: Rewrite = {
       const bound = Math.max(1, epilogueBuffers(epilogue));
       if (!takesHalves(matrix, { rows: x.rows, bound, tuning })) continue;
       const norm = edits.soleReader(x) === matmul ? edits.writer(x) : undefined;
-      if (norm?.kind === "norm" && norm.notes && norm.put === "store") {
+      const normed = norm?.kind === "norm" || norm?.kind === "gated_norm";
+      if (normed && norm.notes && norm.put === "store") {
         edits.replace(norm, { ...norm, put: "half" });
         edits.replace(matmul, { ...matmul, paired: true });
         continue;

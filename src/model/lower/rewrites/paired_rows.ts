@@ -21,7 +21,8 @@ export const pairedRows: Rewrite = {
         edits.replace(norm, { ...norm, paired: true });
         edits.replace(matmul, { ...matmul, paired: true });
       }
-      if (norm.kind === "norm" && norm.notes && norm.put === "store") {
+      const normed = norm.kind === "norm" || norm.kind === "gated_norm";
+      if (normed && norm.notes && norm.put === "store") {
         if (!takesPairs(matrix, { rows, bound: noting, tuning })) continue;
         edits.replace(norm, { ...norm, put: "pair" });
         edits.replace(matmul, { ...matmul, paired: true });

@@ -74,7 +74,7 @@ function normedOf(op: LoweredOp): Value | undefined {
   if (op.kind === "norm") {
     return op.put === "store" && op.cols === op.out.cols ? op.out : undefined;
   }
-  if (op.kind === "norm_pair") return op.out;
+  if (op.kind === "norm_pair" || op.kind === "gated_norm") return op.out;
   return op.kind === "normed_router" ? op.normed : undefined;
 }
 
