@@ -11,6 +11,7 @@ import { adjustCases } from "./cases/adjust.ts";
 import { draftHeadCases } from "./cases/draft_head.ts";
 import { roundEndCases } from "./cases/round_end.ts";
 import { layerCases } from "./cases/layer.ts";
+import { recurrentCases } from "./cases/recurrent.ts";
 import { rowCases } from "./cases/rows.ts";
 import { type OpenCase, openCase } from "./measure.ts";
 
@@ -36,6 +37,7 @@ export async function serve(): Promise<void> {
     ...draftHeadCases(software),
     ...roundEndCases(software),
     ...rowCases(software),
+    ...recurrentCases(software),
     ...layerCases(software),
     ...mixtureLayerCases(software),
     ...latentLayerCases(software),

@@ -55,7 +55,14 @@ function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
   const [QUADS, COLS, LANES] = [KEYS / 4, colsOf(heads), lanesOf(heads)];
   const ROW_THREADS = LANES * COLS / BLOCK;
   const parameters = {
-    ...{ KEYS, VALUES, QUADS, COLS, LANES, BLOCK, ROW_THREADS, CHECKPOINT },
+    KEYS,
+    VALUES,
+    QUADS,
+    COLS,
+    LANES,
+    BLOCK,
+    ROW_THREADS,
+    CHECKPOINT,
     OTHERS: LANES - 1,
     OWN: QUADS / LANES,
     EACH: Math.ceil(QUADS / ROW_THREADS),

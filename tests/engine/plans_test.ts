@@ -64,6 +64,11 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   fledgling_q4_bf16: { ...opened({}, { quantize: "q4", quantizeDraft: true }), kvDtype: "bf16" },
   fledgling_standalone: opened({ draft: FLEDGLING }),
   deepseek_v3_nextn: opened({ model: folderOf("deepseek_v3"), algorithm: "NEXTN" }),
+  ...Object.fromEntries(
+    ["qwen3_5", "qwen3_5_moe", "lfm2"].map((name) =>
+      [name, opened({ model: folderOf(name), algorithm: "NONE" })] as const
+    ),
+  ),
   ...Object.fromEntries(SPECULATED.map((name) => [name, speculated(name)])),
 };
 

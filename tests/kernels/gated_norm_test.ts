@@ -37,7 +37,13 @@ async function normed(
   const buffers = { x: device.floats(x), gate: device.floats(gate), weight: device.floats(weight) };
   await device.run([
     gatedNorm({ ...buffers, out, scales }, {
-      ...{ rows: ROWS, cols, headDim, eps: EPS, lanes, put, label: "test" },
+      rows: ROWS,
+      cols,
+      headDim,
+      eps: EPS,
+      lanes,
+      put,
+      label: "test",
       gate: { cols: gateCols, first: FIRST },
     }),
   ]);

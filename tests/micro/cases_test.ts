@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { adjustCases } from "../../lab/cases/adjust.ts";
 import { attentionCases } from "../../lab/cases/attention.ts";
 import { matmulCases } from "../../lab/cases/matmul.ts";
+import { recurrentCases } from "../../lab/cases/recurrent.ts";
 import { rowCases } from "../../lab/cases/rows.ts";
 import { openCase } from "../../lab/measure.ts";
 import { parse } from "../../lab/micro.ts";
@@ -15,6 +16,7 @@ const casesFor = (software: boolean) => [
   ...matmulCases(software),
   ...attentionCases(software),
   ...rowCases(software),
+  ...recurrentCases(software),
   ...adjustCases(),
 ];
 
@@ -36,6 +38,8 @@ const MEASURED = [
   // keys and values; q and out
   ["attention/fledgling/512/4", 2 * 4 * (512 * 4 * 32 + 4 * 8 * 32), 4 * 4 * 8 * 32 * 512],
   ["choose/greedy/128256/1", 4 * 128_256, 128_256],
+  // the state twice; q, k, v and the output
+  ["delta_rule/qwen35-9b-eighth/8", 8 * 4 * 128 * 128 + 4 * 8 * 1536, 7 * 8 * 4 * 128 * 128],
   ["adjust/penalties/128256/8", 8 * 8 * 128_256, 8 * 128_256],
   ["logprobs/5/128256/1", 0, 0],
 ] as const;

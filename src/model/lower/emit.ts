@@ -174,7 +174,12 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const values = { x: at(x), gate: at(gate), weight, out: at(out) };
       return [
         gatedNorm({ ...values, scales: notes ? context.scales : undefined }, {
-          ...{ rows, cols, headDim, eps, put, label },
+          rows,
+          cols,
+          headDim,
+          eps,
+          put,
+          label,
           gate: { cols: gate.cols, first },
           lanes: tuning.rowLanes,
         }),
