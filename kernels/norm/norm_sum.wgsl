@@ -78,8 +78,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let at = row * (COLS / 4u) + 2u * i$j;
     let lo = v$j.lo * v_scale * v_gain$j.lo;
     let hi = v$j.hi * v_scale * v_gain$j.hi;
-    out[at] = lo + w$j.lo * w_scale * w_gain$j.lo;
-    out[at + 1u] = hi + w$j.hi * w_scale * w_gain$j.hi;
+    out[at] = fma(w$j.lo * w_scale, w_gain$j.lo, lo);
+    out[at + 1u] = fma(w$j.hi * w_scale, w_gain$j.hi, hi);
   }
   //#endfor
 }

@@ -182,10 +182,12 @@ fn scaled(v: vec4<f32>) -> vec4<f32> {
 }
 //#endif
 
-// The stream's vec8 with that of the normed branch added.
-fn join(row: u32, i: u32, stream: Vec8, branch: Vec8) -> Vec8 {
+// The stream's vec8 with that of the normed branch, branch times gain, added: with one rounding, as `put` adds it.
+fn join(row: u32, i: u32, stream: Vec8, branch: Vec8, gain: Vec8) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
-  let v = Vec8(scaled(stream.lo + branch.lo), scaled(stream.hi + branch.hi));
+  let lo = fma(branch.lo, gain.lo, stream.lo);
+  let hi = fma(branch.hi, gain.hi, stream.hi);
+  let v = Vec8(scaled(lo), scaled(hi));
   x[at] = v.lo;
   x[at + 1u] = v.hi;
   return v;
@@ -225,11 +227,11 @@ fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
 //#else
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
 
-fn put(at: u32, y: vec4<f32>) {
+fn put(at: u32, v: vec4<f32>, gain: vec4<f32>) {
   //#if put == add
-  out[at] += y;
+  out[at] = fma(v, gain, out[at]); // one rounding, whether a driver contracts products or not
   //#else
-  out[at] = y;
+  out[at] = v * gain;
   //#endif
 }
 //#endif
@@ -300,9 +302,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for j in EACH
   if (i$j < COLS / 8u) {
     //#if from == normed
-    let lo$j = branch$j.lo * branch_scale * branch_gain$j.lo;
-    let hi$j = branch$j.hi * branch_scale * branch_gain$j.hi;
-    v$j = join(row, i$j, v$j, Vec8(lo$j, hi$j));
+    let normed$j = Vec8(branch$j.lo * branch_scale, branch$j.hi * branch_scale);
+    v$j = join(row, i$j, v$j, normed$j, branch_gain$j);
     //#else
     v$j = load(row, i$j);
     //#endif
@@ -317,8 +318,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (i$j < COLS / 8u) {
     let y = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
     //#if !F16
-    put(first + 2u * i$j, y.lo);
-    put(first + 2u * i$j + 1u, y.hi);
+    put(first + 2u * i$j, v$j.lo * scale, g$j.lo);
+    put(first + 2u * i$j + 1u, v$j.hi * scale, g$j.hi);
     //#endif
     keep(tile.x, i$j, v$j, y);
     peak = peak_of(peak, y);

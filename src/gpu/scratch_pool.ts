@@ -5,6 +5,13 @@ import type { Operand } from "./kernel.ts";
 /** Passes over the plans of fixed sizes: each adds the buffers that were missing in the one before. */
 const MOST_PASSES = 8;
 
+/** A value's bytes, and the first and the last operation, of a list, that need it. */
+export interface Lifetime {
+  readonly bytes: number;
+  readonly first: number;
+  readonly last: number;
+}
+
 /**
  * Buffers of a decoder's scratch memory. Plans are first laid out on paper, where buffers grow as values need them.
  * Afterwards their sizes are fixed, and a value that none has room for gets a further buffer.
@@ -45,26 +52,40 @@ export class ScratchPool {
     this.#buffers = this.#sizes.map((_, place) => this.#create(place));
   }
 
-  /** The place of a buffer of at least this many bytes, other than the `taken` places. */
-  place(bytes: number, taken: ReadonlySet<number>): number {
-    const free = this.#sizes.map((size, place) => ({ size, place }))
-      .filter(({ place }) => !taken.has(place));
-    const laidOutCount = this.#laidOut;
-    if (laidOutCount === undefined) {
-      const bySize = free.toSorted((a, b) => a.size - b.size);
-      const fits = bySize.find(({ size }) => size >= bytes) ?? bySize.at(-1);
-      if (fits) {
-        this.#sizes[fits.place] = Math.max(fits.size, bytes);
-        return fits.place;
+  /**
+   * A place for each value; no two values that are needed at the same time share one. The largest values choose first,
+   * so that the few large buffers are not taken by small ones (greedy by size, https://arxiv.org/abs/2001.03288).
+   */
+  place(values: readonly Lifetime[]): number[] {
+    const laidOut = this.#laidOut;
+    const places = Array<number>(values.length).fill(-1);
+    const taken: Lifetime[][] = [];
+    const isFree = (place: number, { first, last }: Lifetime) =>
+      !taken[place]?.some((other) => other.first <= last && first <= other.last);
+    const largestFirst = values.map((value, i) => ({ value, i }))
+      .toSorted((a, b) => b.value.bytes - a.value.bytes);
+    for (const { value, i } of largestFirst) {
+      const free = this.#sizes.map((size, place) => ({ size, place }))
+        .filter(({ place }) => isFree(place, value));
+      // Further buffers come last, in the order in which they were made: later ones change no earlier choice.
+      const bySize = laidOut === undefined ? free.toSorted((a, b) => a.size - b.size) : [
+        ...free.filter(({ place }) => place < laidOut).toSorted((a, b) => a.size - b.size),
+        ...free.filter(({ place }) => place >= laidOut),
+      ];
+      const fits = bySize.find(({ size }) => size >= value.bytes) ??
+        (laidOut === undefined ? bySize.at(-1) : undefined);
+      const place = fits?.place ?? this.#add(value.bytes);
+      if (laidOut === undefined) {
+        this.#sizes[place] = Math.max(this.#sizes[place] as number, value.bytes);
       }
-      return this.#sizes.push(bytes) - 1;
+      places[i] = place;
+      (taken[place] ??= []).push(value);
     }
-    // Further buffers come last, in the order in which they were made: later ones change no earlier choice.
-    const laidOut = free.filter(({ place }) => place < laidOutCount)
-      .toSorted((a, b) => a.size - b.size);
-    const further = free.filter(({ place }) => place >= laidOutCount);
-    const fits = [...laidOut, ...further].find(({ size }) => size >= bytes);
-    if (fits) return fits.place;
+    return places;
+  }
+
+  /** The place of a further buffer. */
+  #add(bytes: number): number {
     const place = this.#sizes.push(bytes) - 1;
     this.#buffers?.push(this.#create(place));
     return place;

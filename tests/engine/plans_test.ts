@@ -224,8 +224,8 @@ Deno.test("parts that rounds share are the same whatever the round chooses by, a
     const sampled = boundBy(PLAIN_SAMPLING);
     assert.deepEqual(boundBy(GREEDY_SAMPLING), sampled);
     // As plans do that find no room: buffers of many sizes are added, which later values would fit.
-    const taken = new Set<number>();
-    for (let bytes = 2 ** 22; bytes > 16; bytes /= 2) taken.add(target.scratch.place(bytes, taken));
+    const powers = Array.from({ length: 18 }, (_, i) => 2 ** (22 - i));
+    target.scratch.place(powers.map((bytes) => ({ bytes, first: 0, last: 0 })));
     assert.deepEqual(boundBy(GREEDY_SAMPLING), sampled);
   }
 });

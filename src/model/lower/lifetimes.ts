@@ -13,7 +13,7 @@ export function valueBytes({ parts, rows, cols }: Value): number {
  * An operand for each value: where others store it, in the place of the value that its operation changes, or in
  * scratch memory from the first operation that writes it to the last that reads it.
  *
- * @throws Error where a value is read before it is written, or after its place has another.
+ * @throws Error where a value is read before it is written.
  */
 export function placed(
   ops: readonly LoweredOp[],
@@ -21,38 +21,27 @@ export function placed(
 ): (value: Value) => Operand {
   const roots = rootsOf(ops);
   const rootOf = (value: Value) => roots.get(value) ?? value;
-  const lastUses = new Map<Value, number>();
-  for (const [i, op] of ops.entries()) {
-    for (const value of [...readsOf(op), ...writesOf(op)]) lastUses.set(rootOf(value), i);
-  }
-  const places = new Map<Value, number>();
-  const bytes = new Map<Value, number>();
-  const sizeOf = (root: Value) => bytes.get(root) ?? 0;
-  for (const op of ops) {
-    for (const value of writesOf(op)) {
-      const root = rootOf(value);
-      bytes.set(root, Math.max(sizeOf(root), valueBytes(value)));
-    }
-  }
-  const taken = new Map<number, Value>();
+  const lifetimes = new Map<Value, { bytes: number; first: number; last: number }>();
   for (const [i, op] of ops.entries()) {
     for (const value of readsOf(op)) {
       const root = rootOf(value);
-      if (!root.at && !value.at && !places.has(root)) {
+      if (root.at || value.at) continue;
+      const lifetime = lifetimes.get(root);
+      if (!lifetime) {
         throw new Error(`${op.label} reads ${value.label}, which no operation has written`);
       }
+      lifetime.last = i;
     }
     for (const value of writesOf(op)) {
       const root = rootOf(value);
-      if (root.at || value.at || places.has(root)) continue;
-      const place = pool.place(sizeOf(root), new Set(taken.keys()));
-      places.set(root, place);
-      taken.set(place, root);
-    }
-    for (const [place, root] of taken) {
-      if ((lastUses.get(root) ?? -1) <= i) taken.delete(place);
+      if (root.at || value.at) continue;
+      const lifetime = lifetimes.getOrInsert(root, { bytes: 0, first: i, last: i });
+      lifetime.last = i;
+      lifetime.bytes = Math.max(lifetime.bytes, valueBytes(value));
     }
   }
+  const found = pool.place([...lifetimes.values()]);
+  const places = new Map([...lifetimes.keys()].map((root, i) => [root, found[i]]));
   return (value) => {
     const root = rootOf(value);
     const at = value.at ?? root.at;
