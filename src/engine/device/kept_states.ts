@@ -9,17 +9,17 @@ import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
-/** Places for states, 0 to `count` - 1. */
+/** Places for states, 0 to `count` - 1. Windows at the end of prefixes have places too: see window_pages.ts. */
 export interface KeptStates {
   readonly count: number;
   /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
-   * Copies the sequence's last checkpoint to a place.
+   * Keeps the sequence's last checkpoint at a place.
    *
    * @returns of how many of its tokens the state is, a multiple of PAGE; 0: there was none.
    */
-  save(sequence: Sequence, place: number): Promise<number>;
+  save(sequence: Sequence, place: number): Promise<number> | number;
   /** Makes the state at a place, which is of `length` tokens, that of the sequence's slot. */
   load(sequence: Sequence, place: number, length: number): void;
 }

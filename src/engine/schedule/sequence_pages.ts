@@ -50,8 +50,10 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     if (place === undefined) return;
     const ids = sequence.ids.slice(0, sequence.stored + 1);
     const put = (length: number) => cache.putState(place, ids, length);
+    const saved = states.save(sequence, place);
     // A device that fails is reported by those who wait for it.
-    states.save(sequence, place).then(put, () => put(0));
+    if (typeof saved === "number") put(saved);
+    else saved.then(put, () => put(0));
   }
 
   return {
