@@ -12,6 +12,8 @@ import { type Sequence, slotOf } from "./sequence.ts";
 /** Places for states, 0 to `count` - 1. Windows at the end of prefixes have places too: see window_pages.ts. */
 export interface KeptStates {
   readonly count: number;
+  /** Whether the state after a part of a prompt can be kept, not only after all of it. */
+  readonly ofParts: boolean;
   /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
@@ -72,6 +74,7 @@ export function keptStates(
   };
   async function copyOut(sequence: Sequence, place: number): Promise<number> {
     const slot = slotOf(sequence);
+    const { stored } = sequence;
     copy((encoder) => {
       // Of the same moment: further rounds may be submitted before it is read.
       const at = lengthsAt + slot * lengthStride;
@@ -83,12 +86,14 @@ export function keptStates(
     const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
     if (header) return new Float32Array(words)[1] ?? 0;
     const [length = 0] = new Uint32Array(words);
-    return length - length % PAGE;
+    // Before all of its prompt is stored a slot has the length of the sequence before.
+    return length < stored ? 0 : length - length % PAGE;
   }
 
   let saving: Promise<unknown> | undefined;
   return {
     count,
+    ofParts: false, // The device knows a slot's length once its prompt is stored.
     get saving() {
       return saving;
     },

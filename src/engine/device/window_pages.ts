@@ -56,6 +56,7 @@ export function windowPages(
   const reachOf = (sequence: Sequence) => reaches[slotOf(sequence)] as Reach;
   return {
     count: places,
+    ofParts: true,
     saving: undefined,
     open(sequence) {
       Object.assign(reachOf(sequence), { end: 0, unread: 0 });
@@ -97,9 +98,7 @@ export function windowPages(
       const tokens = Math.min(sequence.stored, sequence.ids.length - 1);
       const length = tokens - tokens % PAGE;
       const { end } = reachOf(sequence);
-      const saved = groups.every((group) =>
-        group.save(slotOf(sequence), place, { length, stored: sequence.stored, end })
-      );
+      const saved = groups.every((group) => group.save(slotOf(sequence), place, { length, end }));
       return saved ? length : 0;
     },
     load(sequence, place, length) {
@@ -166,14 +165,14 @@ export class RingPages {
   store(
     chunks: readonly { readonly slot: number; readonly from: number; readonly to: number }[],
   ): void {
-    const { slotPages } = this.#ring;
+    const { slotPages, keptPages } = this.#ring;
     const left: number[] = [];
     for (const { slot, from, to } of chunks) {
       const slotAt = this.#slotAt(slot);
       const { table, ring } = slotAt;
       const seen = this.#firstSeen(from);
-      this.#release(slotAt, seen);
       const first = Math.floor(from / PAGE);
+      this.#release(slotAt, first - keptPages); // The prefix may be kept.
       const end = Math.ceil(to / PAGE);
       for (let block = first; block < end; block++) {
         const at = block % slotPages;
@@ -192,17 +191,15 @@ export class RingPages {
 
   /**
    * Keeps the pages of the window before cell `length`, and the slot goes on in others; false where there are too few, or
-   * where later cells were stored in them.
+   * where they are not those of the window any more.
    *
-   * @param of.stored tokens of the slot's sequence.
    * @param of.end cells from this one on were not written.
    */
   save(
     slot: number,
     place: number,
-    { length, stored, end }: {
+    { length, end }: {
       readonly length: number;
-      readonly stored: number;
       readonly end: number;
     },
   ): boolean {
@@ -210,12 +207,14 @@ export class RingPages {
     const slotAt = this.#slotAt(slot);
     const { table, ring } = slotAt;
     this.#pool.release((this.#places[place] as number[]).splice(0));
-    this.#release(slotAt, this.#firstSeen(stored));
     const last = length / PAGE;
     const first = Math.max(0, last - keptPages);
+    this.#release(slotAt, first);
     if (last === 0 || (first + slotPages) * PAGE < end) return false;
+    const shared = new Set(slotAt.shared.map(({ block }) => block));
     const blocks = Array.from({ length: last - first }, (_, i) => first + i);
     const own = blocks.filter((block) => table[block] === ring[block % slotPages]);
+    if (!blocks.every((block) => own.includes(block) || shared.has(block))) return false;
     if (this.#pool.free - own.length < promptPages) return false;
     const kept = blocks.map((block) => table[block] as number);
     this.#pool.retain(kept);

@@ -75,16 +75,9 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 
 /**
  * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. One of
- * Qwen3.6-27B takes 151 MB. The windows of one of Gemma 4 31B take 840 MB in bf16, so there is one less of these.
+ * Qwen3.6-27B takes 151 MB, the windows of one of Gemma 4 31B 840 MB in bf16.
  */
 const MOST_STATES = 6;
-
-/** Places for them where layers have states, or windows. */
-function keptStatesOf(config: KeptByCell, batch: number): Pick<EngineSizes, "keptStates"> {
-  if (hasState(config)) return { keptStates: Math.min(MOST_STATES, batch + 2) };
-  if (windowsOf(config.layers).length === 0) return {};
-  return { keptStates: Math.min(MOST_STATES, batch + 1) };
-}
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
@@ -115,7 +108,10 @@ export function capacityOf(
     kvDtype,
     rejection: tiers.rejection,
     confident: tiers.confident,
-    ...tiers.prefixCache === false ? {} : keptStatesOf(config, batch),
+    ...tiers.prefixCache !== false &&
+        (hasState(config) || windowsOf(config.layers).length > 0)
+      ? { keptStates: Math.min(MOST_STATES, batch + 2) }
+      : {},
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined

@@ -42,10 +42,11 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     return core.reserve(sequence, cells);
   }
 
-  /** Keeps the state of a sequence whose prompt is stored, for those that begin like it. */
+  /** Keeps the state of a sequence whose prompt is stored, or a part that others have too, for those that begin like it. */
   function keepState(sequence: Sequence): void {
     const { states } = core;
-    if (!states || sequence.stored < sequence.ids.length - 1) return;
+    const { stored, ids: { length }, branch } = sequence;
+    if (!states || (stored < length - 1 && stored !== branch)) return;
     const place = cache.takePlace();
     if (place === undefined) return;
     const ids = sequence.ids.slice(0, sequence.stored + 1);
@@ -62,7 +63,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     },
     reserve,
     open(sequence) {
-      const { pages, draftStored, state } = cache.match(sequence.ids);
+      const { pages, draftStored, state, branch } = cache.match(sequence.ids);
       sequence.pages.push(...pages);
       if (!core.openSlot(sequence)) {
         pool.release(sequence.pages.splice(0));
@@ -70,6 +71,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
       }
       sequence.stored = pages.length * PAGE;
       sequence.draftStored = draftStored;
+      sequence.branch = core.states?.ofParts ? branch : undefined;
       if (state !== undefined) core.states?.load(sequence, state, sequence.stored);
       if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
       core.closeSlot(sequence);
