@@ -18,6 +18,7 @@ import type { Gpu } from "../../src/gpu/device.ts";
 import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { takesQuantized } from "../../src/gpu/matrix_unit.ts";
+import { windowsOf } from "../../src/engine/device/window_rings.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
 import { bothOf } from "../model/quantized/checkpoints.ts";
@@ -168,9 +169,14 @@ for (const name of SPECULATED) {
     using gpu = await openGpu();
     using models = await openSpeculated(name);
     const sizes = { contextLength: 64, tiers: chains([0, 3]), maxBatch: 2 };
+    // Windows of 8 or 16 tokens: of rings, if there are windows.
+    const long = { ...sizes, contextLength: 512, maxBatchedRows: 32 };
     const all: readonly SizeSettings[] = [
       sizes,
       { ...sizes, kvDtype: "f16", quantize: "q4", quantizeDraft: true },
+      ...windowsOf(models.target.config.layers).length > 0
+        ? [long, { ...long, elasticDraft: true }]
+        : [],
     ];
     for (const settings of all) {
       await allocates(gpu, models, settings, (gpu) => loadSpeculated(gpu, models, settings));

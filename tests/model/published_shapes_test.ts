@@ -1,8 +1,8 @@
 /** Models by the shapes of their published configs, under lab/shapes: parameters, cache, and what fits no kernel. */
 import assert from "node:assert/strict";
-import { kvBytesPerToken, openPaper, stateBytes } from "../../src/engine/load/paper.ts";
+import { kvBytes, kvBytesPerToken, openPaper, stateBytes } from "../../src/engine/load/paper.ts";
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
-import { allLayers, capacityOf } from "../../src/engine/load/sizes.ts";
+import { allLayers, capacityOf, type SizeSettings } from "../../src/engine/load/sizes.ts";
 import { PAPER_ADAPTER } from "../../src/gpu/paper.ts";
 import { activeParameterCount, parameterCount } from "../../src/model/report/parameters.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
@@ -34,6 +34,68 @@ const SHAPES = [
   ["gpt_oss_120b", 116.83, 5.71, 72, 60.8],
 ] as const;
 
+/**
+ * Of layers that keep all of a sequence: KiB of a token in bf16; of layers with a window: how many, their cells, and bytes
+ * of a cell in one.
+ */
+const WINDOWS = [
+  ["gemma4_12b", 16, 40, 1024, 8192],
+  ["gemma4_26b_a4b", 20, 25, 1024, 8192],
+  ["gemma4_31b", 80, 50, 1024, 16_384],
+  ["gpt_oss_20b", 24, 12, 128, 2048],
+  ["muse_glimmer_30b", 13, 39, 2048, 1024],
+  ["olmo3_7b", 128, 24, 4096, 16_384],
+] as const;
+
+/** A card that binds buffers of 4 GiB. */
+const LARGE = {
+  ...PAPER_ADAPTER,
+  limits: {
+    ...PAPER_ADAPTER.limits,
+    maxStorageBufferBindingSize: 2 ** 32 - 4,
+    maxBufferSize: 2 ** 40,
+  },
+};
+
+const SETTINGS = {
+  contextLength: 32_768,
+  tiers: chains([0, 3]),
+  maxBatch: 4,
+  kvDtype: "bf16",
+} as const;
+
+Deno.test("keys and values of windows take what the windows do, whatever the context", () => {
+  for (const [name, kib, layers, window, bytes] of WINDOWS) {
+    const target = new URL(`../../lab/shapes/${name}.json`, import.meta.url).pathname;
+    using models = openRandomModels({ target }, "NONE");
+    const { config } = models.target;
+    const sizes = capacityOf(SETTINGS, LARGE, allLayers(models));
+    const { token, windows } = kvBytes(config, sizes);
+    assert.equal(token, kib * 1024);
+    // A page where the window begins, and one for drafts that are rejected.
+    assert.equal(windows, layers * (window + 32) * bytes);
+    const tokens = SETTINGS.contextLength;
+    const ideal = tokens * token + layers * window * bytes;
+    assert.ok(tokens * token + windows < 1.05 * ideal, name);
+  }
+});
+
+Deno.test("Gemma 4 31B: four sequences of 32k tokens, which took 118 GB", () => {
+  const target = new URL("../../lab/shapes/gemma4_31b.json", import.meta.url).pathname;
+  using models = openRandomModels({ target }, "NONE");
+  const paper = openPaper(models, {}, LARGE);
+  const kv = (change: Partial<SizeSettings>) =>
+    paper.need(capacityOf({ ...SETTINGS, ...change }, LARGE, allLayers(models))).kv;
+  const page = 16 * 50 * 16_384;
+  const full = 8196 * 16 * 80 * 1024;
+  // A window of each, and the rows of a forward of prompts.
+  assert.equal(kv({ prefixCache: false }), full + (4 * 66 + 16) * page);
+  // The windows of six prefixes.
+  assert.equal(kv({}), full + (4 * 66 + 16 + 6 * 64) * page);
+  // Where the context is short, whole contexts take less.
+  assert.equal(kv({ contextLength: 512, maxBatch: 1 }), 33 * (page + 16 * 80 * 1024));
+});
+
 for (const [name, all, active, kv, gib] of SHAPES) {
   // Thousands of tensors of experts take seconds.
   const { test } = all > active && name !== "glm47_flash" && name !== "gpt_oss_20b"
@@ -50,16 +112,8 @@ for (const [name, all, active, kv, gib] of SHAPES) {
       [all, active],
     );
     assert.equal(kvBytesPerToken(config, "bf16") / 1024, kv);
-    const most = { maxStorageBufferBindingSize: 2 ** 32 - 4, maxBufferSize: 2 ** 40 };
-    const adapter = { ...PAPER_ADAPTER, limits: { ...PAPER_ADAPTER.limits, ...most } };
-    const settings = {
-      contextLength: 32_768,
-      tiers: chains([0, 3]),
-      maxBatch: 4,
-      kvDtype: "bf16",
-    } as const;
-    const capacity = capacityOf(settings, adapter, allLayers(models));
-    const { weights, scratch } = openPaper(models, {}, adapter).need(capacity);
+    const capacity = capacityOf(SETTINGS, LARGE, allLayers(models));
+    const { weights, scratch } = openPaper(models, {}, LARGE).need(capacity);
     const stored = gib ? gib * 2 ** 30 : 2 * parameterCount(specs);
     assert.ok(Math.abs(weights - stored) < 0.01 * weights, `${weights}`);
     assert.ok(scratch < 500e6, `${scratch}`);

@@ -91,6 +91,9 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
     line("memory", `${bytes(memory.totalBytes)} for one sequence of ${context}`),
     line("", `${bytes(memory.weightBytes)} weights`),
     line("", `${bytes(memory.kvBytesPerToken)} keys and values a token, ${memory.kvDtype}`),
+    ...memory.windowBytes > 0
+      ? [line("", `${bytes(memory.windowBytes)} keys and values of windows of a sequence`)]
+      : [],
     ...memory.stateBytes > 0
       ? [line("", `${bytes(memory.stateBytes)} state of fixed size of a sequence, f32`)]
       : [],

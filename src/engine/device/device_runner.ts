@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type CreationCounts, submit } from "../../gpu/program.ts";
 import { hasState } from "../../model/config/layer_config.ts";
-import { PAGE } from "../../model/device_layout.ts";
+import { MOST_STOPS, PAGE } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
@@ -39,10 +39,11 @@ import {
   withoutDraft,
 } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
-import { type RoundResult, roundResult } from "./round_result.ts";
+import { type RoundLayout, type RoundResult, roundResult } from "./round_result.ts";
 import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
+import { type WindowPages, windowPages } from "./window_pages.ts";
 import { openSubmitter, type RunResult, type Submitter } from "./submit/submit.ts";
 import { type CompileProgress, type FirstRuns, firstRuns } from "./first_runs.ts";
 import { runPacked, runPrompts, runTiers, type WarmUp } from "./warm_up.ts";
@@ -139,6 +140,10 @@ class DeviceRunner implements Runner {
   readonly #free: number[];
   readonly #inputs: Inputs;
   readonly #choice: SamplingKinds;
+  /** Of layers with windows, where they have rings of pages. */
+  readonly #windows: WindowPages | undefined;
+  /** Tokens after which the device does no further round of a slot. */
+  readonly #stops: ReadonlySet<number>[] = [];
   constructor(parts: Parts) {
     const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
     this.gpu = gpu;
@@ -156,6 +161,8 @@ class DeviceRunner implements Runner {
     this.#inputs = openInputs(gpu, buffers, capacity);
     this.#device = { gpu, submitter, profile, buffers, capacity };
     this.#choice = choice;
+    const { windows } = models;
+    this.#windows = windows.length > 0 ? windowPages(gpu, windows, capacity) : undefined;
     this.elastic = models.elastic && elasticMemory(gpu, models.elastic, {
       pages: capacity.pages,
       replace: (from, to) => {
@@ -175,7 +182,7 @@ class DeviceRunner implements Runner {
   }
 
   get states(): KeptStates | undefined {
-    return this.models.kept;
+    return this.models.kept ?? this.#windows;
   }
 
   get compileMs(): number {
@@ -197,10 +204,12 @@ class DeviceRunner implements Runner {
     if (slot === undefined) return false;
     sequence.slot = slot;
     this.#inputs.writePages(sequence, 0);
+    this.#windows?.open(sequence);
     return true;
   }
 
   closeSlot(sequence: Sequence): void {
+    this.#windows?.close(sequence);
     this.#free.push(slotOf(sequence));
     this.#choice.setPenalties(slotOf(sequence));
     sequence.slot = undefined;
@@ -263,6 +272,7 @@ class DeviceRunner implements Runner {
     promptTokens = Infinity,
   ): void {
     this.#inputs.writeSampling(sequence, sampling, stopIds);
+    this.#stops[slotOf(sequence)] = new Set(stopIds.slice(0, MOST_STOPS));
     this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
     this.#choice.setDraws(slotOf(sequence), sampling.temperature > 0);
   }
@@ -298,6 +308,7 @@ class DeviceRunner implements Runner {
     if (kind.penalized) {
       for (const sequence of ended) this.#choice.setCounts(slotOf(sequence), sequence.ids);
     }
+    this.#windows?.store(chunks);
     this.#inputs.writePrompts(chunks, rows, heads);
     const [ran] = await (await this.#submitter.repeat(work, 1)).read();
     const results = promptResults(ran as RunResult, kind.logprobs);
@@ -370,6 +381,7 @@ class DeviceRunner implements Runner {
     const depths =
       proposals?.map((one, i) => one?.tokens.length ?? asked.depths?.[i] ?? deviceDepth) ??
         packed.depths;
+    this.#windows?.begin(sequences, asked);
     this.#inputs.setBatch(sequences.map(slotOf));
     if (packed.budget) this.#inputs.setBudget(sequences, packed.budget, depths ?? []);
     else if (shape.depth > 0) this.#inputs.setDepths(sequences, depths, proposals);
@@ -392,11 +404,25 @@ class DeviceRunner implements Runner {
         proposals,
         setMasks: async (verified) => setMasks(await maskFor(verified)),
       });
-      return { results: () => Promise.resolve([roundResult(sequences, of, ran)]) };
+      return { results: () => Promise.resolve(this.#results(sequences, of, [ran])) };
     }
     const submitted = await this.#submitter.repeat(work, count);
-    const results = async () =>
-      (await submitted.read()).map((ran) => roundResult(sequences, of, ran));
+    const results = async () => this.#results(sequences, of, await submitted.read());
     return { results };
+  }
+
+  #results(
+    sequences: readonly Sequence[],
+    of: RoundLayout,
+    ran: readonly RunResult[],
+  ): RoundResult[] {
+    const results = ran.map((one) => roundResult(sequences, of, one));
+    const stopped = sequences.map(({ slot }, i) =>
+      results.some(({ sequences }) =>
+        sequences[i]?.ids.some((id) => slot !== undefined && this.#stops[slot]?.has(id))
+      )
+    );
+    this.#windows?.end(sequences, of, stopped);
+    return results;
   }
 }

@@ -9,17 +9,19 @@ import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
-/** Places for states, 0 to `count` - 1. */
+/** Places for states, 0 to `count` - 1. Windows at the end of prefixes have places too: see window_pages.ts. */
 export interface KeptStates {
   readonly count: number;
+  /** Whether the state after a part of a prompt can be kept, not only after all of it. */
+  readonly ofParts: boolean;
   /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
-   * Copies the sequence's last checkpoint to a place.
+   * Keeps the sequence's last checkpoint at a place.
    *
    * @returns of how many of its tokens the state is, a multiple of PAGE; 0: there was none.
    */
-  save(sequence: Sequence, place: number): Promise<number>;
+  save(sequence: Sequence, place: number): Promise<number> | number;
   /** Makes the state at a place, which is of `length` tokens, that of the sequence's slot. */
   load(sequence: Sequence, place: number, length: number): void;
 }
@@ -72,6 +74,7 @@ export function keptStates(
   };
   async function copyOut(sequence: Sequence, place: number): Promise<number> {
     const slot = slotOf(sequence);
+    const { stored } = sequence;
     copy((encoder) => {
       // Of the same moment: further rounds may be submitted before it is read.
       const at = lengthsAt + slot * lengthStride;
@@ -83,12 +86,14 @@ export function keptStates(
     const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
     if (header) return new Float32Array(words)[1] ?? 0;
     const [length = 0] = new Uint32Array(words);
-    return length - length % PAGE;
+    // Before all of its prompt is stored a slot has the length of the sequence before.
+    return length < stored ? 0 : length - length % PAGE;
   }
 
   let saving: Promise<unknown> | undefined;
   return {
     count,
+    ofParts: false, // The device knows a slot's length once its prompt is stored.
     get saving() {
       return saving;
     },

@@ -26,6 +26,7 @@ import {
   mostRows,
   type RoundBuffers,
   storageBuffer,
+  tablePages,
   verifyRowCount,
   whole,
 } from "./buffers.ts";
@@ -34,6 +35,7 @@ import { treeScratch } from "./draft_scratch.ts";
 import { forwardLayouts } from "./scratch.ts";
 import { type KeptStates, keptStates } from "./kept_states.ts";
 import { layerState } from "./recurrent_state.ts";
+import { windowRings, type WindowTable } from "./window_rings.ts";
 import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 
 /** The models with everything their plans write to. */
@@ -46,11 +48,13 @@ export interface Models {
   readonly elastic?: ElasticBuffers | undefined;
   /** Where states of prefixes may be kept. */
   readonly kept?: KeptStates | undefined;
+  /** Of the target's layers with a window, where fewer pages than the context's hold their keys and values. */
+  readonly windows: readonly WindowTable[];
 }
 
 /** Buffers by what becomes of them when the draft leaves the GPU. */
 export interface ElasticBuffers {
-  /** Buffers of `capacity.pages` pages each, which get more pages then: the target's keys, values and features. */
+  /** Buffers of `capacity.pages` pages each, which get more pages then: the target's keys and values, but of windows, and features. */
   readonly paged: readonly GPUBuffer[];
   /** The draft's weights. */
   readonly weights: readonly GPUBuffer[];
@@ -116,9 +120,13 @@ export function allocateModels(
   const attentionUnits = attentionUnitsOf(gpu, capacity.contextLength, tensor?.precision);
   const scratch = new ScratchPool(gpu, "scratch");
   const shared = { ...buffers, launches, tensor, attentionUnits, scratch };
+  const windows = windowRings(loaded.target.config.layers, capacity).map((ring) => ({
+    ...ring,
+    table: storageBuffer(gpu, `pages.${ring.window}`, capacity.batch * tablePages(capacity)),
+  }));
   const [kv = [], draftKv = []] = draftBuffers
-    ? elasticKvOf(gpu, configs, capacity)
-    : kvOf(gpu, configs, capacity);
+    ? elasticKvOf(gpu, configs, capacity, windows)
+    : kvOf(gpu, configs, capacity, { windows });
   const target = causalModel(
     gpu,
     "target",
@@ -133,12 +141,15 @@ export function allocateModels(
   scratch.allocate(forwardLayouts({ target, draft, standalone: causal }, buffers, capacity));
   const buffersOf = (layers: readonly LayerKv[]) =>
     distinct(
-      layers.flatMap(({ keys, values, state }) => state ? [] : [keys.buffer, values.buffer]),
+      layers.flatMap(({ keys, values, state, pages }) =>
+        state || pages ? [] : [keys.buffer, values.buffer]
+      ),
     );
   return {
     target,
     draft,
     standalone: causal,
+    windows,
     kept: keptStates(gpu, { layers: loaded.target.config.layers, kv }, capacity, buffers),
     elastic: draftBuffers && {
       paged: [...buffersOf(kv), ...draft?.store ? [draft.store.buffer] : []],
@@ -207,13 +218,14 @@ function elasticKvOf(
   gpu: Gpu,
   [target, ...draft]: readonly ModelConfig[],
   capacity: EngineSizes,
+  windows: readonly WindowTable[],
 ): LayerKv[][] {
   const { layers } = target as ModelConfig;
-  const make = (arena: Arena) => allocateKv(arena, layers, capacity);
+  const make = (arena: Arena) => allocateKv(arena, layers, capacity, { windows });
   const measure = measuringArena();
   make(measure);
   checkBinding(gpu, Math.max(...measure.items), capacity);
-  return [make(separateBuffers(gpu)), ...kvOf(gpu, draft, capacity, layers.length)];
+  return [make(separateBuffers(gpu)), ...kvOf(gpu, draft, capacity, { first: layers.length })];
 }
 
 /** KV pages of the layers of each of these models, all in a few large buffers. */
@@ -221,12 +233,14 @@ function kvOf(
   gpu: Gpu,
   configs: readonly ModelConfig[],
   capacity: EngineSizes,
-  first = 0,
+  { first = 0, windows = [] }: Placing,
 ): LayerKv[][] {
   const make = (arena: Arena) => {
     let from = first;
-    return configs.map(({ layers }) => {
-      const made = allocateKv(arena, layers, capacity, from);
+    return configs.map(({ layers }, i) => {
+      // A draft may be behind the target: its cells are not those of the target's rings.
+      const placing = { first: from, windows: i === 0 ? windows : [] };
+      const made = allocateKv(arena, layers, capacity, placing);
       from += layers.length;
       return made;
     });
@@ -237,14 +251,21 @@ function kvOf(
   return make(openArena(gpu, "kv", measure.items));
 }
 
-/** Keys and values of these layers, of some the same; in labels the first has the number `first`. */
+interface Placing {
+  /** Number of the first layer in labels; default 0. */
+  readonly first?: number;
+  /** Block tables of layers with these windows; default: all layers have the context's. */
+  readonly windows?: readonly WindowTable[];
+}
+
+/** Keys and values of these layers, of some the same. */
 export function allocateKv(
   arena: Arena,
   layers: readonly Pick<LayerConfig, "attention">[],
   capacity: Pick<EngineSizes, "pages" | "kvDtype" | "batch" | "shapes" | "keptStates">,
-  first = 0,
+  { first = 0, windows = [] }: Placing = {},
 ): LayerKv[] {
-  const { pages, kvDtype = "f32" } = capacity;
+  const { kvDtype = "f32" } = capacity;
   const made: LayerKv[] = [];
   for (const [i, { attention }] of layers.entries()) {
     const shared = attention.kind === "heads" && attention.sharedKv !== undefined
@@ -260,10 +281,13 @@ export function allocateKv(
       return { keys: state.ring, values: state.ring, state };
     }
     const sizes = attentionSizes(attention);
+    const ring = windows.find(({ window }) => window === attention.window);
+    const { pages } = ring ?? capacity;
     const bytes = pages * PAGE * sizes.keys * KV_BYTES[kvDtype];
     const label = `kv.${first + i}`;
     const keys = arena.allocate(`${label}.keys`, bytes);
-    return { keys, values: sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes) };
+    const values = sizes.values === 0 ? keys : arena.allocate(`${label}.values`, bytes);
+    return { keys, values, ...ring && { pages: ring.table } };
   }
 }
 

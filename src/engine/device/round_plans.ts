@@ -12,7 +12,7 @@ import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
 import { headsOf, isRecurrent, type LayerConfig } from "../../model/config/layer_config.ts";
-import { Graph } from "../../model/graph/graph.ts";
+import { Graph, type LayerKv } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { lower } from "../../model/lower/lower.ts";
 import { isChain, type RoundShape } from "../../speculate/round_shape.ts";
@@ -256,7 +256,7 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
   return [
     acceptTree(accepted, { ...of, kept }),
     ...cellBuffers(target).flatMap((cells) =>
-      moveCells({ extend, last, pages }, cells, {
+      moveCells({ extend, last, pages: cells.pages ?? pages }, cells, {
         batch,
         depth,
         rows: perSlot,
@@ -267,17 +267,21 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
   ];
 }
 
+interface CellsOfPages extends CellBuffers, Pick<LayerKv, "pages"> {}
+
 /** What the target keeps of every cell, by its layout in memory. */
-function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellBuffers[] {
-  const groups = new Map<string, CellBuffers & { readonly buffers: Operand[] }>();
-  for (const [i, { keys, values }] of kv.entries()) {
+function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellsOfPages[] {
+  const groups = new Map<string, CellsOfPages & { readonly buffers: Operand[] }>();
+  for (const [i, { keys, values, pages }] of kv.entries()) {
     const { attention } = layers[i] as LayerConfig;
     if (isRecurrent(attention)) continue;
     if (attention.kind === "heads" && attention.sharedKv !== undefined) continue;
     const { kvHeads: heads, headDim, kvDtype } = headsOf(attention, layout);
     const words = headDim * KV_BYTES[kvDtype] / 4;
-    const group = groups.getOrInsertComputed(`${heads} ${words}`, () => (
-      { buffers: [], heads, words }
+    // Each window has a block table of its own.
+    const window = pages && attention.window;
+    const group = groups.getOrInsertComputed(`${heads} ${words} ${window}`, () => (
+      { buffers: [], heads, words, pages }
     ));
     group.buffers.push(...attention.kind === "latent" ? [keys] : [keys, values]);
   }

@@ -11,6 +11,8 @@ export interface Sequence {
   stored: number;
   /** Leading tokens whose draft keys and values are stored too; at most `stored`. */
   draftStored: number;
+  /** Leading tokens after which its state is kept: see `CachedPrefix`. */
+  branch?: number | undefined;
   /** KV pages, the first tokens' first. Each is counted once for this sequence in the page pool. */
   readonly pages: number[];
   /** Batch slot on the device; undefined while it waits. */

@@ -11,6 +11,7 @@ import { DEFAULT_NUM_STEPS } from "../../speculate/fixed_shape.ts";
 import { chain, chains, type DraftShape } from "../../speculate/round_shape.ts";
 import type { EngineSizes } from "../device/buffers.ts";
 import {
+  kvBytes,
   kvBytesPerToken,
   type MemoryNeed,
   openPaper,
@@ -41,15 +42,18 @@ export function allMemory(models: PaperModels, choice: MemoryChoice): AllMemory 
   const paper = openPaper(models, choice, PAPER_ADAPTER);
   const { target, draft } = models;
   const { kvDtype = "f32" } = choice;
-  const partOf = (part: "target" | "draft", config: typeof target.config) => ({
-    weightBytes: paper.measured.tensorBytes[part],
-    kvBytesPerToken: kvBytesPerToken(config, kvDtype),
-  });
-  const parts = {
-    target: partOf("target", target.config),
-    draft: draft ? partOf("draft", draft.config.layer) : null,
-  };
   const sizes = sequenceSizes(models, choice);
+  const { token, windows } = kvBytes(target.config, sizes);
+  const weightBytes = paper.measured.tensorBytes;
+  const parts = {
+    target: { weightBytes: weightBytes.target, kvBytesPerToken: token },
+    draft: draft
+      ? {
+        weightBytes: weightBytes.draft,
+        kvBytesPerToken: kvBytesPerToken(draft.config.layer, kvDtype),
+      }
+      : null,
+  };
   const { weights, kv, scratch, total } = paper.need(sizes);
   return {
     ...parts,
@@ -57,6 +61,7 @@ export function allMemory(models: PaperModels, choice: MemoryChoice): AllMemory 
       weightBytes: weights,
       kvDtype,
       kvBytesPerToken: parts.target.kvBytesPerToken + (parts.draft?.kvBytesPerToken ?? 0),
+      windowBytes: windows,
       stateBytes: stateBytes(target.config, sizes.shapes),
       context: sizes.contextLength,
       kvBytes: kv,

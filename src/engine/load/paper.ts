@@ -19,6 +19,7 @@ import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffe
 import { allocateKept } from "../device/choice/relax.ts";
 import { isRecurrent } from "../../model/config/layer_config.ts";
 import { allocateKv, allocateModels } from "../device/models.ts";
+import { windowRings } from "../device/window_rings.ts";
 import { IN_FLIGHT, readbackWords } from "../device/submit/submit.ts";
 import { allocateTensorMatrices, type UnitsChoice } from "../matrices/tensor.ts";
 import {
@@ -127,12 +128,38 @@ export function draftBytes({ checkpoint, config }: PaperModel<AnyDraftConfig>): 
   return sum(arena.items);
 }
 
-/** Bytes of the keys and values of one token in all layers. */
+/** Bytes of the keys and values of one token in all layers, those with a window too. */
 export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): number {
   const arena = measuringArena();
   const cached = config.layers.filter(({ attention }) => !isRecurrent(attention));
   allocateKv(arena, cached, { pages: 1, kvDtype, batch: 1, shapes: [] });
   return sum(arena.items) / PAGE;
+}
+
+/**
+ * Bytes of keys and values of an engine of these sizes: of one token in the layers that keep all of a sequence, and of one
+ * sequence in those with a window, however long it is.
+ */
+export function kvBytes(
+  { layers }: ModelConfig,
+  sizes: EngineSizes,
+): { readonly token: number; readonly windows: number } {
+  const own = layers.filter(({ attention }) =>
+    !isRecurrent(attention) && !(attention.kind === "heads" && attention.sharedKv !== undefined)
+  );
+  const rings = windowRings(layers, sizes);
+  const bytesOf = (window: number | undefined, pages: number) => {
+    const arena = measuringArena();
+    const some = own.filter(({ attention }) => attention.window === window);
+    allocateKv(arena, some, { ...sizes, pages });
+    return sum(arena.items);
+  };
+  const kept = new Set(own.map(({ attention }) => attention.window))
+    .difference(new Set(rings.map(({ window }) => window)));
+  return {
+    token: sum([...kept].map((window) => bytesOf(window, 1))) / PAGE,
+    windows: sum(rings.map(({ window, slotPages }) => bytesOf(window, slotPages))),
+  };
 }
 
 /** Bytes of the states of fixed size that one sequence has, whose rounds have at most `rows` rows. */

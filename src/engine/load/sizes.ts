@@ -2,7 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import { attentionSizes, hasState } from "../../model/config/layer_config.ts";
+import { attentionSizes, hasState, type LayerConfig } from "../../model/config/layer_config.ts";
 import { takesQuantized } from "../../gpu/matrix_unit.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { featureWidth } from "../../model/weights/draft_weights.ts";
@@ -15,6 +15,7 @@ import {
 } from "../../model/device_layout.ts";
 import { rowBucket } from "../device/buckets.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
+import { type RingSizes, windowRings, windowsOf } from "../device/window_rings.ts";
 import { PROMPT_RUN, SOFTWARE_PROMPT_RUN } from "../device/prompt_rows.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
@@ -66,13 +67,15 @@ export interface SizeSettings extends AllocationChoice {
 
 /** What is kept of each token: a layer's keys and values, and what a draft may catch up from. */
 export interface KeptByCell extends Pick<ModelConfig, "layers"> {
+  /** Of a draft, which keep keys of every token; default none. */
+  readonly draftLayers?: ModelConfig["layers"];
   /** Floats of the target's features, where a draft reads them. */
   readonly features?: number;
 }
 
 /**
  * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. One of
- * Qwen3.6-27B takes 151 MB.
+ * Qwen3.6-27B takes 151 MB, the windows of one of Gemma 4 31B 840 MB in bf16.
  */
 const MOST_STATES = 6;
 
@@ -106,7 +109,7 @@ export function capacityOf(
     rejection: tiers.rejection,
     confident: tiers.confident,
     ...tiers.prefixCache !== false &&
-        hasState(config)
+        (hasState(config) || windowsOf(config.layers).length > 0)
       ? { keptStates: Math.min(MOST_STATES, batch + 2) }
       : {},
   };
@@ -141,12 +144,13 @@ function shapesOf(
   return [...distinctTiers([chain(0), ...tiers, ...more]), ...drafter.shapes];
 }
 
-/** The layers of both models: all keep keys; and the features that the draft reads. */
+/** The layers of both models, and the features that the draft reads. */
 export function allLayers(
   { target, draft }: PaperModels,
 ): KeptByCell {
   return {
-    layers: [...target.config.layers, ...draft?.config.layer.layers ?? []],
+    layers: target.config.layers,
+    draftLayers: draft?.config.layer.layers ?? [],
     ...draft && draft.config.algorithm !== "STANDALONE"
       ? { features: featureWidth(draft.config, target.config) }
       : {},
@@ -159,11 +163,22 @@ const FORCED_DRAFTS = [3, 7];
 /** Pages of which one binding of the adapter holds the keys of every layer, and the features that are kept. */
 function kvLimit(
   { limits }: Pick<Gpu, "limits">,
-  { layers, features = 0 }: KeptByCell,
-  { kvDtype, shapes }: Pick<EngineSizes, "shapes"> & { readonly kvDtype: KvDtype },
-) {
+  { layers, draftLayers = [], features = 0 }: KeptByCell,
+  sizes: RingSizes & { readonly kvDtype: KvDtype },
+): number {
   const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
-  const widest = Math.max(...layers.map(({ attention }) => attentionSizes(attention).keys));
-  const kept = draftsAtTimes({ shapes }) ? features * 4 : 0;
-  return Math.floor(bytes / (PAGE * Math.max(widest * KV_BYTES[kvDtype], kept)));
+  const most = (ofToken: number) => Math.floor(bytes / (PAGE * ofToken));
+  const mostOf = ({ attention }: LayerConfig) =>
+    most(attentionSizes(attention).keys * KV_BYTES[sizes.kvDtype]);
+  // As many pages as there may be, so that those with a window have a ring if ever.
+  const rings = windowRings(layers, { ...sizes, pages: Infinity });
+  const ofLayer = (layer: LayerConfig) => {
+    const ring = rings.find(({ window }) => window === layer.attention.window);
+    return ring !== undefined && ring.pages <= mostOf(layer) ? Infinity : mostOf(layer);
+  };
+  return Math.min(
+    ...layers.map(ofLayer),
+    ...draftLayers.map(mostOf),
+    most(draftsAtTimes(sizes) ? features * 4 : 0),
+  );
 }

@@ -62,7 +62,9 @@ export function openPrefill(
   function* step(): Walk<void> {
     const storing = requests.running.filter(({ decoding }) => !decoding);
     if (storing.length === 0) return;
-    const left = storing.map(({ sequence: { ids, stored } }) => ids.length - stored);
+    const left = storing.map(({ sequence: { ids, stored, branch = 0 } }) =>
+      (stored < branch ? branch : ids.length) - stored
+    );
     const tokens = promptChunks(left, { rows: budget(), run: promptRun(core.capacity) });
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();

@@ -14,6 +14,11 @@ export interface CachedPrefix {
   readonly draftStored: number;
   /** Place of the state after these tokens, where the engine's layers have states. */
   readonly state?: number;
+  /**
+   * Tokens whose pages are cached too, without a state: once they are stored again, their state is worth keeping, because
+   * further sequences may begin with them. Absent where they are few more.
+   */
+  readonly branch?: number;
 }
 
 /** A sequence and where its keys and values are. */
@@ -129,6 +134,9 @@ export function noPrefixCache(): PrefixCache {
   };
 }
 
+/** Pages that are stored again rather than keep one more state. */
+const FEW_PAGES = 4;
+
 type Nodes = Map<string, Node>;
 
 interface Stored {
@@ -181,6 +189,7 @@ class PageTree implements PrefixCache {
       path.push(node);
       nodes = node.children;
     }
+    const found = path.length * PAGE;
     const state = this.#options.states === undefined ? undefined : this.#lastState(path);
     if (this.#options.states !== undefined && state === undefined) path.length = 0;
     const pages = path.map(({ page }) => page);
@@ -189,7 +198,12 @@ class PageTree implements PrefixCache {
     const draftStored = partial < 0
       ? path.length * PAGE
       : partial * PAGE + (path[partial] as Node).drafted;
-    return { pages, draftStored, ...state === undefined ? {} : { state } };
+    return {
+      pages,
+      draftStored,
+      ...state === undefined ? {} : { state },
+      ...found > (path.length + FEW_PAGES) * PAGE ? { branch: found } : {},
+    };
   }
 
   /** The state of the longest part of a path that has one, to which the path is cut. */

@@ -42,16 +42,19 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     return core.reserve(sequence, cells);
   }
 
-  /** Keeps the state of a sequence whose prompt is stored, for those that begin like it. */
+  /** Keeps the state of a sequence whose prompt is stored, or a part that others have too, for those that begin like it. */
   function keepState(sequence: Sequence): void {
     const { states } = core;
-    if (!states || sequence.stored < sequence.ids.length - 1) return;
+    const { stored, ids: { length }, branch } = sequence;
+    if (!states || (stored < length - 1 && stored !== branch)) return;
     const place = cache.takePlace();
     if (place === undefined) return;
     const ids = sequence.ids.slice(0, sequence.stored + 1);
     const put = (length: number) => cache.putState(place, ids, length);
+    const saved = states.save(sequence, place);
     // A device that fails is reported by those who wait for it.
-    states.save(sequence, place).then(put, () => put(0));
+    if (typeof saved === "number") put(saved);
+    else saved.then(put, () => put(0));
   }
 
   return {
@@ -60,7 +63,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     },
     reserve,
     open(sequence) {
-      const { pages, draftStored, state } = cache.match(sequence.ids);
+      const { pages, draftStored, state, branch } = cache.match(sequence.ids);
       sequence.pages.push(...pages);
       if (!core.openSlot(sequence)) {
         pool.release(sequence.pages.splice(0));
@@ -68,6 +71,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
       }
       sequence.stored = pages.length * PAGE;
       sequence.draftStored = draftStored;
+      sequence.branch = core.states?.ofParts ? branch : undefined;
       if (state !== undefined) core.states?.load(sequence, state, sequence.stored);
       if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
       core.closeSlot(sequence);

@@ -29,6 +29,8 @@ export interface Value {
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
+  /** Block table of its cells, [slots, tablePages]; absent: the one of the whole context. */
+  readonly pages?: Operand | undefined;
   /** In the place of keys and values, where the layer has a state of fixed size for each slot. */
   readonly state?: LayerState;
 }

@@ -498,7 +498,8 @@ export function epilogueOf(
       return scaleEpilogue(epilogue.by);
     case "heads": {
       const { bias, store: { heads, to: { kv, rope, of } } } = epilogue;
-      return qkvEpilogue({ ...kv, rope, rows: of.rows, pages: context.pages, bias }, heads);
+      const { pages = context.pages } = kv;
+      return qkvEpilogue({ ...kv, rope, rows: of.rows, pages, bias }, heads);
     }
     case "partials":
       throw new Error("partial results are recorded by their own function");
@@ -559,8 +560,8 @@ function addedOf(
 
 function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch {
   const { qkv, norm, heads, to: { kv, rope, of: { rows, count } }, out, label } = op;
-  const { pages, tuning } = context;
-  const place = { rope, rows, pages, ...kv, q: at(out) };
+  const { tuning } = context;
+  const place = { rope, rows, ...kv, pages: kv.pages ?? context.pages, q: at(out) };
   if (!norm) {
     return placeHeads({ ...place, sums: at(qkv) }, { ...heads, count, splitK: qkv.parts, label });
   }
@@ -591,7 +592,7 @@ export function attendOnce(
 ): Dispatch[] {
   const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, out, label } = op;
   const { rows, count, perSlot, paths = false } = of;
-  const { tuning, pages } = context;
+  const { tuning } = context;
   const output = at(out);
   // Neither queries nor q, k and v are bound where the same dispatch makes them.
   const placed = own && ownHeads(own.store, relay ? output : at(own.qkv), relay);
@@ -600,7 +601,7 @@ export function attendOnce(
     own: placed,
     ...kv,
     rows,
-    pages,
+    pages: kv.pages ?? context.pages,
     partial: partialOf(at, partial),
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
@@ -649,7 +650,7 @@ function emitLatentAttention(
   const launch = { count, perSlot, paths, tuning, label, scale };
   const buffers = { q: at(q), rows, pages, partial: partialOf(at, partial), out: at(out) };
   if (!tilesLatents(heads, tuning)) {
-    return attention({ ...buffers, ...kv }, { ...heads, ...launch });
+    return attention({ ...kv, ...buffers }, { ...heads, ...launch });
   }
   const shape = value && { ...value.heads, count, tuning, label: value.out.label };
   const scales = scalesOf(context, value?.notes ? "attentionOutput" : undefined);

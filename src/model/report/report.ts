@@ -107,7 +107,10 @@ export interface DraftReport extends PartReport {
 export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvDtype: KvDtype;
+  /** In the layers that keep those of all tokens. */
   readonly kvBytesPerToken: number;
+  /** Keys and values of its layers that keep those of a window; part of `kvBytes`. */
+  readonly windowBytes: number;
   /** States of fixed size of its layers without keys and values; part of `kvBytes`. */
   readonly stateBytes: number;
   /** Tokens of the one sequence: the model's context, as far as it is kept by default. */

@@ -275,3 +275,16 @@ Deno.test("prefix cache: where layers have states a match ends where one is kept
   deepEqual(found(100), [0, undefined]);
   equal(cache.takePlace(), a, "pages that leave take their states with them");
 });
+
+Deno.test("prefix cache: a match says where many pages go on without a state", () => {
+  const { pool, cache } = open({ ...PLAIN, states: 1 });
+  pool.release(cache.insert(sequence(pool, run(150))));
+  const branch = (tokens: number) => {
+    const { pages, branch } = cache.match(run(tokens));
+    pool.release(pages);
+    return branch;
+  };
+  deepEqual([branch(60), branch(100), branch(200)], [undefined, 96, 144]);
+  cache.putState(cache.takePlace() ?? -1, run(150), 48);
+  deepEqual([branch(100), branch(200)], [undefined, 144]);
+});

@@ -32,6 +32,8 @@ export function elasticMemory(
   const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
   const limit = Math.min(maxStorageBufferBindingSize, maxBufferSize);
   const bound = Math.min(...buffers.map(({ size }) => Math.floor(limit / (size / pages))));
-  const held = pages + Math.floor(draft.bytes / paged.pageBytes);
+  // Where all layers have windows, and no features are kept, pages hold nothing.
+  const more = paged.pageBytes === 0 ? 0 : Math.floor(draft.bytes / paged.pageBytes);
+  const held = pages + more;
   return { away: false, paged, draft, fewest: pages, most: Math.max(pages, Math.min(bound, held)) };
 }

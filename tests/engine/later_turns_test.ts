@@ -1,4 +1,7 @@
-/** Requests of models whose layers have states: later turns of a conversation, and requests that were preempted. */
+/**
+ * Requests of models whose layers have states, or rings of pages for windows: later turns of a conversation, and requests
+ * that were preempted.
+ */
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
@@ -32,13 +35,27 @@ function generate(
   return resultOf(engine.submit(job));
 }
 
-const TURNS = [["qwen3_5", "NGRAM"], ["lfm2", "NGRAM"], ["qwen3_5", "NONE"]] as const;
+/** Every prompt of a test fits in one forward: of windows the whole context is kept, in fewer pages than rings have. */
+function openPlain(name: string, contextLength: number): Promise<LocalEngine> {
+  return open(name, { prefixCache: false, contextLength, maxBatchedRows: 1024 });
+}
+
+const WINDOWS: readonly string[] = ["gpt_oss", "gemma4_e"];
+
+const TURNS = [
+  ["qwen3_5", "NGRAM"],
+  ["lfm2", "NGRAM"],
+  ["gpt_oss", "NGRAM"],
+  ["qwen3_5", "NONE"],
+  ["gemma4_e", "NONE"],
+] as const;
 
 for (const [name, algorithm] of TURNS) {
   const { test } = algorithm === "NGRAM" ? Deno : exhaustive;
   test(`${name}, ${algorithm}: later turns store only what is new, the text is that without a cache`, async () => {
     using engine = await open(name, { algorithm, maxBatch: 2, contextLength: 512 });
-    using plain = await open(name, { prefixCache: false, contextLength: 512 });
+    using plain = await openPlain(name, 512);
+    assertRings(name, engine, plain);
     let ids: readonly number[] = idsOf(70, 1);
     for (let turn = 0; turn < 4; turn++) {
       const found = await generate(engine, ids, 21 + turn);
@@ -57,16 +74,51 @@ for (const [name, algorithm] of TURNS) {
   });
 }
 
-for (const name of ["qwen3_5", "lfm2"]) {
-  const { test } = name === "lfm2" ? Deno : drawn;
+Deno.test("lfm2: a prompt whose last token alone is left has no state to keep yet", async () => {
+  using engine = await open("lfm2", { contextLength: 512 });
+  using plain = await openPlain("lfm2", 512);
+  await generate(engine, idsOf(20, 3), 20);
+  // Forwards of prompts have 64 rows here; the slot's length is still the last request's.
+  await generate(engine, idsOf(65, 4), 1);
+  const ids = [...idsOf(65, 4).slice(0, 40), ...idsOf(9, 5)];
+  const [found, expected] = [await generate(engine, ids, 20), await generate(plain, ids, 20)];
+  assert.deepEqual(found.outputIds, expected.outputIds);
+  assert.equal(found.cachedTokens, 0);
+});
+
+for (const name of WINDOWS) {
+  const { test } = name === "gpt_oss" ? Deno : drawn;
+  test(`${name}: the third request behind one system message finds it cached`, async () => {
+    using engine = await open(name, { contextLength: 512 });
+    using plain = await openPlain(name, 512);
+    const system = idsOf(150, 5);
+    for (const turn of [0, 1, 2, 3]) {
+      const ids = [...system, ...idsOf(40 + turn, 6 + turn)];
+      const found = await generate(engine, ids, 12);
+      assert.deepEqual(found.outputIds, (await generate(plain, ids, 12)).outputIds);
+      assert.equal(found.cachedTokens, turn < 2 ? 0 : 144, `request ${turn}`);
+    }
+    assertNothingHeld(engine);
+  });
+}
+
+function assertRings(name: string, { core }: LocalEngine, plain: LocalEngine): void {
+  const rings = [core, plain.core].map(({ models }) => models.windows.length);
+  assert.deepEqual(rings, WINDOWS.includes(name) ? [1, 0] : [0, 0]);
+}
+
+for (const name of ["qwen3_5", "lfm2", ...WINDOWS]) {
+  const { test } = name === "lfm2" || name === "gpt_oss" ? Deno : drawn;
   test(`${name}: requests that are preempted have the text they have alone`, async () => {
     using engine = await open(name, {
       algorithm: "NGRAM",
       maxBatch: 3,
-      maxKvTokens: 256,
+      maxKvTokens: 272,
       contextLength: 160,
+      maxBatchedRows: 32,
     });
-    using plain = await open(name, { prefixCache: false, contextLength: 160 });
+    using plain = await openPlain(name, 160);
+    assertRings(name, engine, plain);
     const prompts = [20, 35, 50, 11].map(idsOf);
     const found = await Promise.all(prompts.map((ids) => generate(engine, ids, 90)));
     for (const [i, ids] of prompts.entries()) {
