@@ -39,8 +39,8 @@ interface Shape {
   readonly values?: boolean;
 }
 
-/** Cells of each slot before its row: around pages of 16 and splits of 64. */
-const BEFORE = [[0, 63, 100], [60, 1, 128], [57, 64, 15]];
+/** Cells of each slot before its row: around pages of 16 and splits of 64; with a window the last sees none of the first two. */
+const BEFORE = [[0, 63, 100], [60, 1, 128], [15, 64, 140]];
 
 /** A row a slot, of which the last may be padding. */
 function rowsOf(before: readonly number[], padded: boolean) {

@@ -271,6 +271,17 @@ for (
   });
 }
 
+Deno.test("draft tree: of the same score a parent comes before its child, and the first before the next", async () => {
+  // The child of each of two halves is certain: four nodes have the same score, and three are selected.
+  const levels = {
+    k: 2,
+    scores: [[0.5, 0.5], [0.5, 0, 0.5, 0]],
+    tokens: [[7, 8], [9, 10, 11, 12]],
+  };
+  const { proposal } = await drawn([{ slot: 0, length: 5, levels }], 4);
+  assert.deepEqual(proposal(0), { tokens: [7, 8, 9], parents: [0, 0, 1] });
+});
+
 Deno.test("draft tree: rows for which the slot owns no cells are padding", async () => {
   const { length, levels } = TREE_CASES[0] as (typeof TREE_CASES)[0];
   const lanes = [{ slot: 0, length, levels, limit: length + 6 }];

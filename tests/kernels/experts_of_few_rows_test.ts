@@ -141,7 +141,7 @@ function jobsOf({ numExperts, topK, shared, rows }: Case) {
   return { rows, topK: topK + shared, numExperts: numExperts + shared };
 }
 
-const SHORT = ["one row", "many experts, three rows", "q8"];
+const SHORT = ["biases", "many experts, three rows", "q8"];
 
 for (const [name, of] of Object.entries(CASES)) {
   const { test } = SHORT.includes(name) ? Deno : drawn;

@@ -81,7 +81,8 @@ for (const format of ["q8", "q4"] as const) {
     });
   }
 
-  for (const cols of WIDTHS) {
+  // In q8 none of the others is packed for 2 lanes, whose scales lie in another order than those of 4 or more.
+  for (const cols of format === "q8" ? [...WIDTHS, 1056] : WIDTHS) {
     const n = 14;
     const most = HARDWARE.lanes;
     const name = `matmul ${format}, staged, ${cols} wide`;
@@ -111,14 +112,15 @@ for (const format of ["q8", "q4"] as const) {
       }
     });
 
-    test(`${name}: sums over activations of 15 bits a vec8`, async () => {
+    const few = cols === (format === "q8" ? 1056 : 1088);
+    (few ? Deno : { test }).test(`${name}: sums over activations of 15 bits a vec8`, async () => {
       const values = numbers(n * cols, 5);
       const quantized = uploadQuantized(device, values, { format, cols, most });
       const exact = pack(values, { format, cols, lanes: quantized.lanes }).values;
       const x = sizes(numbers(8 * cols, 6));
       const near = roundedVec8s(x);
       assert.ok(near.some((value, i) => value !== x[i]));
-      for (const rows of [1, 8]) {
+      for (const rows of few && !EXHAUSTIVE ? [1] : [1, 8]) {
         const words = await run(quantized, x, { epilogue: "store", rows, tuning: HARDWARE });
         const expected = Array.from({ length: rows * n }, (_, i) => {
           const [row, output] = [Math.floor(i / n), i % n];

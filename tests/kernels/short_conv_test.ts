@@ -95,7 +95,10 @@ for (const form of ["silu", "gated"] as const) {
     // A run that begins where another ends, both with rows in the ring.
     const third = await forward(form, ring, [...run(0, 2, 2, 7), ...run(1, 1, 16, 40)]);
     found.push(...third.slice(5));
-    assertClose(third[4]!, reference(form, 2, 6), 1e-6, "another text");
+    // The first three read what the ring has of the other text, which padding leaves alone.
+    for (const [i, row] of third.slice(0, 5).entries()) {
+      assertClose(row, reference(form, 2, 2 + i), 1e-6, `another text, position ${2 + i}`);
+    }
     for (const [i, row] of found.entries()) assert.deepEqual(row, bits[i], `position ${i}`);
     assert.equal(found.length, bits.length);
     assert.deepEqual(

@@ -134,3 +134,13 @@ Deno.test("a sequence has a state of fixed size, whatever its context", () => {
   assert.equal(bytes("lfm2_1b"), 10 * 4 * 6 * 2048);
   assert.equal(bytes("llama8b"), 0);
 });
+
+Deno.test("what makes the decays of Gated DeltaNets is never quantized: they multiply over all tokens", () => {
+  const target = new URL("../../lab/shapes/qwen35_9b.json", import.meta.url).pathname;
+  using models = openRandomModels({ target }, "NONE");
+  const { measured } = openPaper(models, { quantize: "q8" }, PAPER_ADAPTER);
+  const formats = measured.weights.target.weights.layers.flatMap(({ attention }) =>
+    attention.kind === "delta" ? [`${attention.input.format}, ${attention.rates.format}`] : []
+  );
+  assert.deepEqual([formats.length, ...new Set(formats)], [24, "q8, bf16"]);
+});

@@ -74,6 +74,19 @@ Deno.test("a client that closes its side when it has sent all gets its answer, w
   assert.match(await rawHttp(server.url, `${GET}\r\n`, half), /HTTP\/1.1 200 /);
 });
 
+Deno.test("a stream of a client that has closed its side has comments between its events", async () => {
+  const isProbed = () => client.text.includes("\r\n:\n\n\r\n");
+  const engine = fakeEngine({
+    answer: () => "one two ",
+    beforeWord: (word) => word === "two " ? until(isProbed) : pause(0),
+  });
+  await using server = await fakeServer({}, engine);
+  using client = await connect(server.url);
+  await client.send(chat("hi", { stream: true }));
+  await client.closeWrite();
+  assert.match(await client.received, /"content":"two "[^]*\[DONE\]/);
+});
+
 Deno.test("HTTP/1.0: a probe of health without a Host header is answered", async () => {
   await using server = await fakeServer();
   assert.match(

@@ -4,6 +4,8 @@ export interface RawConnection extends Disposable {
   send(text: string | Uint8Array): Promise<void>;
   /** Everything that came until the server closed it; a reset is an end too. */
   readonly received: Promise<string>;
+  /** What came so far. */
+  readonly text: string;
   closeWrite(): Promise<void>;
 }
 
@@ -11,18 +13,22 @@ export interface RawConnection extends Disposable {
 export async function connect(url: string, of = { reads: true }): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
+  let text = "";
   return {
+    get text() {
+      return text;
+    },
     async send(text) {
       const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
       for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
     },
-    received: of.reads ? received(connection) : Promise.resolve(""),
+    received: of.reads ? received(connection, (all) => text = all) : Promise.resolve(""),
     closeWrite: () => connection.closeWrite(),
     [Symbol.dispose]: () => connection.close(),
   };
 }
 
-async function received(connection: Deno.Conn): Promise<string> {
+async function received(connection: Deno.Conn, onText: (all: string) => void): Promise<string> {
   const decoder = new TextDecoder();
   const buffer = new Uint8Array(2 ** 16);
   let text = "";
@@ -31,6 +37,7 @@ async function received(connection: Deno.Conn): Promise<string> {
       const length = await connection.read(buffer);
       if (length === null) return text;
       text += decoder.decode(buffer.subarray(0, length), { stream: true });
+      onText(text);
     }
   } catch {
     return text;

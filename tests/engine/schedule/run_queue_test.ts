@@ -73,11 +73,11 @@ Deno.test("requests are admitted in order while there are slots; one whose prefi
 Deno.test("the youngest gives its pages back, waits first in line, and is counted", () => {
   const budget = counting(3, 8);
   const places = openRunQueue(budget);
-  for (const name of "abc") places.enqueue(request(name, 2));
+  for (const name of "abcd") places.enqueue(request(name, 2));
   for (let one = places.admit(); one; one = places.admit()) one.decoding = true;
   assert.equal(names(places.running), "abc");
   assert.equal(names(places.grow()), "ab", "two pages are free, three are wanted");
-  assert.deepEqual([names(places.waiting), places.preemptions, budget.free()], ["c", 1, 2]);
+  assert.deepEqual([names(places.waiting), places.preemptions, budget.free()], ["cd", 1, 2]);
   // It could have its prompt's two pages, which are there.
   assert.equal(places.admit()?.name, "c");
 });

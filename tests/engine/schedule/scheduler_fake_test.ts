@@ -404,6 +404,30 @@ Deno.test("a prefix that is just being stored is waited for, and no longer than 
   assertNothingLeaked(fake);
 });
 
+Deno.test("a request is admitted once the states before it are placed: it may begin where one of them ends", async () => {
+  const fake = openFake();
+  const placed = Promise.withResolvers<void>();
+  let saving: Promise<void> | undefined = placed.promise;
+  const states = {
+    count: 0,
+    get saving() {
+      return saving;
+    },
+    save: () => Promise.resolve(0),
+    load: () => {},
+  };
+  Object.assign(fake.core, { states });
+  const forwards = recordForwards(fake);
+  const result = resultOf(fake.loop.submit(request({})));
+  for (let turn = 0; turn < 10; turn++) await setImmediate();
+  assert.deepEqual(forwards, []);
+  saving = undefined;
+  placed.resolve();
+  assert.deepEqual((await result).outputIds, alone(request({})));
+  assert.equal(forwards.length, 1);
+  assertNothingLeaked(fake);
+});
+
 Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several a sync", async () => {
   const together: number[] = [];
   let clock = 0;
