@@ -12,7 +12,8 @@ import {
 } from "../../../src/engine/schedule/events.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { PAGE } from "../../../src/model/device_layout.ts";
-import { chains } from "../../../src/speculate/round_shape.ts";
+import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
 
@@ -401,6 +402,21 @@ Deno.test("a prefix that is just being stored is waited for, and no longer than 
     "40: 28, 40: 5",
   ]);
   assert.deepEqual(cached.toSorted((a, b) => a - b), [0, 0, 0, 0, 32, 32]);
+  assertNothingLeaked(fake);
+});
+
+Deno.test("no more rounds go together than the policy's choice holds for", async () => {
+  const together: number[] = [];
+  const { speculation } = staticPlan(chain(3));
+  const fake = openFake({
+    roundsPerSync: 8,
+    speculation: { ...speculation, holds: () => 2 },
+    onRound: (round) => together.push(round.together),
+  });
+  const asked = request({ ignoreEos: true, maxTokens: 60 });
+  const { outputIds } = await resultOf(fake.loop.submit(asked));
+  assert.deepEqual(outputIds, alone(asked));
+  assert.equal(Math.max(...together), 2);
   assertNothingLeaked(fake);
 });
 
