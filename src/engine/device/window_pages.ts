@@ -126,7 +126,7 @@ interface SlotPages {
  * Pages of the layers of one window. Each slot always has `slotPages` of its own and each place of a prefix at most
  * `keptPages`, so those that a forward of prompts takes are free whenever one begins.
  */
-export class RingPages {
+class RingPages {
   readonly #ring: WindowRing;
   readonly #write: (slot: number, first: number, pages: readonly number[]) => void;
   readonly #pool: PagePool;

@@ -78,6 +78,19 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
  * Qwen3.6-27B takes 151 MB, the windows of one of Gemma 4 31B 840 MB in bf16.
  */
 const MOST_STATES = 6;
+/** Tokens of windows that are kept of prefixes, where windows are so short that this is more. */
+const KEPT_TOKENS = 2048;
+/** But no more prefixes than this for each sequence in flight. */
+const KEPT_OF_EACH = 4;
+
+/** Places for them, where layers have states or windows. */
+function keptStatesOf(config: KeptByCell, batch: number): Pick<EngineSizes, "keptStates"> {
+  const windows = windowsOf(config.layers);
+  if (!hasState(config) && windows.length === 0) return {};
+  const keptStates = Math.min(MOST_STATES, batch + 2);
+  const ofWindows = Math.min(Math.floor(KEPT_TOKENS / Math.max(...windows)), KEPT_OF_EACH * batch);
+  return { keptStates: windows.length === 0 ? keptStates : Math.max(keptStates, ofWindows) };
+}
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
@@ -108,10 +121,7 @@ export function capacityOf(
     kvDtype,
     rejection: tiers.rejection,
     confident: tiers.confident,
-    ...tiers.prefixCache !== false &&
-        (hasState(config) || windowsOf(config.layers).length > 0)
-      ? { keptStates: Math.min(MOST_STATES, batch + 2) }
-      : {},
+    ...tiers.prefixCache === false ? {} : keptStatesOf(config, batch),
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined
