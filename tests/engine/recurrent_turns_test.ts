@@ -57,6 +57,42 @@ for (const [name, algorithm] of TURNS) {
   });
 }
 
+/** The shapes of a golden for prompts of several thousand tokens. */
+async function longConfig(name: string): Promise<string> {
+  const path = await Deno.makeTempFile({ suffix: ".json" });
+  const config = JSON.parse(await Deno.readTextFile(`${folderOf(name)}/config.json`));
+  await Deno.writeTextFile(path, JSON.stringify({ ...config, max_position_embeddings: 8192 }));
+  return path;
+}
+
+for (const name of ["lfm2", "qwen3_5"]) {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: a prompt is stored from the last state at or before what it shares with another`, async () => {
+    const target = await longConfig(name);
+    const model = { random: { target }, algorithm: "NONE" } as const;
+    const limits = { contextLength: 2400, maxKvTokens: 4800 };
+    using engine = await openEngine({ model, limits: { ...limits, maxBatch: 2 } });
+    using plain = await openEngine({ model, limits: { ...limits, prefixCache: false } });
+    await Deno.remove(target);
+    const document = idsOf(2300, 1);
+    const asked = [document, [...document.slice(0, 2200), ...idsOf(30, 2)]];
+    // The second waits for the state that it begins with, as the first is just storing that.
+    const found = await Promise.all(asked.map((ids) => generate(engine, ids, 8)));
+    asked.push([...document, ...idsOf(9, 3)], document.slice(0, 100));
+    for (const ids of asked.slice(2)) found.push(await generate(engine, ids, 8));
+    for (const i of [1, 2]) {
+      const { outputIds } = await generate(plain, asked[i]!, 8);
+      assert.deepEqual(found[i]!.outputIds, outputIds, `prompt ${i}`);
+    }
+    const [first, shared, whole, short] = found.map(({ cachedTokens }) => cachedTokens);
+    assert.deepEqual([first, short], [0, 0]);
+    // A state is less than two pages and the rows of a round behind the end of a chunk.
+    assert.ok(shared! > 2048 - 2 * PAGE && shared! <= 2200, `${shared}`);
+    assert.ok(whole! > 2300 - 2 * PAGE && whole! <= 2300, `${whole}`);
+    assertNothingHeld(engine);
+  });
+}
+
 for (const name of ["qwen3_5", "lfm2"]) {
   const { test } = name === "lfm2" ? Deno : drawn;
   test(`${name}: requests that are preempted have the text they have alone`, async () => {

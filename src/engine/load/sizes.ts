@@ -14,6 +14,7 @@ import {
   UNITS_PREFILL_ROWS,
 } from "../../model/device_layout.ts";
 import { rowBucket } from "../device/buckets.ts";
+import { promptStates } from "../device/kept_states.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
 import { PROMPT_RUN, SOFTWARE_PROMPT_RUN } from "../device/prompt_rows.ts";
 import type { HostDrafter } from "../../draft/host_drafter.ts";
@@ -71,10 +72,10 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 }
 
 /**
- * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. One of
- * Qwen3.6-27B takes 151 MB.
+ * States at the ends of prompts and answers that there is room for at most: both of a few conversations. Those of the
+ * parts of one prompt come on top (`promptStates`). One of Qwen3.6-27B takes 151 MB.
  */
-const MOST_STATES = 6;
+const MOST_END_STATES = 6;
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
 export function capacityOf(
@@ -107,7 +108,7 @@ export function capacityOf(
     confident: tiers.confident,
     ...tiers.prefixCache !== false &&
         hasState(config)
-      ? { keptStates: Math.min(MOST_STATES, batch + 2) }
+      ? { keptStates: Math.min(MOST_END_STATES, batch + 2) + promptStates(contextLength) }
       : {},
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);

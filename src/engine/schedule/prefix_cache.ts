@@ -1,4 +1,5 @@
 import { PAGE } from "../../model/device_layout.ts";
+import { stateSpacing } from "../device/kept_states.ts";
 import type { Runner } from "../device/runner.ts";
 import type { PagePool } from "../device/pages.ts";
 import type { OutputConfig } from "./output.ts";
@@ -226,11 +227,14 @@ class PageTree implements PrefixCache {
   }
 
   common(ids: readonly number[], others: readonly number[]): number {
-    // States are kept at the ends of prompts alone: of a part of one nothing would be found.
-    if (this.#options.states !== undefined) return 0;
     const differs = ids.findIndex((id, i) => id !== others[i]);
-    const alike = (differs < 0 ? ids.length : differs) - this.#options.lookahead;
-    return Math.max(0, Math.floor(Math.min(alike, ids.length - 1) / PAGE)) * PAGE;
+    const alike = differs < 0 ? ids.length : differs;
+    // Of a part of a prompt that has no state nothing would be found.
+    const unit = this.#options.states === undefined || alike === others.length
+      ? PAGE
+      : stateSpacing(others.length);
+    const found = Math.min(alike - this.#options.lookahead, ids.length - 1);
+    return Math.max(0, Math.floor(found / unit)) * unit;
   }
 
   insert(sequence: StoredSequence): number[] {
