@@ -49,7 +49,7 @@ export function checkShapes(
   if (!hasState(config) || shapes.every(isChain)) return;
   throw new UsageError(
     `Cannot draft trees for ${quote(name)}: its layers with a state of fixed size verify chains; ` +
-      `remove --draft-tree`,
+      `use --num-steps without --draft-tree or candidate_trees`,
   );
 }
 
