@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
-import { folderOf } from "./speculated.ts";
+import { draftConfig, folderOf } from "./speculated.ts";
 
 /** The shapes of a golden with random weights, which need no tokenizer. */
 function open(
@@ -53,6 +54,36 @@ for (const [name, algorithm] of TURNS) {
     const other = [...ids.slice(0, 140), ...idsOf(5, 9)];
     const [found, expected] = [await generate(engine, other, 20), await generate(plain, other, 20)];
     assert.deepEqual(found.outputIds, expected.outputIds);
+    assertNothingHeld(engine);
+  });
+}
+
+for (const name of ["qwen3_5", "lfm2"]) {
+  exhaustive.test(`${name}: trees of a head, side by side and in later turns: the text is that without`, async () => {
+    const target = `${folderOf(name)}/config.json`;
+    const draft = await Deno.makeTempFile({ suffix: ".json" });
+    const config = draftConfig(JSON.parse(await Deno.readTextFile(target)));
+    await Deno.writeTextFile(draft, JSON.stringify(config));
+    using engine = await openEngine({
+      model: { random: { target, draft } },
+      limits: { maxBatch: 2, contextLength: 512 },
+      speculation: { speculate: { tree: treeNamed("3:6:24"), allSteps: false } },
+    });
+    await Deno.remove(draft);
+    using plain = await open(name, { prefixCache: false, contextLength: 512 });
+    let asked = [idsOf(70, 1), idsOf(33, 2)];
+    let accepted = 0;
+    for (let turn = 0; turn < 3; turn++) {
+      const found = await Promise.all(asked.map((ids) => generate(engine, ids, 60 + turn)));
+      for (const [i, ids] of asked.entries()) {
+        const { outputIds } = await generate(plain, ids, 60 + turn);
+        assert.deepEqual(found[i]!.outputIds, outputIds, `turn ${turn}, request ${i}`);
+        assert.equal(turn > 0, found[i]!.cachedTokens > 0);
+      }
+      accepted += found.reduce((sum, { speculative }) => sum + speculative.accepted_tokens, 0);
+      asked = asked.map((ids, i) => [...ids, ...found[i]!.outputIds, ...idsOf(9, turn)]);
+    }
+    assert.ok(accepted > 0, "no draft was accepted");
     assertNothingHeld(engine);
   });
 }
