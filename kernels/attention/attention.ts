@@ -49,7 +49,7 @@ const MANY_ROWS = 16;
  */
 const COMBINED_ROWS = 32;
 
-/** Bytes of partial sums that attention over many rows may take before it goes block by block. */
+/** Bytes of partial sums that attention over many rows may take before it goes block by block; fewer where a kernel cannot bind so many. */
 const PARTIAL_BYTES = 144 << 20;
 
 export interface AttentionBuffers {
@@ -101,7 +101,7 @@ interface BlockShape extends AttentionShape {
   readonly tiled: boolean;
 }
 
-type Adapter = Pick<Tuning, "software">;
+type Adapter = Pick<Tuning, "software" | "bindingBytes">;
 
 /**
  * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
@@ -112,17 +112,19 @@ export function partialWords(
   rows: number,
   adapter: Adapter,
 ): PartialWords {
-  return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows);
+  return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows, adapter);
 }
 
 /** The same where all splits of keys have sums. @param cells of a split. */
 export function splitWords(
   heads: Heads,
   rows: number,
+  { bindingBytes = Infinity }: Pick<Tuning, "bindingBytes">,
   cells: number = SPLIT_CELLS,
 ): { readonly sums: number; readonly stats: number } {
   const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
-  const most = Math.floor(PARTIAL_BYTES / 4 / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
+  const words = Math.min(PARTIAL_BYTES, bindingBytes) / 4;
+  const most = Math.floor(words / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
   const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
   return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
 }

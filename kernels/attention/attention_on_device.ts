@@ -14,7 +14,7 @@ import { attentionOnUnits } from "./units/attention_on_units.ts";
 import { halvesWords } from "./units/chunk_on_units.ts";
 import { cellsOf, whyNotUnits } from "./units/units_kernels.ts";
 
-type Adapter = Pick<Tuning, "software" | "attentionUnits">;
+type Adapter = Pick<Tuning, "software" | "bindingBytes" | "attentionUnits">;
 
 /** The matrix units for attention over these heads; undefined where they do not take them. */
 export function unitsOf(
@@ -41,7 +41,10 @@ export function attentionWords(
 ): PartialWords {
   const units = unitsOf(heads, adapter);
   if (!units) return partialWords(heads, rows, adapter);
-  return { ...splitWords(heads, rows, cellsOf(units)), halves: halvesWords(heads, rows, units) };
+  return {
+    ...splitWords(heads, rows, adapter, cellsOf(units)),
+    halves: halvesWords(heads, rows, units),
+  };
 }
 
 /** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */

@@ -3,6 +3,7 @@
 // row has the same bits wherever its cells are stored.
 
 //#import lib/rows
+//#import lib/path
 
 override WINDOW: u32; // cells, the row's own the last; 0xffffffff = no window
 
@@ -18,11 +19,4 @@ fn visible_end(row: Row) -> u32 {
 // Whether some of the cells below `to` that the row may see are on its path; never for a chain.
 fn scattered(row: Row, to: u32) -> bool {
   return row.base < min(to, visible_end(row));
-}
-
-// Where a logical cell that the row sees is stored.
-fn physical(row: Row, cell: u32) -> u32 {
-  let i = cell - row.base;
-  let offset = (row.path[(i >> 2u) & 3u] >> (8u * (i & 3u))) & 0xffu;
-  return select(row.base + offset, cell, cell < row.base);
 }

@@ -23,6 +23,8 @@ interface DeltaParameters {
   readonly VALUE_ROWS: number;
   /** Whether the state after the last whole page is stored too. */
   readonly CHECKPOINT: boolean;
+  /** Whether rows are nodes of trees. */
+  readonly TREE: boolean;
 }
 
 /** Rows of a block: with the keys and queries of more, a workgroup would have more memory than WebGPU promises. */
@@ -50,7 +52,10 @@ function lanesOf({ keyDim }: Pick<DeltaHeads, "keyDim">): number {
   return keyDim % 16 === 0 ? 4 : 2;
 }
 
-function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
+function deltaKernel(
+  heads: DeltaHeads,
+  { CHECKPOINT, TREE }: Pick<DeltaParameters, "CHECKPOINT" | "TREE">,
+) {
   const { keyDim: KEYS, valueDim: VALUES } = heads;
   const [QUADS, COLS, LANES] = [KEYS / 4, colsOf(heads), lanesOf(heads)];
   const ROW_THREADS = LANES * COLS / BLOCK;
@@ -63,13 +68,15 @@ function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
     BLOCK,
     ROW_THREADS,
     CHECKPOINT,
+    TREE,
     OTHERS: LANES - 1,
     OWN: QUADS / LANES,
     EACH: Math.ceil(QUADS / ROW_THREADS),
     VALUE_ROWS: BLOCK / LANES,
   };
+  const flags = `${CHECKPOINT ? "_checkpoint" : ""}${TREE ? "_tree" : ""}`;
   return kernelOf<DeltaParameters>("recurrent/delta_rule")(parameters, {
-    name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${CHECKPOINT ? "_checkpoint" : ""}`,
+    name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${flags}`,
     bindings: ["rows", "mixed", "rates", "decay_weights", "states", "steps", "out"],
     constants: ["KEY_HEADS", "HEADS", "STEPS"],
   });
@@ -87,9 +94,14 @@ export interface DeltaMemory {
   readonly stepRows: number;
 }
 
+/** Headers of each head of values. */
+export function headersOf(heads: Pick<DeltaHeads, "valueDim">): number {
+  return heads.valueDim / colsOf(heads);
+}
+
 /** f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and checkpoint are. */
 export function headerWords(heads: Pick<DeltaHeads, "valueHeads" | "valueDim">): number {
-  return HEADER * heads.valueHeads * heads.valueDim / colsOf(heads);
+  return HEADER * heads.valueHeads * headersOf(heads);
 }
 
 /** f32 words of the steps of one slot. */
@@ -112,17 +124,19 @@ export function deltaRule(
     /** [count, valueHeads valueDim] */
     readonly out: Operand;
   },
-  { heads, count, perSlot, label }: {
+  { heads, count, perSlot, paths = false, label }: {
     readonly heads: DeltaHeads;
     readonly count: number;
     readonly perSlot: number;
+    /** Whether rows are nodes of trees, at most `stepRows` of a slot; default false. */
+    readonly paths?: boolean | undefined;
     readonly label: string;
   },
 ): Dispatch {
   const { keyHeads, valueHeads, keyDim, valueDim } = heads;
   const cols = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const state = valueHeads * keyDim * valueDim;
-  return dispatch(deltaKernel(heads, checkpoints), {
+  return dispatch(deltaKernel(heads, { CHECKPOINT: checkpoints, TREE: paths }), {
     buffers: {
       ...buffers,
       // The kernel computes the number of rows from the size.

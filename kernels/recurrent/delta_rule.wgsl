@@ -15,6 +15,11 @@
 // With CHECKPOINT `states` has a second half: the state after the last whole page of tokens that are surely the slot's.
 // The header of `steps` says of how many tokens both are.
 //
+// With TREE rows are nodes of trees: a slot's first is the root, and each continues the state of its parent. The paths from
+// the root to the leaves are run one after the other, each from the stored state on; rows of several paths are computed
+// again, with the same bits. Steps are stored by the cells of the rows, at most STEPS, modulo STEPS; move_kept.wgsl moves
+// those of accepted rows to their positions.
+//
 // One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do not
 // wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two places
 // for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys has four
@@ -23,6 +28,7 @@
 // applied. Nothing depends on where a block begins.
 
 //#import lib/slot_rows
+//#import lib/path
 
 override KEY_HEADS: u32;
 override HEADS: u32; // of values
@@ -89,6 +95,31 @@ fn cut(end: u32, step: u32, at: u32) -> u32 {
   return select(end, min(end, at), at > step);
 }
 
+//#if TREE
+// The row at a level of the path to row `leaf`, of those from `first` on.
+fn row_at(first: u32, leaf: u32, level: u32) -> u32 {
+  let position = rows[first].position;
+  return first + physical(rows[leaf], position + level) - position;
+}
+
+// The first of `length` rows from row `at` on of which none is the child: bits of `inner` are set for the others.
+fn leaf_from(inner: array<u32, 2>, at: u32, length: u32) -> u32 {
+  var leaf = at;
+  while (leaf < length) {
+    let bits = select(inner[0], inner[1], leaf >= 32u);
+    if (((bits >> (leaf % 32u)) & 1u) == 0u) {
+      break;
+    }
+    leaf++;
+  }
+  return leaf;
+}
+//#else
+fn row_at(first: u32, leaf: u32, level: u32) -> u32 {
+  return first + level;
+}
+//#endif
+
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -106,8 +137,24 @@ fn main(
   let slot = rows[first].slot;
   let position = rows[first].position;
   let length = run_length(first, count);
+  //#if TREE
+  var inner = array<u32, 2>(); // bit r: a row is a child of row r
+  for (var r = 1u; r < length; r++) {
+    let own = rows[first + r];
+    let parent = physical(own, own.position - 1u) - position;
+    inner[0] |= select(0u, 1u << (parent % 32u), parent < 32u);
+    inner[1] |= select(0u, 1u << (parent % 32u), parent >= 32u);
+  }
+  var leaf = first + leaf_from(inner, 0u, length);
+  var end = rows[leaf].position + 1u;
+  let kept_from = position;
+  var keeps_state = true; // of the first path alone
+  //#else
+  let leaf = first;
+  let keeps_state = true;
   let end = position + length;
   let kept_from = end - min(length, STEPS); // the state before it is stored; what follows are steps
+  //#endif
   let lane = thread / COLS;
   let col = thread % COLS;
   let state = ((slot * HEADS + head) * KEYS + lane * 4u * OWN) * VALUES + first_col + col;
@@ -171,21 +218,22 @@ fn main(
     //#endfor
     var rate = vec2<f32>(); // b and a'; of a step a
     if (next_own) {
-      let row = first + next - position;
+      let level = next - position;
       if (brought < next_size) {
-        let at = (row + brought) * (mixed_cols / 4u) + key_quads;
+        let row = row_at(first, leaf, level + brought);
+        let at = row * (mixed_cols / 4u) + key_quads;
         //#for i in EACH
         if (first_quad + $iu * ROW_THREADS < QUADS) {
           query$i = mixed[at + first_quad + $iu * ROW_THREADS];
           key$i = mixed[at + KEY_HEADS * QUADS + first_quad + $iu * ROW_THREADS];
         }
         //#endfor
-        let of_row = (row + brought) * 2u * HEADS + head;
+        let of_row = row * 2u * HEADS + head;
         rate = vec2<f32>(rates[of_row], rates[of_row + HEADS]);
       }
       //#for i in VALUE_ROWS
       if ($iu * LANES + lane < next_size) {
-        let at = (row + $iu * LANES + lane) * (mixed_cols / 4u) + value_quads;
+        let at = row_at(first, leaf, level + $iu * LANES + lane) * (mixed_cols / 4u) + value_quads;
         value$i = mixed[at + (first_col + col) / 4u][col % 4u];
       }
       //#endfor
@@ -228,11 +276,12 @@ fn main(
         //#endfor
         delta = factor.y * fma(-factor.x, sum.x, delta);
         if (lane == r % LANES) {
-          let row = first + step + r - position;
+          let row = row_at(first, leaf, step + r - position);
           out[row * HEADS * VALUES + head * VALUES + first_col + col] =
             fma(factor.z, delta, factor.x * sum.y);
           if (step >= kept_from) {
-            steps[kept_steps + (step + r) % STEPS * STEP + 4u + KEYS + first_col + col] = delta;
+            let number = position + row - first;
+            steps[kept_steps + number % STEPS * STEP + 4u + KEYS + first_col + col] = delta;
           }
         }
       }
@@ -243,7 +292,7 @@ fn main(
 
     step = next;
     //#if CHECKPOINT
-    if (step == kept_page && step > 0u) {
+    if (step == kept_page && step > 0u && keeps_state) {
       let half = arrayLength(&states) / 2u + state;
       //#for i in OWN
       states[half + $(4 * i * VALUES)u] = s$i.x;
@@ -256,7 +305,7 @@ fn main(
       }
     }
     //#endif
-    if (step == kept_from) {
+    if (step == kept_from && keeps_state) {
       //#for i in OWN
       states[state + $(4 * i * VALUES)u] = s$i.x;
       states[state + $(4 * i * VALUES + VALUES)u] = s$i.y;
@@ -269,6 +318,25 @@ fn main(
       }
     }
     if (next_size == 0u) {
+      //#if TREE
+      let next_leaf = leaf_from(inner, leaf - first + 1u, length);
+      if (next_leaf < length) {
+        leaf = first + next_leaf;
+        end = rows[leaf].position + 1u;
+        step = position;
+        size = 0u;
+        keeps_state = false;
+        //#for i in OWN
+        s$i = vec4<f32>(
+          states[state + $(4 * i * VALUES)u],
+          states[state + $(4 * i * VALUES + VALUES)u],
+          states[state + $(4 * i * VALUES + 2 * VALUES)u],
+          states[state + $(4 * i * VALUES + 3 * VALUES)u],
+        );
+        //#endfor
+        continue;
+      }
+      //#endif
       break;
     }
 
@@ -301,7 +369,8 @@ fn main(
     }
     // One workgroup of a head stores what all of them have.
     let keeps = own && step >= kept_from && first_col == 0u && brought < size;
-    let at = kept_steps + (step + brought) % STEPS * STEP;
+    let kept_row = row_at(first, leaf, step - min(step, position) + brought);
+    let at = kept_steps + (position + kept_row - first) % STEPS * STEP;
     //#for i in EACH
     if (first_quad + $iu * ROW_THREADS < QUADS) {
       let quad = first_quad + $iu * ROW_THREADS;

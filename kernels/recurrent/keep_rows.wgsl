@@ -1,5 +1,5 @@
 // Stores what a convolution (short_conv.wgsl) read of the last RING rows of each slot in its ring, by their positions
-// modulo RING: after it, which reads the rows that these take the places of.
+// modulo RING, of nodes of trees by their cells: after it, which reads the rows that these take the places of.
 //
 // One invocation per (column, BLOCK rows), most of which are not among the last.
 
@@ -30,7 +30,7 @@ fn main(
   for (var i = 0u; i < BLOCK; i++) {
     if (kept[i] == 1u && col < COLS) {
       let own = rows[first + i];
-      ring[(own.slot * RING + own.position % RING) * COLS + col] = convolved(first + i, col);
+      ring[(own.slot * RING + kept_number(own) % RING) * COLS + col] = convolved(first + i, col);
     }
   }
 }

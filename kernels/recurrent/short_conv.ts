@@ -12,6 +12,8 @@ export type ConvForm = "gated" | "silu";
 interface KeepParameters {
   /** Whether x is B, C and v. */
   readonly GATED: boolean;
+  /** Whether rows are nodes of trees. */
+  readonly TREE: boolean;
   /** Rows of an invocation. */
   readonly BLOCK: number;
 }
@@ -24,22 +26,29 @@ interface ShortConvParameters extends KeepParameters {
   readonly KEEPS: boolean;
 }
 
-function convKernel(form: ConvForm, taps: number, keeps: boolean): Kernel {
-  const parameters = { GATED: form === "gated", TAPS: taps, BEFORE: taps - 1, KEEPS: keeps };
+interface Rows {
+  /** Whether the ring's rows are stored at once. */
+  readonly keeps: boolean;
+  readonly TREE: boolean;
+}
+
+function convKernel(form: ConvForm, taps: number, { keeps, TREE }: Rows): Kernel {
+  const parameters = { GATED: form === "gated", TREE, TAPS: taps, BEFORE: taps - 1, KEEPS: keeps };
   const BLOCK = keeps ? 1 : CONV_BLOCK;
   return kernelOf<ShortConvParameters>("recurrent/short_conv")({ ...parameters, BLOCK }, {
-    name: `short_conv_${form}_${taps}${keeps ? "_keep" : ""}`,
+    name: `short_conv_${form}_${taps}${keeps ? "_keep" : ""}${TREE ? "_tree" : ""}`,
     bindings: ["rows", "x", "weight", "ring", "out"],
     constants: ["COLS", "X_COLS", "RING"],
   });
 }
 
-function keepKernel(form: ConvForm): Kernel {
+function keepKernel(form: ConvForm, TREE: boolean): Kernel {
   return kernelOf<KeepParameters>("recurrent/keep_rows")({
     GATED: form === "gated",
+    TREE,
     BLOCK: KEEP_BLOCK,
   }, {
-    name: `keep_rows_${form}`,
+    name: `keep_rows_${form}${TREE ? "_tree" : ""}`,
     bindings: ["rows", "x", "ring"],
     constants: ["COLS", "X_COLS", "RING"],
   });
@@ -66,13 +75,15 @@ export interface ShortConvBuffers {
  */
 export function shortConv(
   { x, weight, rows, ring, out }: ShortConvBuffers,
-  { form, cols, xCols, taps, ringRows, count, label }: {
+  { form, cols, xCols, taps, ringRows, count, paths: TREE = false, label }: {
     readonly form: ConvForm;
     readonly cols: number;
     readonly xCols: number;
     readonly taps: number;
     readonly ringRows: number;
     readonly count: number;
+    /** Whether rows are nodes of trees; default false. */
+    readonly paths?: boolean | undefined;
     readonly label: string;
   },
 ): Dispatch[] {
@@ -83,7 +94,7 @@ export function shortConv(
   const keeps = count + taps - 1 <= ringRows;
   // The kernels compute the number of rows from the size.
   const of = { rows, x: { ...x, size: 4 * count * xCols }, ring };
-  const conv = dispatch(convKernel(form, taps, keeps), {
+  const conv = dispatch(convKernel(form, taps, { keeps, TREE }), {
     buffers: { ...of, weight, out },
     constants,
     workgroups: workgroups(keeps ? 1 : CONV_BLOCK),
@@ -93,7 +104,7 @@ export function shortConv(
   if (keeps) return [conv];
   return [
     conv,
-    dispatch(keepKernel(form), {
+    dispatch(keepKernel(form, TREE), {
       buffers: of,
       constants,
       workgroups: workgroups(KEEP_BLOCK),

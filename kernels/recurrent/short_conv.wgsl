@@ -10,10 +10,14 @@
 // Rows before the first of this forward are in the slot's ring, by their positions modulo RING. Those before position 0
 // are zeros. Padding gives zeros.
 //
+// With TREE rows are nodes of trees, and the rows before one are its ancestors. What is kept of them in the ring by their
+// cells move_kept.wgsl moves to their positions once they are accepted.
+//
 // One invocation per (column, BLOCK rows): what one row reads is there for the next, if that is of the same slot.
 
 //#import lib/slot_rows
 //#import lib/conv_input
+//#import lib/path
 
 override RING: u32; // rows
 
@@ -28,14 +32,24 @@ const BLOCK = $BLOCKu;
 //#endif
 @group(0) @binding(4) var<storage, read_write> out: array<f32>; // [rows, COLS]
 
+// How many rows before its own row the one is that is `back` positions before it, if this forward has that.
+fn rows_back(own: Row, back: u32) -> u32 {
+  //#if TREE
+  return own.cell - physical(own, own.position - back);
+  //#else
+  return back;
+  //#endif
+}
+
 // What is read of the row of the same slot that is `back` positions before row `row`.
 fn before(row: u32, back: u32, col: u32) -> f32 {
   let own = rows[row];
   if (back > own.position) {
     return 0.0;
   }
-  if (back <= row && same_slot(row, row - back, row + 1u)) {
-    return convolved(row - back, col);
+  let distance = rows_back(own, back);
+  if (distance <= row && same_slot(row, row - distance, row + 1u)) {
+    return convolved(row - distance, col);
   }
   return ring[(own.slot * RING + (own.position - back) % RING) * COLS + col];
 }
@@ -63,7 +77,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (own.live == 0u) {
       out[row * COLS + col] = 0.0;
     } else {
-      if ($ru > 0u && same_slot(row, row - 1u, count)) {
+      if ($ru > 0u && same_slot(row, row - 1u, count) && rows_back(own, 1u) == 1u) {
         //#for i in BEFORE
         read$i = read$(i + 1);
         //#endfor
@@ -78,7 +92,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
       sum = fma(weight$i, read$i, sum);
       //#endfor
       //#if KEEPS
-      ring[(own.slot * RING + own.position % RING) * COLS + col] = own$r;
+      ring[(own.slot * RING + kept_number(own) % RING) * COLS + col] = own$r;
       //#endif
       //#if GATED
       out[row * COLS + col] = x[row * X_COLS + COLS + col] * sum;

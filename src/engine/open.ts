@@ -2,7 +2,6 @@ import { defined } from "../defined.ts";
 import { UsageError } from "../errors.ts";
 import { type DeviceInfo, type Gpu, type GpuChoice, openGpu } from "../gpu/device.ts";
 import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
-import { checkShapes } from "../model/config/fit.ts";
 import { checkQuantize } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
@@ -133,7 +132,6 @@ export async function openEngine(
     confident,
   };
   const layers = allLayers(models);
-  checkShapes({ name: checkpoint.name, config }, capacityOf(settings, gpu, layers).shapes);
   const elasticDraft = limits.elasticDraft &&
     mayLeave(draftAlgorithm, capacityOf(settings, gpu, layers).shapes, onWarning);
   const { precision, autotune } = device;

@@ -300,6 +300,8 @@ export interface Tuning {
   readonly packedRows: number;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;
+  /** Most bytes of a buffer that a kernel binds; absent where it is not known. */
+  readonly bindingBytes?: number | undefined;
   /** Most invocations of a row reduction (norm, choose), a power of two. */
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
@@ -324,7 +326,9 @@ export type TuningLimits =
     GPUSupportedLimits,
     "maxComputeInvocationsPerWorkgroup" | "maxComputeWorkgroupStorageSize"
   >
-  & Partial<Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage">>;
+  & Partial<
+    Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage" | "maxStorageBufferBindingSize">
+  >;
 
 const LEAST: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 256,
@@ -345,7 +349,12 @@ export function tuning(
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;
   const storageBuffers = limits.maxStorageBuffersPerShaderStage ?? 8;
-  const shared = { software, storageBuffers, workgroupBytes: maxComputeWorkgroupStorageSize };
+  const shared = {
+    software,
+    storageBuffers,
+    bindingBytes: limits.maxStorageBufferBindingSize,
+    workgroupBytes: maxComputeWorkgroupStorageSize,
+  };
   return software
     ? {
       ...shared,

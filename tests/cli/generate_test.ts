@@ -215,6 +215,12 @@ Deno.test("--stats and --json tell what the weights became", async () => {
   assert.match(both.err(), /^weights {5}q8, 7\.1 MB$/m);
 });
 
+Deno.test("one request has no prefix cache, in which it would find nothing", async () => {
+  const engine = fakeEngine();
+  await run(["hi"], engine, fakeIo({ stdin: "" }));
+  assert.equal(engine.opened[0]?.limits?.prefixCache, false);
+});
+
 Deno.test("flags reach the engine", async () => {
   const engine = fakeEngine();
   const flags =

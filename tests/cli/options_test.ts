@@ -490,6 +490,16 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     "generate --policy static --drafter SUFFIX",
     'Cannot use "--policy static" with "--drafter SUFFIX": a policy chooses the steps of a draft model; allowed is HYBRID',
   ],
+  ...["5:4:8", "auto", "topk=4,tokens=8"].map((tree) =>
+    [
+      `generate --drafter NGRAM --draft-tree ${tree}`,
+      `Cannot use "--draft-tree ${tree}" with "--drafter NGRAM": it drafts chains; allowed is tokens=N, the rows that a round verifies`,
+    ] as const
+  ),
+  [
+    "bench load --draft none --policy off,ema",
+    'Cannot use "--policy off,ema" with "--draft none": there is no drafter; allowed is --num-steps 0',
+  ],
   [
     "bench --model random:c --num-steps 1",
     'Cannot use "--num-steps 1" with "--model": it needs a draft; give --draft random:CONFIG.json',
@@ -530,6 +540,10 @@ Deno.test("possible combinations are possible", () => {
       "bench --model m",
       "generate --batch - --max-batch 4 --output f",
       "bench --draft none --num-steps 0",
+      "bench load --draft none --policy off",
+      "bench --model m --policy off,static:num_steps=0",
+      "generate --drafter NGRAM --draft-tree tokens=8",
+      "generate --drafter HYBRID --draft-tree 5:4:8",
       "bench --model random:c --draft random:d --num-steps 0-7 --workload random",
     ]
   ) parseArguments(line.split(" "));

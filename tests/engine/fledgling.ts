@@ -95,8 +95,8 @@ export async function decode(
     readonly sampling: readonly Sampling[];
     /** Rounds without the host; with more than one the device stops lanes at EOS. */
     readonly perSync?: number;
-    /** What is verified in the next group of rounds. */
-    readonly verifying?: () => Pick<RoundRequest, "depths" | "verify">;
+    /** What is verified in the next group of rounds; of another shape than a chain of `numSteps`. */
+    readonly verifying?: () => Partial<Pick<RoundRequest, "depths" | "verify" | "shape">>;
   },
 ): Promise<Decoded[]> {
   const outputs: Decoded[] = [];

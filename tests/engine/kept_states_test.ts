@@ -5,8 +5,8 @@ import { headerWords, stepWords } from "../../kernels/recurrent/delta_rule.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { convWidth, type DeltaNet, type LayerConfig } from "../../src/model/config/layer_config.ts";
 import type { LayerState } from "../../src/model/graph/graph.ts";
-import { SLOT_WORDS } from "../../src/model/device_layout.ts";
-import { keptStates } from "../../src/engine/device/kept_states.ts";
+import { SLOT_WORDS, UNITS_PREFILL_ROWS } from "../../src/model/device_layout.ts";
+import { keptStates, promptStates, stateSpacing } from "../../src/engine/device/kept_states.ts";
 import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
@@ -92,4 +92,17 @@ Deno.test("the state of a short convolution: its ring, of the slot's whole pages
   assert.equal(await kept.save(inSlot(1), 1), 32);
   kept.load(inSlot(2), 1, 32);
   assert.deepEqual(await device.readFloats(state.ring), copied(ring, BATCH, 1, 2));
+});
+
+Deno.test("states of prompts: whole forwards apart, so many as there are places for, those of long prompts at places of short ones", () => {
+  let before = 1;
+  for (let tokens = 1; tokens < 300_000; tokens += 977) {
+    const spacing = stateSpacing(tokens);
+    assert.equal(spacing % UNITS_PREFILL_ROWS, 0);
+    assert.ok(Math.floor(tokens / spacing) <= 8, `${tokens} tokens, every ${spacing}`);
+    assert.equal(spacing % before, 0);
+    before = spacing;
+  }
+  const contexts = [512, 2048, 2049, 4097, 8192, 32_768, 262_144];
+  assert.deepEqual(contexts.map(promptStates), [0, 0, 1, 2, 3, 8, 8]);
 });

@@ -5,11 +5,12 @@
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
-import { folderOf } from "./speculated.ts";
+import { draftConfig, folderOf } from "./speculated.ts";
 
 /** The shapes of a golden with random weights, which need no tokenizer. */
 function open(
@@ -102,9 +103,75 @@ for (const name of WINDOWS) {
   });
 }
 
+for (const name of ["qwen3_5", "lfm2"]) {
+  exhaustive.test(`${name}: trees of a head, side by side and in later turns: the text is that without`, async () => {
+    const target = `${folderOf(name)}/config.json`;
+    const draft = await Deno.makeTempFile({ suffix: ".json" });
+    const config = draftConfig(JSON.parse(await Deno.readTextFile(target)));
+    await Deno.writeTextFile(draft, JSON.stringify(config));
+    using engine = await openEngine({
+      model: { random: { target, draft } },
+      limits: { maxBatch: 2, contextLength: 512 },
+      speculation: { speculate: { tree: treeNamed("3:6:24"), allSteps: false } },
+    });
+    await Deno.remove(draft);
+    using plain = await open(name, { prefixCache: false, contextLength: 512 });
+    let asked = [idsOf(70, 1), idsOf(33, 2)];
+    let accepted = 0;
+    for (let turn = 0; turn < 3; turn++) {
+      const found = await Promise.all(asked.map((ids) => generate(engine, ids, 60 + turn)));
+      for (const [i, ids] of asked.entries()) {
+        const { outputIds } = await generate(plain, ids, 60 + turn);
+        assert.deepEqual(found[i]!.outputIds, outputIds, `turn ${turn}, request ${i}`);
+        assert.equal(turn > 0, found[i]!.cachedTokens > 0);
+      }
+      accepted += found.reduce((sum, { speculative }) => sum + speculative.accepted_tokens, 0);
+      asked = asked.map((ids, i) => [...ids, ...found[i]!.outputIds, ...idsOf(9, turn)]);
+    }
+    assert.ok(accepted > 0, "no draft was accepted");
+    assertNothingHeld(engine);
+  });
+}
+
 function assertRings(name: string, { core }: LocalEngine, plain: LocalEngine): void {
   const rings = [core, plain.core].map(({ models }) => models.windows.length);
   assert.deepEqual(rings, WINDOWS.includes(name) ? [1, 0] : [0, 0]);
+}
+
+/** The shapes of a golden for prompts of several thousand tokens. */
+async function longConfig(name: string): Promise<string> {
+  const path = await Deno.makeTempFile({ suffix: ".json" });
+  const config = JSON.parse(await Deno.readTextFile(`${folderOf(name)}/config.json`));
+  await Deno.writeTextFile(path, JSON.stringify({ ...config, max_position_embeddings: 8192 }));
+  return path;
+}
+
+for (const name of ["lfm2", "qwen3_5"]) {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: a prompt is stored from the last state at or before what it shares with another`, async () => {
+    const target = await longConfig(name);
+    const model = { random: { target }, algorithm: "NONE" } as const;
+    const limits = { contextLength: 2400, maxKvTokens: 4800 };
+    using engine = await openEngine({ model, limits: { ...limits, maxBatch: 2 } });
+    using plain = await openEngine({ model, limits: { ...limits, prefixCache: false } });
+    await Deno.remove(target);
+    const document = idsOf(2300, 1);
+    const asked = [document, [...document.slice(0, 2200), ...idsOf(30, 2)]];
+    // The second waits for the state that it begins with, as the first is just storing that.
+    const found = await Promise.all(asked.map((ids) => generate(engine, ids, 8)));
+    asked.push([...document, ...idsOf(9, 3)], document.slice(0, 100));
+    for (const ids of asked.slice(2)) found.push(await generate(engine, ids, 8));
+    for (const i of [1, 2]) {
+      const { outputIds } = await generate(plain, asked[i]!, 8);
+      assert.deepEqual(found[i]!.outputIds, outputIds, `prompt ${i}`);
+    }
+    const [first, shared, whole, short] = found.map(({ cachedTokens }) => cachedTokens);
+    assert.deepEqual([first, short], [0, 0]);
+    // A state is less than two pages and the rows of a round behind the end of a chunk.
+    assert.ok(shared! > 2048 - 2 * PAGE && shared! <= 2200, `${shared}`);
+    assert.ok(whole! > 2300 - 2 * PAGE && whole! <= 2300, `${whole}`);
+    assertNothingHeld(engine);
+  });
 }
 
 for (const name of ["qwen3_5", "lfm2", ...WINDOWS]) {

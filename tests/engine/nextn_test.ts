@@ -13,6 +13,7 @@ import { bodyPlan } from "../../src/model/lower/target_plans.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openTensorFile } from "../../src/model/files/tensor_files.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { assertClose } from "../gpu/numbers.ts";
 import { packRows } from "../kernels/rows.ts";
@@ -24,6 +25,7 @@ import { exhaustive } from "../exhaustive.ts";
 const MODEL = new URL("../golden/deepseek_v3", import.meta.url).pathname;
 /** The text and what the last rounds may add. */
 const CELLS = 64;
+const TREE = treeNamed("2:2:5");
 
 async function open(
   { model = MODEL, software, batch = 1 }: {
@@ -39,7 +41,8 @@ async function open(
   const gpu = { ...opened, info: { ...info, software: software ?? info.software } };
   return await openRunner(gpu, await loadWeights(gpu, models), {
     batch,
-    shapes: chains([0, 1, 3]),
+    shapes: [...chains([0, 1, 3]), TREE],
+    treeShapes: [TREE],
     prefillRows: 256,
     contextLength: 48,
     pages: batch * CELLS / PAGE,
@@ -95,6 +98,15 @@ async function speculate(core: Awaited<ReturnType<typeof open>>, name: string): 
     const [found] = await decode(core, [sequence], [prompt], options);
     assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
   }
+  const most = text.length;
+  const trees = {
+    numSteps: TREE.depth,
+    most,
+    sampling: [GREEDY],
+    verifying: () => ({ shape: TREE }),
+  };
+  const [found] = await decode(core, [sequence], [prompt], trees);
+  assert.deepEqual(found?.ids, text, "trees");
   core.gpu[Symbol.dispose]();
 }
 

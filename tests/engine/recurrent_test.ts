@@ -9,7 +9,8 @@ import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
-import { chain, chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -21,6 +22,7 @@ const BATCH = 3;
 const CONTEXT = 128;
 /** Tokens decoded of each prompt. */
 const MOST = 24;
+const TREE = treeNamed("3:3:10");
 const PROMPTS = [3, 50, 17].map((length, i) =>
   Array.from({ length }, (_, j) => 3 + (j * 37 + i * 11) % 300)
 );
@@ -40,6 +42,8 @@ for (const name of ["lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next"]) {
         assert.deepEqual(all, plain, `${steps} drafts`);
       }
       assert.deepEqual(await decode(core, PROMPTS, { chunk: 5, steps: 0, expected: [] }), plain);
+      const all = await decode(core, PROMPTS, { chunk: 64, steps: 3, expected: plain, tree: TREE });
+      assert.deepEqual(all, plain, "trees");
     });
   }
 
@@ -52,6 +56,24 @@ for (const name of ["lfm2", "qwen3_5", "qwen3_5_moe", "qwen3_next"]) {
     assert.deepEqual(cache.match([...ids, 5]), { pages: [], draftStored: 0 });
     core.pool.release(pages);
   });
+}
+
+/** A chain of drafts as a path of a tree, in another order in each `round`, whose other nodes are never right. */
+function among(path: readonly number[], round: number): { tokens: number[]; parents: number[] } {
+  const tokens: number[] = [];
+  const parents: number[] = [];
+  const add = (token: number, parent: number) => {
+    parents.push(parent);
+    return tokens.push(token);
+  };
+  let [at, aside] = [0, 0];
+  for (const [level, token] of path.entries()) {
+    // Of another parent than the next draft, and of the same.
+    if ((round + level) % 3 > 0) aside = add(7 + level, level === 0 ? 0 : aside);
+    if ((round + level) % 2 > 0) add(20 + level, at);
+    at = add(token, at);
+  }
+  return { tokens, parents };
 }
 
 interface Decoded {
@@ -68,10 +90,12 @@ interface Decoded {
 async function decode(
   core: Runner,
   prompts: readonly (readonly number[])[],
-  { chunk, steps, expected }: {
+  { chunk, steps, expected, tree }: {
     readonly chunk: number;
     readonly steps: number;
     readonly expected: readonly Decoded[];
+    /** Drafts are trees of this shape, of `steps` levels. */
+    readonly tree?: DraftShape;
   },
 ): Promise<Decoded[]> {
   const sequences = prompts.map((ids) => newSequence(ids));
@@ -96,9 +120,9 @@ async function decode(
           const next = expected[i]?.ids[ids.length + j] ?? 3;
           return j < right ? next : next === 9 ? 10 : 9;
         });
-        return { tokens, parents: tokens.map((_, j) => j) };
+        return tree ? among(tokens, round + i) : { tokens, parents: tokens.map((_, j) => j) };
       });
-      const asked = { shape: chain(steps), count: 1, logprobs: 0 };
+      const asked = { shape: tree ?? chain(steps), count: 1, logprobs: 0 };
       const [result] = await core.rounds(sequences, { ...asked, ...steps > 0 && { proposals } });
       for (const [i, { ids, logprobs, ...of }] of result!.sequences.entries()) {
         accepted.add(of.accepted);
@@ -143,7 +167,7 @@ async function openGolden(name: string, software: boolean): Promise<Runner> {
   const weights = await loadWith(gpu, models, (checkpoint) => checkpointWeights(gpu, checkpoint));
   return await openRunner(gpu, await withTensorMatrices(gpu, weights), {
     batch: BATCH,
-    shapes: chains([0, 1, 3, 7]),
+    shapes: [...chains([0, 1, 3, 7]), TREE],
     prefillRows: 256,
     contextLength: CONTEXT,
     pages: BATCH * (CONTEXT / PAGE + 2),

@@ -64,7 +64,8 @@ export async function loadSpeculated(
   return await withTensorMatrices(gpu, weights);
 }
 
-function draftConfig(target: unknown): unknown {
+/** config.json of an EAGLE-3 head for a target with this one. */
+export function draftConfig(target: unknown): unknown {
   const { hidden_size, vocab_size } = target as Record<string, number>;
   return {
     architectures: ["LlamaForCausalLMEagle3"],

@@ -470,3 +470,19 @@ Deno.test("attention: workgroups along z are those of the window, whatever the c
   }
   assert.equal(launched(16, 1, { window: 512 }), 4);
 });
+
+Deno.test("partial sums take no more than a kernel binds of a buffer", () => {
+  // Qwen3-0.6B with 8,192 tokens, on an adapter with the least limit that WebGPU allows.
+  const heads = { heads: 16, kvHeads: 8, headDim: 128, kvDtype: "f32", tablePages: 513 } as const;
+  const limits = {
+    maxComputeInvocationsPerWorkgroup: 256,
+    maxComputeWorkgroupStorageSize: 16384,
+    maxStorageBufferBindingSize: 128 << 20,
+  };
+  for (const software of [true, false]) {
+    const { sums } = partialWords(heads, 256, tuning(software, limits));
+    assert.ok(4 * sums <= 128 << 20 && 4 * sums > 120 << 20, `${4 * sums} bytes`);
+    const free = partialWords(heads, 256, tuning(software));
+    assert.ok(4 * free.sums > 128 << 20, "without the limit they are more");
+  }
+});

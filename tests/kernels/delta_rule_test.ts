@@ -9,7 +9,7 @@ import {
 } from "../../kernels/recurrent/delta_rule.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
-import { packRows } from "./rows.ts";
+import { packRows, treeRows } from "./rows.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
@@ -46,25 +46,34 @@ interface RowSpec {
   readonly position: number;
   readonly draft?: number;
   readonly live?: number;
+  /** Of nodes of trees, see `treeRows`. */
+  readonly cell?: number;
+  readonly base?: number;
+  readonly path?: readonly number[];
 }
 
 interface Slots extends DeltaMemory {
   readonly heads: DeltaHeads;
 }
 
-function slots(heads: DeltaHeads, checkpoints = false): Slots {
+function slots(heads: DeltaHeads, checkpoints = false, stepRows = STEP_ROWS): Slots {
   const { valueHeads, keyDim, valueDim } = heads;
   return {
     heads,
     states: device.filled((checkpoints ? 2 : 1) * SLOTS * valueHeads * keyDim * valueDim, 3),
     checkpoints,
-    steps: device.filled(SLOTS * stepWords(heads, STEP_ROWS), 5),
-    stepRows: STEP_ROWS,
+    steps: device.filled(SLOTS * stepWords(heads, stepRows), 5),
+    stepRows,
   };
 }
 
 /** The outputs of rows, of which runs begin at multiples of `perSlot`; default: the forward is one run. */
-async function forward(memory: Slots, rows: readonly RowSpec[], perSlot = rows.length) {
+async function forward(
+  memory: Slots,
+  rows: readonly RowSpec[],
+  perSlot = rows.length,
+  paths = false,
+) {
   const { heads } = memory;
   const width = heads.valueHeads * heads.valueDim;
   const inputs = rows.map((row) => rowOf(heads, row));
@@ -79,7 +88,13 @@ async function forward(memory: Slots, rows: readonly RowSpec[], perSlot = rows.l
     out,
   };
   await device.run([
-    deltaRule({ memory, ...buffers }, { heads, count: rows.length, perSlot, label: "delta" }),
+    deltaRule({ memory, ...buffers }, {
+      heads,
+      count: rows.length,
+      perSlot,
+      paths,
+      label: "delta",
+    }),
   ]);
   const all = await device.readFloats(out);
   return rows.map((_, i) => all.slice(i * width, (i + 1) * width));
@@ -248,3 +263,32 @@ Deno.test("the checkpoint is the state after the last whole page that is surely 
     if (expected > 0) assert.deepEqual(checkpoint, await stateAfter(expected), `${lengths}`);
   }
 });
+
+for (const [heads, nodes] of [[SHAPES[0]!, 9], [HEADS, 64]] as const) {
+  Deno.test(`a tree of ${nodes} nodes, ${heads.keyDim} keys: each has the bits of its path row by row`, async () => {
+    const length = 21;
+    // Most continue an early node, some the last one: at most 16 levels.
+    const parents = Array.from(
+      { length: nodes - 1 },
+      (_, i) => i % 4 === 3 ? i : Math.floor(2 * i / 3),
+    );
+    const tree = treeRows(length, parents)
+      .map((row, i): RowSpec => ({ slot: 1, text: 1, ...row, draft: i }));
+    assert.ok(tree.every(({ position }) => position <= length + 16));
+    const memory = slots(heads, true, nodes);
+    await forward(memory, run(1, 1, 0, length));
+    const found = await forward(memory, [...tree, PADDING], tree.length + 1, true);
+    const leaves = tree.keys().filter((i) => i > 0 && !parents.includes(i));
+    for (const leaf of leaves) {
+      const path: number[] = [];
+      for (let at = leaf; at > 0; at = parents[at - 1]!) path.unshift(at);
+      const alone = slots(heads, false, nodes);
+      await forward(alone, run(0, 1, 0, length));
+      for (const node of [0, ...path]) {
+        const { position } = tree[node]!;
+        const [row] = await forward(alone, [{ slot: 0, text: 1, position, draft: node }]);
+        assert.deepEqual(found[node], row, `node ${node} of the path to ${leaf}`);
+      }
+    }
+  });
+}

@@ -49,6 +49,30 @@ export function packRows(rows: readonly Partial<RowFields>[]): Uint32Array {
   return words;
 }
 
+/**
+ * Rows of a tree of one slot with `length` tokens, the root first, as kernels/round/verify_tree.wgsl makes them.
+ *
+ * @param parents of the other nodes: rows before their own.
+ */
+export function treeRows(
+  length: number,
+  parents: readonly number[],
+): Pick<RowFields, "position" | "cell" | "base" | "path">[] {
+  return [-1, ...parents].map((_, row) => {
+    const levels: number[] = [];
+    for (let at = row; at > 0; at = parents[at - 1] ?? 0) levels.unshift(at);
+    levels.unshift(0);
+    const scattered = levels.findIndex((at, level) => at !== level);
+    const line = scattered < 0 ? levels.length : scattered;
+    return {
+      position: length + levels.length - 1,
+      cell: length + row,
+      base: length + line,
+      path: levels.slice(line).map((at) => at - line),
+    };
+  });
+}
+
 /** Words of slots; what is not given is greedy or 0, the limit far away. */
 export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
   const words = new Uint32Array(slots.length * SLOT_WORDS);

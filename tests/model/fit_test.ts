@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
-import { checkFit, checkShapes, misfit } from "../../src/model/config/fit.ts";
+import { checkFit, misfit } from "../../src/model/config/fit.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
-import { chain } from "../../src/speculate/round_shape.ts";
-import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { draft, EAGLE1, EAGLE3, target } from "./drafts.ts";
 
 Deno.test("a draft made for the target fits", () => {
@@ -43,16 +41,9 @@ Deno.test("a draft narrower than the target cannot share its embedding", () => {
   assert.equal(misfit(config, wide), undefined);
 });
 
-Deno.test("layers with a state verify chains alone, and are no standalone draft's", () => {
+Deno.test("layers with a state are no standalone draft's", () => {
   const path = new URL("../golden/lfm2/config.json", import.meta.url);
   const config = parseModelConfig("lfm", JSON.parse(Deno.readTextFileSync(path)), undefined);
-  const trees = [chain(3), treeNamed("3:2:6")];
-  checkShapes({ name: "lfm", config }, [chain(0), chain(3)]);
-  checkShapes({ name: "big", config: target() }, trees);
-  assert.throws(
-    () => checkShapes({ name: "lfm", config }, trees),
-    (error) => error instanceof UsageError && /Cannot draft trees for "lfm"/.test(error.message),
-  );
   const algorithm = "STANDALONE";
   const alone = { algorithm, layer: config, draftVocabSize: config.vocabSize } as const;
   assert.match(misfit(alone, target()) ?? "", /state of fixed size/);

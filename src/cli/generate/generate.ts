@@ -20,6 +20,9 @@ import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
 
+/** Nothing would be found in a prefix cache, whose states of fixed size take memory. */
+const ONE_REQUEST = { maxBatch: 1, noPrefixCache: true } as const;
+
 /** `eyrie generate`: one prompt in, its continuation on stdout. Returns the exit code. */
 export async function runGenerate(
   { prompt: argument, options }: { prompt: string | undefined; options: GenerateOptions },
@@ -37,7 +40,7 @@ export async function runGenerate(
   const source = { argument, file: options.promptFile };
   const prompt = await unlessAborted(readPrompt(source, io), io.signal);
   if (prompt === undefined) return INTERRUPTED;
-  await using engine = await openWithProgress({ ...options, maxBatch: 1 }, context, {
+  await using engine = await openWithProgress({ ...options, ...ONE_REQUEST }, context, {
     constrained: grammar !== undefined,
     predictions: predicted !== undefined,
   });

@@ -10,7 +10,7 @@ import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import { refuseBesideRemote } from "./option_remote.ts";
-import { refuseBesidePolicy } from "./policy_option.ts";
+import { isChainText, refuseBesidePolicy } from "./policy_option.ts";
 import { refuseImpossibleSimulation } from "./measure/simulate_flags.ts";
 import type {
   BenchOptions,
@@ -328,6 +328,11 @@ function refuseImpossible(
   }
   if (without !== undefined && drafts(numSteps)) {
     clash(`--num-steps ${numSteps}`, without, "there is no drafter; allowed is 0");
+  }
+  const { draftTree } = given;
+  if (alone && draftTree !== undefined && !isChainText(draftTree)) {
+    const allowed = "it drafts chains; allowed is tokens=N, the rows that a round verifies";
+    clash(`--draft-tree ${draftTree}`, `--drafter ${drafter}`, allowed);
   }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };

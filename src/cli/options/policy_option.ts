@@ -61,6 +61,17 @@ function defaultConfig(name: string, given = ""): string | undefined {
     : undefined;
 }
 
+/** Whether what `--draft-tree` says has one candidate for each position. */
+export function isChainText(draftTree: unknown): boolean {
+  return typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&
+    !/topk=(?!1(,|$))/.test(draftTree);
+}
+
+/** Whether a policy of `--policy` never drafts. */
+export function draftsNothing(policy: string): boolean {
+  return /^(off|static:num_steps=0)$/.test(policy.trim());
+}
+
 /**
  * Refuses flags that contradict `--policy`. `given` has only what was typed.
  *
@@ -77,10 +88,8 @@ export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): vo
     const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
     clash(`--drafter ${drafter}`, why);
   }
-  // SGLang's adaptive mode is started with topk 1: that is a chain.
-  const chain = typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&
-    !/topk=(?!1(,|$))/.test(draftTree);
-  if (draftTree !== undefined && !chain) {
+  // SGLang's adaptive mode is started with topk 1.
+  if (draftTree !== undefined && !isChainText(draftTree)) {
     clash(
       `--draft-tree ${draftTree}`,
       "a tree has one fixed shape, and a policy chooses the shape of each round",

@@ -9,19 +9,43 @@ import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
 import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
+/**
+ * Tokens of a prompt after which its state is kept, so that prompts that begin like it store only what is after that. Every
+ * forward of prompts has as many rows or a part of them, 1,024 at most (`UNITS_PREFILL_ROWS`). A state is as large as keys
+ * and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB beside 64 KB,
+ * Qwen3.6-35B-A3B 63 MB beside 20 KB. More often than this, states would take more memory than what they belong to.
+ */
+const STATE_TOKENS = 2048;
+
+/** States of one prompt that are kept at most, besides that at its end. */
+const PROMPT_STATES = 8;
+
+/** Tokens between two states of a prompt of `tokens`: those of a longer one are among the multiples of those of a shorter one. */
+export function stateSpacing(tokens: number): number {
+  let spacing = STATE_TOKENS;
+  while (tokens > PROMPT_STATES * spacing) spacing *= 2;
+  return spacing;
+}
+
+/** States that one prompt of a context of so many tokens has before its end. */
+export function promptStates(contextLength: number): number {
+  return Math.min(PROMPT_STATES, Math.floor((contextLength - 1) / STATE_TOKENS));
+}
+
 /** Places for states, 0 to `count` - 1. Windows at the end of prefixes have places too: see window_pages.ts. */
 export interface KeptStates {
   readonly count: number;
-  /** Whether the state after a part of a prompt can be kept, not only after all of it. */
-  readonly ofParts: boolean;
+  /** Whether there are places for states within long prompts too (`stateSpacing`), not only where requests part or end. */
+  readonly spaced: boolean;
   /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
    * Keeps the sequence's last checkpoint at a place.
    *
+   * @param promptTokens tokens stored of a prompt that has not ended: the slot has no length yet.
    * @returns of how many of its tokens the state is, a multiple of PAGE; 0: there was none.
    */
-  save(sequence: Sequence, place: number): Promise<number> | number;
+  save(sequence: Sequence, place: number, promptTokens?: number): Promise<number> | number;
   /** Makes the state at a place, which is of `length` tokens, that of the sequence's slot. */
   load(sequence: Sequence, place: number, length: number): void;
 }
@@ -72,9 +96,12 @@ export function keptStates(
     record(encoder);
     gpu.device.queue.submit([encoder.finish()]);
   };
-  async function copyOut(sequence: Sequence, place: number): Promise<number> {
+  async function copyOut(
+    sequence: Sequence,
+    place: number,
+    promptTokens: number | undefined,
+  ): Promise<number> {
     const slot = slotOf(sequence);
-    const { stored } = sequence;
     copy((encoder) => {
       // Of the same moment: further rounds may be submitted before it is read.
       const at = lengthsAt + slot * lengthStride;
@@ -85,20 +112,19 @@ export function keptStates(
     });
     const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
     if (header) return new Float32Array(words)[1] ?? 0;
-    const [length = 0] = new Uint32Array(words);
-    // Before all of its prompt is stored a slot has the length of the sequence before.
-    return length < stored ? 0 : length - length % PAGE;
+    const length = promptTokens ?? new Uint32Array(words)[0] ?? 0;
+    return length - length % PAGE;
   }
 
   let saving: Promise<unknown> | undefined;
   return {
     count,
-    ofParts: false, // The device knows a slot's length once its prompt is stored.
+    spaced: true,
     get saving() {
       return saving;
     },
-    save(sequence, place) {
-      const saved = copyOut(sequence, place);
+    save(sequence, place, promptTokens) {
+      const saved = copyOut(sequence, place, promptTokens);
       const all: Promise<void> = Promise.allSettled([saving, saved]).then(() => {
         if (saving === all) saving = undefined;
       });

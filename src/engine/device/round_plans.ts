@@ -1,3 +1,4 @@
+import { moveKept, type StateBuffers } from "../../../kernels/recurrent/move_kept.ts";
 import { type CellBuffers, moveCells } from "../../../kernels/round/move_cells.ts";
 import {
   accept,
@@ -11,7 +12,12 @@ import { allocate } from "../../../kernels/round/allocate.ts";
 import { verifyPacked } from "../../../kernels/round/verify_packed.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { headsOf, isRecurrent, type LayerConfig } from "../../model/config/layer_config.ts";
+import {
+  convWidth,
+  headsOf,
+  isRecurrent,
+  type LayerConfig,
+} from "../../model/config/layer_config.ts";
 import { Graph, type LayerKv } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { lower } from "../../model/lower/lower.ts";
@@ -252,22 +258,33 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
     return [acceptance ? acceptSimulated(accepted, { ...of, acceptance }) : accept(accepted, of)];
   }
   const { tablePages } = target;
-  const kept = KEPT_ROWS_AT;
+  const moved = { batch, depth, rows: perSlot, kept: KEPT_ROWS_AT };
   return [
-    acceptTree(accepted, { ...of, kept }),
+    acceptTree(accepted, { ...of, kept: moved.kept }),
     ...cellBuffers(target).flatMap((cells) =>
-      moveCells({ extend, last, pages: cells.pages ?? pages }, cells, {
-        batch,
-        depth,
-        rows: perSlot,
-        kept,
-        tablePages,
-      })
+      moveCells({ extend, last, pages: cells.pages ?? pages }, cells, { ...moved, tablePages })
     ),
+    ...stateBuffers(target).flatMap((states) => moveKept({ extend, last }, states, moved)),
   ];
 }
 
 interface CellsOfPages extends CellBuffers, Pick<LayerKv, "pages"> {}
+
+/** What the target's recurrent layers keep of the last rows of each slot, by its layout in memory. */
+function stateBuffers({ config: { layers }, kv }: Target): StateBuffers[] {
+  const groups = new Map<string, StateBuffers & { readonly buffers: Operand[] }>();
+  const add = (buffer: Operand, layout: Omit<StateBuffers, "buffers">) =>
+    groups.getOrInsertComputed(JSON.stringify(layout), () => ({ ...layout, buffers: [] }))
+      .buffers.push(buffer);
+  for (const [i, { state }] of kv.entries()) {
+    const { attention } = layers[i] as LayerConfig;
+    if (!state || !isRecurrent(attention)) continue;
+    add(state.ring, { places: state.ringRows, words: convWidth(attention) });
+    if (!state.delta || attention.kind !== "delta") continue;
+    add(state.delta.steps, { places: state.delta.stepRows, heads: attention });
+  }
+  return [...groups.values()];
+}
 
 /** What the target keeps of every cell, by its layout in memory. */
 function cellBuffers({ config: { layers }, kv, ...layout }: Target): CellsOfPages[] {

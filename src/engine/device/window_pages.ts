@@ -56,7 +56,7 @@ export function windowPages(
   const reachOf = (sequence: Sequence) => reaches[slotOf(sequence)] as Reach;
   return {
     count: places,
-    ofParts: true,
+    spaced: false,
     saving: undefined,
     open(sequence) {
       Object.assign(reachOf(sequence), { end: 0, unread: 0 });

@@ -14,6 +14,7 @@ import {
   UNITS_PREFILL_ROWS,
 } from "../../model/device_layout.ts";
 import { rowBucket } from "../device/buckets.ts";
+import { promptStates } from "../device/kept_states.ts";
 import { draftsAtTimes, type EngineSizes, reservedCells } from "../device/buffers.ts";
 import { type RingSizes, windowRings, windowsOf } from "../device/window_rings.ts";
 import { PROMPT_RUN, SOFTWARE_PROMPT_RUN } from "../device/prompt_rows.ts";
@@ -74,22 +75,27 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 }
 
 /**
- * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. One of
- * Qwen3.6-27B takes 151 MB, the windows of one of Gemma 4 31B 840 MB in bf16.
+ * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. Those within one
+ * prompt come on top (`promptStates`), which windows have not. One of Qwen3.6-27B takes 151 MB, the windows of one of
+ * Gemma 4 31B 840 MB in bf16.
  */
-const MOST_STATES = 6;
+const MOST_END_STATES = 6;
 /** Tokens of windows that are kept of prefixes, where windows are so short that this is more. */
 const KEPT_TOKENS = 2048;
 /** But no more prefixes than this for each sequence in flight. */
 const KEPT_OF_EACH = 4;
 
 /** Places for them, where layers have states or windows. */
-function keptStatesOf(config: KeptByCell, batch: number): Pick<EngineSizes, "keptStates"> {
+function keptStatesOf(
+  config: KeptByCell,
+  { batch, contextLength }: { readonly batch: number; readonly contextLength: number },
+): Pick<EngineSizes, "keptStates"> {
   const windows = windowsOf(config.layers);
-  if (!hasState(config) && windows.length === 0) return {};
-  const keptStates = Math.min(MOST_STATES, batch + 2);
+  const ends = Math.min(MOST_END_STATES, batch + 2);
+  if (hasState(config)) return { keptStates: ends + promptStates(contextLength) };
+  if (windows.length === 0) return {};
   const ofWindows = Math.min(Math.floor(KEPT_TOKENS / Math.max(...windows)), KEPT_OF_EACH * batch);
-  return { keptStates: windows.length === 0 ? keptStates : Math.max(keptStates, ofWindows) };
+  return { keptStates: Math.max(ends, ofWindows) };
 }
 
 /** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
@@ -121,7 +127,7 @@ export function capacityOf(
     kvDtype,
     rejection: tiers.rejection,
     confident: tiers.confident,
-    ...tiers.prefixCache === false ? {} : keptStatesOf(config, batch),
+    ...tiers.prefixCache === false ? {} : keptStatesOf(config, { batch, contextLength }),
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined

@@ -96,7 +96,7 @@ export function openPrefill(
   function take(state: RequestState, token: FirstToken | undefined): void {
     const { sequence } = state;
     // Requests that wait for this prefix find it cached.
-    if (!state.done) pages.share(sequence);
+    if (!state.done) pages.share(sequence, token !== undefined);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return requests.attempt(state, () => tellPrefill(state));
     const { stored } = sequence;

@@ -1,4 +1,5 @@
 import { PAGE } from "../../model/device_layout.ts";
+import { stateSpacing } from "../device/kept_states.ts";
 import type { Runner } from "../device/runner.ts";
 import type { PagePool } from "../device/pages.ts";
 import type { OutputConfig } from "./output.ts";
@@ -85,6 +86,8 @@ export interface PrefixCache {
 export interface PrefixCacheOptions {
   /** Places for states, without which a prefix is not found; absent: prefixes need no state. */
   readonly states?: number | undefined;
+  /** See `KeptStates.spaced`. */
+  readonly spaced?: boolean | undefined;
   /**
    * Tokens after a page that its contents depend on. 1 with an EAGLE draft, whose entry for a cell
    * is made from the target's hidden row there and the next token.
@@ -111,6 +114,7 @@ export function cacheOf(
   if (recurrent && !states) return noPrefixCache();
   return prefixCache(pool, {
     states: states?.count,
+    spaced: states?.spaced,
     // What a standalone draft stores of a token depends on no later one.
     lookahead: draft === "none" || algorithm === "STANDALONE" ? 0 : 1,
     requireDraft: draft === "always",
@@ -240,11 +244,15 @@ class PageTree implements PrefixCache {
   }
 
   common(ids: readonly number[], others: readonly number[]): number {
-    // States are kept at the ends of prompts alone: of a part of one nothing would be found.
-    if (this.#options.states !== undefined) return 0;
     const differs = ids.findIndex((id, i) => id !== others[i]);
-    const alike = (differs < 0 ? ids.length : differs) - this.#options.lookahead;
-    return Math.max(0, Math.floor(Math.min(alike, ids.length - 1) / PAGE)) * PAGE;
+    const alike = differs < 0 ? ids.length : differs;
+    const { states, spaced } = this.#options;
+    const whole = states === undefined || alike === others.length;
+    // Of a part of a prompt that has no state nothing would be found.
+    if (!whole && !spaced) return 0;
+    const unit = whole ? PAGE : stateSpacing(others.length);
+    const found = Math.min(alike - this.#options.lookahead, ids.length - 1);
+    return Math.max(0, Math.floor(found / unit)) * unit;
   }
 
   insert(sequence: StoredSequence): number[] {

@@ -68,13 +68,13 @@ export function openRequests(
    * @returns what closing its grammar or drafter threw.
    */
   function leave(state: RequestState, { failed = false } = {}): Failure | undefined {
-    const { sequence, request, output } = state;
+    const { sequence, request, output, decoding } = state;
     state.done = true;
     // Tokens that the device chose after the request had ended are dropped.
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
     if (places.remove(state)) {
-      if (!failed) pages.share(sequence);
+      if (!failed) pages.share(sequence, decoding);
       pages.close(sequence);
     }
     return closed(state);

@@ -1,5 +1,6 @@
 import { PAGE } from "../../model/device_layout.ts";
 import { type EngineSizes, reservedCells } from "../device/buffers.ts";
+import { stateSpacing } from "../device/kept_states.ts";
 import type { Runner } from "../device/runner.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Sequence } from "../device/sequence.ts";
@@ -19,8 +20,13 @@ export interface SequencePages {
   awaits(sequence: Sequence, other: Sequence): boolean;
   /** Pages for `cells` tokens in all; evicts cached ones where free ones are too few. */
   reserve(sequence: Sequence, cells: number): boolean;
-  /** Adds the stored pages of the sequence to the cache and continues with the cache's pages. */
-  share(sequence: Sequence): void;
+  /**
+   * Adds the stored pages of the sequence to the cache, with its state where one is to be kept here, and continues with the
+   * cache's pages.
+   *
+   * @param whole its whole prompt is stored.
+   */
+  share(sequence: Sequence, whole: boolean): void;
   /** Gives slot and pages back; what the cache holds of them stays cached. */
   close(sequence: Sequence): void;
 }
@@ -33,6 +39,8 @@ export type PagesRunner = Pick<
 
 export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePages {
   const { capacity, pool } = core;
+  /** Tokens that a sequence had stored when its state was kept last, or those of the state that it began with. */
+  const keptAt = new WeakMap<Sequence, number>();
 
   function reserve(sequence: Sequence, cells: number): boolean {
     const missing = Math.ceil(cells / PAGE) - sequence.pages.length;
@@ -42,16 +50,22 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     return core.reserve(sequence, cells);
   }
 
-  /** Keeps the state of a sequence whose prompt is stored, or a part that others have too, for those that begin like it. */
-  function keepState(sequence: Sequence): void {
+  /**
+   * Keeps the state of a sequence whose prompt is stored, or a part that others have too, or enough of it since the last
+   * one, for those that begin like it.
+   */
+  function keepState(sequence: Sequence, whole: boolean): void {
     const { states } = core;
-    const { stored, ids: { length }, branch } = sequence;
-    if (!states || (stored < length - 1 && stored !== branch)) return;
+    const { ids, stored, branch } = sequence;
+    if (!states) return;
+    const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
+    if (!whole && stored !== branch && !far) return;
     const place = cache.takePlace();
     if (place === undefined) return;
-    const ids = sequence.ids.slice(0, sequence.stored + 1);
-    const put = (length: number) => cache.putState(place, ids, length);
-    const saved = states.save(sequence, place);
+    keptAt.set(sequence, stored);
+    const known = ids.slice(0, stored + 1);
+    const put = (length: number) => cache.putState(place, known, length);
+    const saved = states.save(sequence, place, whole ? undefined : stored);
     // A device that fails is reported by those who wait for it.
     if (typeof saved === "number") put(saved);
     else saved.then(put, () => put(0));
@@ -71,16 +85,17 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
       }
       sequence.stored = pages.length * PAGE;
       sequence.draftStored = draftStored;
-      sequence.branch = core.states?.ofParts ? branch : undefined;
+      if (core.states) sequence.branch = branch;
+      keptAt.set(sequence, sequence.stored);
       if (state !== undefined) core.states?.load(sequence, state, sequence.stored);
       if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
       core.closeSlot(sequence);
       return "no pages";
     },
     awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
-    share(sequence) {
+    share(sequence, whole) {
       core.setPages(sequence, cache.insert(sequence));
-      keepState(sequence);
+      keepState(sequence, whole);
     },
     close: core.closeSlot.bind(core),
   };
@@ -105,6 +120,7 @@ export function mostTokens(capacity: EngineSizes): number {
 
 /** A request and where its tokens are stored. */
 interface Stored {
+  readonly decoding: boolean;
   readonly sequence: Sequence;
   readonly request: GenerateRequest;
 }
@@ -130,8 +146,8 @@ export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllo
       return Math.max(0, wanted - state.sequence.pages.length);
     },
     reserve: (state, rounds) => pages.reserve(state.sequence, cells(state, rounds)),
-    close({ sequence }) {
-      pages.share(sequence);
+    close({ sequence, decoding }) {
+      pages.share(sequence, decoding);
       pages.close(sequence);
     },
   };

@@ -2,7 +2,6 @@ import { UsageError } from "../../errors.ts";
 import type { AnyDraftConfig, ModelConfig } from "./types.ts";
 import { hasState } from "./layer_config.ts";
 import { quote } from "../files/fields.ts";
-import { type DraftShape, isChain } from "../../speculate/round_shape.ts";
 
 /** A config with the name of its checkpoint, for messages. */
 export interface Named<Config> {
@@ -39,18 +38,6 @@ export function misfit(draft: AnyDraftConfig, target: ModelConfig): string | und
     return `the draft reads the input of layer ${outside}, the target has ${layers}`;
   }
   return undefined;
-}
-
-/** @throws UsageError for rounds of trees of a model whose layers have states: a state is of one chain of tokens. */
-export function checkShapes(
-  { name, config }: Named<ModelConfig>,
-  shapes: readonly DraftShape[],
-): void {
-  if (!hasState(config) || shapes.every(isChain)) return;
-  throw new UsageError(
-    `Cannot draft trees for ${quote(name)}: its layers with a state of fixed size verify chains; ` +
-      `remove --draft-tree`,
-  );
 }
 
 /** @throws UsageError `Cannot use draft "X" with target "Y": ...` when they do not fit together. */

@@ -157,16 +157,15 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
         taps,
         ringRows: state.ringRows,
         count: of.count,
+        paths: of.paths,
         label,
       });
     }
     case "delta_rule": {
       const { mixed, rates, decay: decayWeights, heads, memory, of, out, label } = op;
-      const { rows, count, perSlot } = of;
+      const { rows, ...shape } = of;
       const values = { mixed: at(mixed), rates: at(rates), out: at(out) };
-      return [
-        deltaRule({ memory, rows, decayWeights, ...values }, { heads, count, perSlot, label }),
-      ];
+      return [deltaRule({ memory, rows, decayWeights, ...values }, { heads, ...shape, label })];
     }
     case "gated_norm": {
       const { x, gate, first, weight, headDim, eps, put, notes, out, label } = op;

@@ -145,7 +145,7 @@ function linear(
 function attentionPartialWords(
   heads: Heads,
   rows: number,
-  adapter: Pick<Tuning, "software" | "workgroupBytes" | "attentionUnits">,
+  adapter: Pick<Tuning, "software" | "bindingBytes" | "workgroupBytes" | "attentionUnits">,
 ): PartialWords {
   const { rank } = heads;
   if (rank === undefined) return attentionWords(heads, rows, adapter);

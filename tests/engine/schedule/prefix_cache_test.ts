@@ -254,7 +254,9 @@ Deno.test("prefix cache: where layers have states a match ends where one is kept
     pool.release(pages);
     return [pages.length, state];
   };
-  equal(cache.common(run(40), run(60)), 0, "nobody waits for a part of a prompt");
+  equal(cache.common(run(40), run(60)), 0, "nobody waits for a part of a prompt without a state");
+  equal(cache.common(run(60), run(40)), 32, "but for a whole prompt");
+  equal(cache.common(run(2100), [...run(2090), 1]), 2048, "and for a part with one");
   deepEqual(found(100), [0, undefined], "pages without a state are of no use");
   const [a, b] = [cache.takePlace() ?? -1, cache.takePlace() ?? -1];
   deepEqual([a, b].toSorted(), [0, 1]);

@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { draftsNothing, policyTexts } from "../policy_option.ts";
 import { refuseImpossibleBackends } from "./backend_flags.ts";
 import {
   BENCH_AXES,
@@ -65,7 +66,8 @@ const TABLE_RULES: Readonly<
 /** Flags of `bench` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>): void {
   const { model, draft, workload, numSteps, trees } = given;
-  const { policies } = given;
+  const policies = policyTexts((given["policies"] ?? []) as readonly string[])
+    .filter((text) => !draftsNothing(text));
   const clash = (flag: string, other: string, allowed: string) => {
     throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
   };
@@ -87,8 +89,8 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
     ? `--num-steps ${numSteps}`
     : trees !== undefined
     ? `--draft-tree ${trees}`
-    : policies !== undefined
-    ? `--policy ${policies}`
+    : policies.length > 0
+    ? `--policy ${given["policies"]}`
     : undefined;
   if (drafts !== undefined && !hasDraft(given)) {
     if (draft === "none") {
