@@ -25,7 +25,14 @@ import { openGpu } from "../gpu/shared.ts";
 import { folderOf } from "./speculated.ts";
 import { drawnFrom, EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
-const GOLDENS = ["mixtral", "qwen3_moe", "deepseek_v2_lite", "deepseek_v2_groups", "deepseek_v3"];
+const GOLDENS = [
+  "mixtral",
+  "qwen3_moe",
+  "qwen3_5_moe",
+  "deepseek_v2_lite",
+  "deepseek_v2_groups",
+  "deepseek_v3",
+];
 /** Those that are wider. */
 const CASES = [
   ["qwen3_moe", "bf16"],

@@ -415,7 +415,7 @@ function mixture(
 ): Value {
   const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, beside } = weights;
   const { routing, paired, activation = "silu" } = spec;
-  const jobs = { routing, shared: stacked };
+  const jobs = { routing, shared: stacked, sharedGate: stacked > 0 && sharedGate };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = given ?? routerLogits(graph, weights, x, label);
   const counted = ofAll && sharedGate

@@ -223,14 +223,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     }
     case "route": {
       const { logits, bias, factors, jobs, out, shares, label } = op;
-      const { routing, shared } = jobs;
+      const { routing, ...behind } = jobs;
       const choice = { experts: at(out), weights: at(shares) };
       const buffers = { logits: at(logits), bias, factors, ...choice };
       const stride = logits.cols;
       // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
       const rules = { ...tuning, tensor: undefined };
       return [
-        route(buffers, { ...routing, rows: logits.rows, tuning: rules, shared, stride, label }),
+        route(buffers, {
+          ...routing,
+          ...behind,
+          rows: logits.rows,
+          tuning: rules,
+          stride,
+          label,
+        }),
       ];
     }
     case "normed_router": {
@@ -696,6 +703,7 @@ function emitExpertMatmul(
     tiles: at(tiles ?? experts),
     choice: choice && {
       routing: jobs.routing,
+      sharedGate: jobs.sharedGate,
       logits: at(choice.logits),
       stride: choice.logits.cols,
       weights: at(choice.shares),
