@@ -1,5 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
+import { type ConvForm, keepsAtOnce, type ShortConvBuffers } from "./short_conv.ts";
 
 interface DeltaParameters {
   /** Rows and columns of a head's state. */
@@ -23,6 +25,8 @@ interface DeltaParameters {
   readonly VALUE_ROWS: number;
   /** Whether the state after the last whole page is stored too. */
   readonly CHECKPOINT: boolean;
+  /** Whether q, k and v are to be convolved. */
+  readonly CONV: boolean;
 }
 
 /** Rows of a block: with the keys and queries of more, a workgroup would have more memory than WebGPU promises. */
@@ -50,7 +54,7 @@ function lanesOf({ keyDim }: Pick<DeltaHeads, "keyDim">): number {
   return keyDim % 16 === 0 ? 4 : 2;
 }
 
-function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
+function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean, CONV: boolean) {
   const { keyDim: KEYS, valueDim: VALUES } = heads;
   const [QUADS, COLS, LANES] = [KEYS / 4, colsOf(heads), lanesOf(heads)];
   const ROW_THREADS = LANES * COLS / BLOCK;
@@ -63,15 +67,27 @@ function deltaKernel(heads: DeltaHeads, CHECKPOINT: boolean) {
     BLOCK,
     ROW_THREADS,
     CHECKPOINT,
+    CONV,
     OTHERS: LANES - 1,
     OWN: QUADS / LANES,
     EACH: Math.ceil(QUADS / ROW_THREADS),
     VALUE_ROWS: BLOCK / LANES,
   };
   return kernelOf<DeltaParameters>("recurrent/delta_rule")(parameters, {
-    name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${CHECKPOINT ? "_checkpoint" : ""}`,
-    bindings: ["rows", "mixed", "rates", "decay_weights", "states", "steps", "out"],
-    constants: ["KEY_HEADS", "HEADS", "STEPS"],
+    name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${CHECKPOINT ? "_checkpoint" : ""}${
+      CONV ? "_conv" : ""
+    }`,
+    bindings: [
+      "rows",
+      CONV ? "x" : "mixed",
+      "rates",
+      "decay_weights",
+      "states",
+      "steps",
+      "out",
+      ...CONV ? ["taps", "ring"] : [],
+    ],
+    constants: ["KEY_HEADS", "HEADS", "STEPS", ...CONV ? ["X_COLS", "RING"] : []],
   });
 }
 
@@ -98,13 +114,47 @@ export function stepWords(heads: DeltaHeads, stepRows: number): number {
   return headerWords(heads) + 2 * valueHeads * stepRows * (keyDim + valueDim + 4);
 }
 
+/** Storage buffers of the recurrence where it convolves q, k and v itself. */
+const CONVOLVING_BUFFERS = 9;
+
+/** A convolution of q, k and v, as `shortConv` does it for rows of the form silu. */
+export interface DeltaConv extends Pick<ShortConvBuffers, "weight" | "ring"> {
+  /** Columns of the rows before the convolution, of which the first are q, k and v. */
+  readonly xCols: number;
+  readonly ringRows: number;
+}
+
+/** Whether the recurrence can do the convolution before it, whose ring keeps its rows: of four taps and few rows. */
+export function convolves(
+  { form, taps, xCols, ringRows, count }: {
+    readonly form: ConvForm;
+    readonly taps: number;
+    readonly xCols: number;
+    readonly ringRows: number;
+    readonly count: number;
+  },
+  { storageBuffers }: Pick<Tuning, "storageBuffers">,
+): boolean {
+  return form === "silu" && taps === 4 && xCols % 4 === 0 &&
+    keepsAtOnce({ count, taps, ringRows }) &&
+    storageBuffers >= CONVOLVING_BUFFERS;
+}
+
 /** Records the recurrence over `count` rows, of which runs begin at multiples of `perSlot`. */
 export function deltaRule(
-  { memory: { states, steps, stepRows, checkpoints = false }, mixed, decayWeights, ...buffers }: {
+  {
+    memory: { states, steps, stepRows, checkpoints = false },
+    mixed,
+    conv,
+    decayWeights,
+    ...buffers
+  }: {
     readonly memory: DeltaMemory;
     readonly rows: Operand;
-    /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]. */
+    /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]; with `conv` before it. */
     readonly mixed: Operand;
+    /** What is still to be done; see `convolves`. */
+    readonly conv?: DeltaConv | undefined;
     /** b and a, [count, 2 valueHeads]. */
     readonly rates: Operand;
     /** A_log and dt_bias, [2 valueHeads]. */
@@ -122,16 +172,22 @@ export function deltaRule(
   const { keyHeads, valueHeads, keyDim, valueDim } = heads;
   const cols = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const state = valueHeads * keyDim * valueDim;
-  return dispatch(deltaKernel(heads, checkpoints), {
+  // The kernel computes the number of rows from the size.
+  const x = { ...mixed, size: 4 * count * (conv?.xCols ?? cols) };
+  return dispatch(deltaKernel(heads, checkpoints, conv !== undefined), {
     buffers: {
       ...buffers,
-      // The kernel computes the number of rows from the size.
-      mixed: { ...mixed, size: 4 * count * cols },
+      ...conv ? { x, taps: conv.weight, ring: conv.ring } : { mixed: x },
       decay_weights: decayWeights,
       states,
       steps,
     },
-    constants: { KEY_HEADS: keyHeads, HEADS: valueHeads, STEPS: stepRows },
+    constants: {
+      KEY_HEADS: keyHeads,
+      HEADS: valueHeads,
+      STEPS: stepRows,
+      ...conv ? { X_COLS: conv.xCols, RING: conv.ringRows } : {},
+    },
     workgroups: [valueHeads * valueDim / colsOf(heads), count / perSlot, 1],
     label,
     work: {

@@ -161,11 +161,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       });
     }
     case "delta_rule": {
-      const { mixed, rates, decay: decayWeights, heads, memory, of, out, label } = op;
+      const { mixed, rates, decay: decayWeights, heads, memory, of, conv, out, label } = op;
       const { rows, count, perSlot } = of;
-      const values = { mixed: at(mixed), rates: at(rates), out: at(out) };
+      const values = { mixed: at(conv ? conv.x : mixed), rates: at(rates), out: at(out) };
+      const before = conv && {
+        weight: conv.weight,
+        xCols: conv.x.cols,
+        ...conv.state,
+      };
       return [
-        deltaRule({ memory, rows, decayWeights, ...values }, { heads, count, perSlot, label }),
+        deltaRule({ memory, rows, decayWeights, conv: before, ...values }, {
+          heads,
+          count,
+          perSlot,
+          label,
+        }),
       ];
     }
     case "gated_norm": {

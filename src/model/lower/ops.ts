@@ -105,6 +105,11 @@ export interface NormOp {
   readonly notes: boolean;
 }
 
+export interface DeltaRuleOp extends DeltaRule {
+  /** The convolution of q, k and v, whose input is read in the place of `mixed`. */
+  readonly conv: ShortConvolution | undefined;
+}
+
 export interface GatedNormOp extends GatedNorm {
   /** "pair" and "half": as matmuls on matrix units want them. */
   readonly put: "store" | "pair" | "half";
@@ -345,7 +350,7 @@ type Kernels =
   | ScaleBy
   | StoreHeads
   | ShortConvolution
-  | DeltaRule
+  | DeltaRuleOp
   | GatedNormOp
   | SigmoidGate
   | Route
@@ -427,7 +432,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "gated_norm":
       return [op.x, op.gate];
     case "delta_rule":
-      return [op.mixed, op.rates];
+      return [op.conv ? op.conv.x : op.mixed, op.rates];
     case "expert_matmul":
       return [
         op.x,

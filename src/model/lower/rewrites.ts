@@ -8,6 +8,7 @@ import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
 import { combineInStream } from "./rewrites/combine_in_stream.ts";
 import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
 import { concatInPlace } from "./rewrites/concat_in_place.ts";
+import { convInDelta } from "./rewrites/conv_in_delta.ts";
 import { copyInNorm } from "./rewrites/copy_in_norm.ts";
 import { elementwiseInMatmul } from "./rewrites/elementwise_in_matmul.ts";
 import { embedInNorm } from "./rewrites/embed_in_norm.ts";
@@ -52,6 +53,7 @@ export const REWRITES: readonly Rewrite[] = [
   addInMatmul,
   copyInNorm,
   normSums,
+  convInDelta,
   branchInNorm,
   normedRouter,
   chooseInExperts,
