@@ -584,7 +584,7 @@ function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch
   const { weight, eps, whole, values } = norm;
   return normRopeStore(
     { ...place, qkv: at(qkv), weight },
-    { ...heads, count, eps, whole, values, tuning, label },
+    { ...heads, count, eps, rowHeads: qkv.cols / heads.headDim, whole, values, tuning, label },
   );
 }
 
