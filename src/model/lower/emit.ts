@@ -606,7 +606,7 @@ export function attendOnce(
   op: AttentionOp & { readonly label: string },
   relay?: OwnHeads["relay"],
 ): Dispatch[] {
-  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, out, label } = op;
+  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, gate, out, label } = op;
   const { rows, count, perSlot, paths = false } = of;
   const { tuning, pages } = context;
   const output = at(out);
@@ -622,6 +622,7 @@ export function attendOnce(
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
     sinks,
+    gate: gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first },
   };
   return attentionOnDevice(buffers, {
     ...heads,

@@ -181,6 +181,8 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   readonly notes: boolean;
   /** Where it norms, turns and stores the heads of its rows: q, k and v. */
   readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
+  /** Whose sigmoids the output is multiplied by, from column `first` on. */
+  readonly gate: { readonly value: Value; readonly first: number } | undefined;
 }
 
 export interface LatentAttentionOp extends LatentAttention {
@@ -400,6 +402,13 @@ function matmulWrites({ out, hold }: MatmulOp): Value[] {
   return hold?.of === "norm" ? [...streamOf(hold.from), out] : [out];
 }
 
+function attentionReads({ stage, partial, own, q, gate }: AttentionOp): Value[] {
+  return [
+    ...stage === "combine" ? partialsOf(partial) : [own ? own.qkv : q],
+    ...gate && stage !== "scores" ? [gate.value] : [],
+  ];
+}
+
 function partialsOf({ sums, stats, halves }: PartialValues): Value[] {
   return [sums, stats, ...halves ? [halves] : []];
 }
@@ -412,8 +421,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "matmul":
       return matmulReads(op);
     case "attention":
-      if (op.stage === "combine") return partialsOf(op.partial);
-      return [op.own ? op.own.qkv : op.q];
+      return attentionReads(op);
     case "latent_attention":
       return [op.q];
     case "latent_value":

@@ -14,6 +14,7 @@ import { elementwiseInMatmul } from "./rewrites/elementwise_in_matmul.ts";
 import { embedInNorm } from "./rewrites/embed_in_norm.ts";
 import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
+import { gateInAttention } from "./rewrites/gate_in_attention.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
 import { halfRows } from "./rewrites/half_rows.ts";
@@ -54,6 +55,7 @@ export const REWRITES: readonly Rewrite[] = [
   copyInNorm,
   normSums,
   convInDelta,
+  gateInAttention,
   branchInNorm,
   normedRouter,
   chooseInExperts,

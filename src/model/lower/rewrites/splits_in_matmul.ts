@@ -16,7 +16,7 @@ export const splitsInMatmul: Rewrite = {
       const attention = edits.writer(o.x);
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
       // Sums of matrix units are merged as no other kernel does.
-      if (attendsOnUnits(attention, context)) continue;
+      if (attendsOnUnits(attention, context) || attention.gate) continue;
       const bound = epilogueBuffers(o.epilogue) + Number(attention.sinks !== undefined);
       const use = { rows: o.x.rows, splitK: o.out.parts, bound, tuning };
       const wide = !combinesHeads(o.matrix, use);
