@@ -24,7 +24,7 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
 //#if GATED
-@group(0) @binding(14) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+@group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
 override GATE_COLS: u32;
 override GATE_FIRST: u32; // column of the first head's

@@ -1,7 +1,8 @@
-/** Attention that gates its output: the bits of a dispatch that does so after it, for few rows, many rows and rows block by block. */
+/** Attention that gates its output: the bits of a dispatch that does so after it, and its scales, for few rows, many rows and rows block by block. */
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { sigmoidGateRows } from "../../kernels/elementwise/elementwise.ts";
+import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -60,9 +61,10 @@ for (const { name, kernel, perSlot, slots, cells, room } of CASES) {
     const values = device.floats(gate);
     const of = { ...shape, tuning: tuning(false) };
     const gates = { values, cols: GATE_COLS, first: FIRST };
-    const gating = attention({ ...read, partial: partial(), out: own, gate: gates }, of);
+    const [scales, expected] = [device.filled(count, 2 ** 74), device.filled(count, 0)];
+    const gating = attention({ ...read, partial: partial(), out: own, gate: gates, scales }, of);
     const names = gating.map(({ kernel }) => kernel.name);
-    assert.ok(names.includes(`${kernel}_gated`), names.join());
+    assert.ok(names.includes(`${kernel}_scale_gated`), names.join());
     assert.equal(names.filter((each) => each.includes("combine")).length, Math.ceil(count / room));
     await device.run([
       ...gating,
@@ -73,7 +75,9 @@ for (const { name, kernel, perSlot, slots, cells, room } of CASES) {
         gate: { cols: GATE_COLS, first: FIRST, whole: false },
         label: "gate",
       }),
+      rowScales({ x: apart, scales: expected }, { rows: count, cols: COLS }),
     ]);
+    assert.deepEqual(await device.readWords(scales), await device.readWords(expected));
     const found = await device.readFloats(own);
     assert.deepEqual(found, await device.readFloats(apart));
     const before = await device.readFloats(plain);

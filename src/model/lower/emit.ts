@@ -6,6 +6,7 @@ import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
+import { beside, canBeBeside, threadsOf } from "../../../kernels/beside.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
 import {
   addRows,
@@ -35,7 +36,13 @@ import {
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
 import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
-import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import { lanesOf } from "../../../kernels/matmul/matmul_lanes.ts";
+import {
+  launchStages,
+  matmulShape,
+  shapeKey,
+  splitKOf,
+} from "../../../kernels/matmul/matmul_shape.ts";
 import {
   combinedHeads,
   type Hold,
@@ -298,6 +305,8 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       };
       return [combineExperts(buffers, { ...shape, add: added !== undefined })];
     }
+    case "matmul_pair":
+      return [emitPair(to, op) ?? missing(`one dispatch of ${op.label}`)];
     case "norm_pair": {
       const { token: { table: matrix, ...token }, hidden, keep, out, eps, label } = op;
       const { x, index, weight } = hidden;
@@ -490,6 +499,34 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
     { matrix, x: at(x), xScales: scalesOf(context, xScales), paired, out: at(out) },
     { ...launch, epilogue: epilogueOf(context, op), splitK: out.parts },
   );
+}
+
+/** Two matmuls as one dispatch; undefined where they are more than a launch each or do not go together. */
+export function emitPair(
+  to: Emitting,
+  { first, second, label }: Pick<OpOf<"matmul_pair">, "first" | "second" | "label">,
+): Dispatch | undefined {
+  const { tuning } = to.context;
+  const [one, ...more] = emitMatmul(to, first);
+  if (!one || more.length > 0) return undefined;
+  const [other, ...others] = emitMatmul(inWorkgroupsOf(threadsOf(one), to, second), second);
+  if (!other || others.length > 0) return undefined;
+  // The smaller one first: its workgroups are as long as those of the other, of which there are more.
+  const both = [other, one] as const;
+  return canBeBeside(both, tuning) ? beside(both, label) : undefined;
+}
+
+/** Where a matmul that is not of matrix units is launched in workgroups of so many invocations, if that can be. */
+function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
+  const { context } = to;
+  const { tuning } = context;
+  const use = { rows: x.rows, splitK: out.parts, tuning };
+  const lanes = lanesOf(matrix, tuning);
+  if (matmulShape(matrix, use).groups * lanes === threads || threads % lanes > 0) return to;
+  const [stage = 0] = launchStages(matrix, use);
+  const launch = { stage, groups: threads / tuning.lanes };
+  const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
+  return { ...to, context: { ...context, tuning: { ...tuning, launches } } };
 }
 
 /** The kernel's epilogue. */

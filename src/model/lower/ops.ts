@@ -267,6 +267,13 @@ export interface NormedRouterOp {
   readonly notes: boolean;
 }
 
+/** Two matmuls of the same rows, as one dispatch. */
+export interface MatmulPairOp {
+  readonly kind: "matmul_pair";
+  readonly first: LoweredOp<MatmulOp>;
+  readonly second: LoweredOp<MatmulOp>;
+}
+
 /** Two norms side by side: of embeddings, and of hidden rows. */
 export interface NormPairOp {
   readonly kind: "norm_pair";
@@ -338,6 +345,7 @@ type Kernels =
   | ExpertGate
   | CombineOp
   | NormedRouterOp
+  | MatmulPairOp
   | NormPairOp
   | NormSumOp
   | RelayedHeadsOp
@@ -462,6 +470,8 @@ export function readsOf(op: LoweredOp): Value[] {
       return [op.x, op.experts];
     case "normed_router":
       return normReads(op.from);
+    case "matmul_pair":
+      return [...matmulReads(op.first), ...matmulReads(op.second)];
     case "norm_pair":
       return [op.hidden.x];
     case "norm_sum":
@@ -505,6 +515,8 @@ export function writesOf(op: LoweredOp): Value[] {
       return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
     case "normed_router":
       return [...streamOf(op.from), op.normed, op.logits];
+    case "matmul_pair":
+      return [...matmulWrites(op.first), ...matmulWrites(op.second)];
     case "norm_pair":
       return [op.out, op.keep.out];
     case "relayed_heads":

@@ -19,6 +19,7 @@ import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
 import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
+import { matmulPairs } from "./rewrites/matmul_pair.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
 import { normSums } from "./rewrites/norm_sum.ts";
@@ -72,4 +73,5 @@ export const REWRITES: readonly Rewrite[] = [
   relayedHeads,
   relayedMlp,
   relayedFirst,
+  matmulPairs,
 ];

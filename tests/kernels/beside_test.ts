@@ -1,0 +1,107 @@
+/** Two launches as one dispatch: the bits of each alone, and which go together. */
+import assert from "node:assert/strict";
+import { beside, canBeBeside, threadsOf, workgroupBytes } from "../../kernels/beside.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { drawn } from "../exhaustive.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { uploadQuantized } from "./quantized.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const HARDWARE = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+});
+const COLS = 512; // a stage
+
+const bf16 = (rows: number): Matrix =>
+  uploadMatrix(device, weights("bf16", rows, COLS), {
+    format: "bf16",
+    cols: COLS,
+    lanes: HARDWARE.lanes,
+    shards: [rows],
+  });
+const q8 = (rows: number): Matrix =>
+  uploadQuantized(device, numbers(rows * COLS, 9), {
+    format: "q8",
+    cols: COLS,
+    most: HARDWARE.lanes,
+  });
+
+/** A launch of `groups` groups of lanes. */
+function launched(matrix: Matrix, groups: number): Tuning {
+  const launch = { stage: 64, groups };
+  return {
+    ...HARDWARE,
+    launches: new Map([[shapeKey(matrix), new Map([[1, launch], [8, launch]])]]),
+  };
+}
+
+for (const rows of [1, 3, 8]) {
+  for (
+    const [name, first, second, groups] of [
+      ["a few columns of bf16 beside q8", bf16(6), q8(200), undefined],
+      ["workgroups of a subgroup", bf16(12), bf16(70), 2],
+    ] as const
+  ) {
+    const { test } = rows === 1 ? Deno : drawn;
+    test(`beside each other: ${name}, ${rows} rows`, async () => {
+      const x = device.floats(numbers(rows * COLS, 3));
+      const out = () => [first, second].map((matrix) => device.filled(rows * matrix.rows, 7));
+      const launch = (outs: ReturnType<typeof out>) =>
+        [first, second].map((matrix, i) => {
+          const of = { rows, epilogue: "store", label: "test" } as const;
+          const rules = groups ? launched(matrix, groups) : HARDWARE;
+          const plan = matmul({ matrix, x, out: outs[i]! }, { ...of, tuning: rules });
+          assert.equal(plan.length, 1);
+          return plan[0]!;
+        }) as [Dispatch, Dispatch];
+      const [together, apart] = [out(), out()];
+      const both = launch(together);
+      assert.equal(threadsOf(both[0]), groups ? 32 : 128);
+      assert.ok(canBeBeside(both, { ...HARDWARE, storageBuffers: 8 }));
+      await device.run([beside(both, "both"), ...launch(apart)]);
+      for (const [i, found] of together.entries()) {
+        assert.deepEqual(await device.readWords(found), await device.readWords(apart[i]!));
+        assert.ok((await device.readFloats(found)).every((y) => y !== 7));
+      }
+    });
+  }
+}
+
+Deno.test("launches go together whose workgroups are alike and have room for the memory of both", () => {
+  const x = device.filled(COLS, 1);
+  const launch = (matrix: Matrix, rules: Tuning) =>
+    matmul({ matrix, x, out: device.filled(matrix.rows, 0) }, {
+      rows: 1,
+      epilogue: "store",
+      tuning: rules,
+      label: "test",
+    })[0]!;
+  const [one, other] = [launch(bf16(6), HARDWARE), launch(bf16(70), HARDWARE)];
+  const bytes = workgroupBytes(one.kernel)! + workgroupBytes(other.kernel)!;
+  const adapter = { storageBuffers: 6, workgroupBytes: bytes };
+  assert.ok(canBeBeside([one, other], adapter));
+  assert.ok(!canBeBeside([one, other], { ...adapter, workgroupBytes: bytes - 1 }));
+  assert.ok(!canBeBeside([one, other], { ...adapter, storageBuffers: 5 }));
+  const few = bf16(6);
+  assert.ok(!canBeBeside([launch(few, launched(few, 4)), other], adapter));
+});
+
+Deno.test("bytes of workgroup memory are products of numbers, or not known", () => {
+  const of = (code: string) => workgroupBytes({ code });
+  assert.equal(
+    of("var<workgroup> a: array<vec4<f32>, 3u * 4u>;\nvar<workgroup> b: array<f32, 5>;"),
+    212,
+  );
+  assert.equal(of("fn main() {}"), 0);
+  assert.equal(of("var<workgroup> a: array<f32, LANES>;"), undefined);
+  assert.equal(of("var<workgroup> a: array<Sum, 4>;"), undefined);
+  assert.equal(of("var<workgroup> a: u32;"), undefined);
+});
