@@ -4,7 +4,7 @@
 //
 // COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (`within`): then there are zeros there,
 // and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
-// ($hold): as it is, normed, as what attention's splits add up to, or from other workgroups that make it.
+// ($hold): as it is, normed, normed by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -33,6 +33,21 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 //#if SINKS
 @group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
+//#else if hold == gated
+// gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole heads.
+
+//#import lib/head_gate
+
+override EPS: f32;
+override GATE_COLS: u32; // row stride of gate, a multiple of 4
+override GATE_FIRST: u32; // a multiple of 4
+
+const EIGHTS = $EIGHTSu; // vec8s of a head
+
+@group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [head / 4]
+@group(0) @binding(10) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+
+var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
 //#else if hold == relay
 // relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of words is one of
 // k. x itself is not read, its size gives the number of rows, which is one.
@@ -240,6 +255,32 @@ fn main(
   }
   //#endfor
   //#endif
+  //#else if hold == gated
+  //#for s in LOADS
+  let i$s = thread + $su * THREADS;
+  let r$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u);
+  let eight$s = tile.z * $STAGEu + i$s % $STAGEu;
+  let v_lo$s = x[r$s * (COLS / 4u) + 2u * eight$s];
+  let v_hi$s = x[r$s * (COLS / 4u) + 2u * eight$s + 1u];
+  let z_at$s = (r$s * GATE_COLS + GATE_FIRST) / 4u + 2u * eight$s;
+  let gain_lo$s = norm_weight[eight$s % EIGHTS * 2u] * silu(gate[z_at$s]);
+  let gain_hi$s = norm_weight[eight$s % EIGHTS * 2u + 1u] * silu(gate[z_at$s + 1u]);
+  if (i$s < $ROWSu * $STAGEu) {
+    squares[i$s] = square4(v_lo$s) + square4(v_hi$s);
+  }
+  //#endfor
+  workgroupBarrier();
+  //#for s in LOADS
+  if (i$s < $ROWSu * $STAGEu) {
+    let first = i$s / EIGHTS * EIGHTS;
+    var sum = 0.0;
+    for (var i = 0u; i < EIGHTS; i++) {
+      sum += squares[first + i];
+    }
+    let scale = inverseSqrt(sum / f32(8u * EIGHTS) + EPS);
+    put_vec8(i$s / $STAGEu, i$s % $STAGEu, v_lo$s * scale * gain_lo$s, v_hi$s * scale * gain_hi$s);
+  }
+  //#endfor
   //#else if hold == relay
   //#import lib/relay_statements
   //#else

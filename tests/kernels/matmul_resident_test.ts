@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { splitsOf } from "../../kernels/attention/splits.ts";
-import { combinedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { combinedHeads, gatedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { gatesHeads } from "../../kernels/matmul/hold/norms_rows.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../kernels/matmul/matmul_shape.ts";
+import { gatedNorm } from "../../kernels/norm/gated_norm.ts";
 import { normLanes, rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -191,6 +193,51 @@ for (
     assert.deepEqual(await device.readWords(stream), await device.readWords(before));
   });
 }
+
+for (
+  const [format, cols, headDim, splitK, rows] of [
+    ["q8", 1024, 128, 2, 1],
+    ["q8", 1024, 64, 2, 3],
+    ["bf16", 512, 32, 1, 4],
+    ["q4", 2048, 128, 2, 2],
+  ] as const
+) {
+  const { test } = format === "q8" && rows === 1 ? Deno : drawn;
+  test(`matmul resident: norms and gates heads as gated_norm, ${format}, ${rows} rows of heads of ${headDim}`, async () => {
+    const matrix = matrixOf(format, cols);
+    const gate = { cols: 2 * cols + 8, first: cols + 4 };
+    const x = device.floats(numbers(rows * cols, 4));
+    const values = device.floats(numbers(rows * gate.cols, 5).map((z) => 4 * z));
+    const weight = device.floats(numbers(headDim, 6));
+    const normed = device.filled(rows * cols);
+    const eps = 1e-6;
+    await device.run([
+      gatedNorm({ x, gate: values, weight, out: normed }, {
+        ...{ rows, cols, headDim, gate, eps },
+        lanes: HARDWARE.rowLanes,
+        label: "norm",
+      }),
+    ]);
+    const use = { rows, splitK };
+    const expected = await run(matrix, normed, use, launched(matrix, 32, 8, rows));
+    assert.ok(expected.some((word) => word << 1 !== 0));
+    const hold = gatedHeads({ weight, headDim, eps, gate: { values, ...gate } });
+    const out = device.filled(splitK * rows * N);
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    await device.run(matmul({ matrix, x, out }, shape));
+    assert.deepEqual(await device.readWords(out), expected);
+  });
+}
+
+Deno.test("few rows of heads are normed and gated by a matmul whose ranges have whole heads", () => {
+  const matrix = matrixOf("bf16", 1024);
+  const use = { rows: 1, splitK: 2, bound: 0, headDim: 128, tuning: HARDWARE };
+  assert.ok(gatesHeads(matrix, use));
+  assert.ok(!gatesHeads(matrix, { ...use, rows: 5 }));
+  assert.ok(!gatesHeads(matrix, { ...use, headDim: 1024 }));
+  assert.ok(!gatesHeads(matrix, { ...use, tuning: { ...HARDWARE, storageBuffers: 4 } }));
+  assert.ok(!gatesHeads(matrix, { ...use, tuning: { ...HARDWARE, software: true } }));
+});
 
 for (
   const of of [

@@ -21,6 +21,12 @@ export type HoldParameters =
     /** Whether a logit without a value joins the softmax of each head. */
     readonly SINKS: boolean;
   }
+  | {
+    /** Its heads are normed and gated. */
+    readonly hold: "gated";
+    /** Vec8s of a head. */
+    readonly EIGHTS: number;
+  }
   | RelayParameters & {
     /** Other workgroups of the dispatch make it. */
     readonly hold: "relay";
@@ -186,6 +192,26 @@ export function combinedHeads(
       HEAD: headDim / 4,
       SINKS: sinks !== undefined,
     }),
+  };
+}
+
+/** What norms and gates the heads of x, see `gatedNorm`. */
+export interface HeadsGated {
+  /** [headDim] */
+  readonly weight: Operand;
+  readonly headDim: number;
+  readonly eps: number;
+  /** [rows, cols], the first head's from column `first` on. */
+  readonly gate: { readonly values: Operand; readonly cols: number; readonly first: number };
+}
+
+/** Rows of heads, each normed and gated; see `gatesHeads`. */
+export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Hold {
+  return {
+    name: `gated_${headDim}`,
+    buffers: { norm_weight: weight, gate: gate.values },
+    constants: { EPS: eps, GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+    parameters: () => ({ hold: "gated", EIGHTS: headDim / 8 }),
   };
 }
 

@@ -38,6 +38,33 @@ export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUs
     canBeResident(matrix, { rows, splitK: 1, tuning });
 }
 
+/** Most rows of heads that a matmul norms and gates itself: its range of them stays in workgroup memory. */
+const MOST_GATED_ROWS = 4;
+
+/** Most columns of a range: the squares of its vec8s take the place of a norm's sums in `residentBytes`. */
+const MOST_GATED = 4096;
+
+/** Storage buffers of such a matmul besides those of its epilogue and of scales. */
+const GATED_BUFFERS = 5;
+
+/** Whether a matmul had better norm and gate the heads of x itself, by `gatedHeads`. */
+export function gatesHeads(
+  matrix: Matrix,
+  { rows, splitK, bound, headDim, tuning }: Pick<NormUse, "rows" | "bound" | "tuning"> & {
+    readonly splitK: number;
+    readonly headDim: number;
+  },
+): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || rows > MOST_GATED_ROWS || tensorShards(matrix, tensor)) return false;
+  const buffers = GATED_BUFFERS + bound + Number(isQuantized(matrix.format));
+  const workgroups = Math.ceil(matrix.rows / COLUMNS);
+  return buffers <= storageBuffers && matrix.cols % (headDim * splitK) === 0 &&
+    matrix.cols / splitK <= MOST_GATED &&
+    workgroups * rows * matrix.cols * 2 * 4 <= MOST_READ &&
+    canBeResident(matrix, { rows, splitK, tuning });
+}
+
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
 const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
 /** The same beside weights that take longer to read: of an H200, o of Qwen3-30B-A3B. */

@@ -45,6 +45,7 @@ import {
 } from "../../../kernels/matmul/matmul_shape.ts";
 import {
   combinedHeads,
+  gatedHeads,
   type Hold,
   normedRows,
   type NormOfRows,
@@ -567,6 +568,15 @@ export function holdOf(
 ): Hold {
   if (hold.of === "norm") {
     return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
+  }
+  if (hold.of === "gated_norm") {
+    const { weight, headDim, eps, gate, first } = hold.norm;
+    return gatedHeads({
+      weight,
+      headDim,
+      eps,
+      gate: { values: at(gate), cols: gate.cols, first },
+    });
   }
   const { attention: { partial, of, heads, window, sinks }, wide } = hold;
   const splits = splitsOf(heads);

@@ -145,6 +145,8 @@ export type MatmulHold =
     /** On matrix units: whether the scales of the layer's other inputs become the largest. */
     readonly lowers: boolean;
   }
+  /** Its heads normed and gated. */
+  | { readonly of: "gated_norm"; readonly norm: GatedNormOp }
   /** The splits of attention added. */
   | { readonly of: "splits"; readonly attention: AttentionOp; readonly wide: boolean };
 
@@ -401,6 +403,7 @@ function streamOf(from: NormSource): Value[] {
 function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
   const to = epilogue.of === "add" ? [epilogue.to] : [];
   if (hold?.of === "norm") return [...normReads(hold.from), ...to];
+  if (hold?.of === "gated_norm") return [x, hold.norm.gate, ...to];
   // Attention's output is bound, though its partial sums are what is read.
   if (hold?.of === "splits") return [x, ...partialsOf(hold.attention.partial), ...to];
   return [x, ...to];

@@ -16,6 +16,7 @@ import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
 import { gateInAttention } from "./rewrites/gate_in_attention.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
+import { gatedNormInMatmul } from "./rewrites/gated_norm_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
 import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
@@ -65,6 +66,7 @@ export const REWRITES: readonly Rewrite[] = [
   gateRowScales,
   partialsInMatmul,
   normInMatmul,
+  gatedNormInMatmul,
   pairedRows,
   halfRows,
   valueInAttention,
