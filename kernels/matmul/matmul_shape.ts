@@ -105,7 +105,9 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     return { kind: "prefetch", dots, stage, part, ...even };
   }
   if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    return { kind: "staged", dots, stage, part, ...even, ...longStage(matrix, use) };
+    // A few invocations alone would bring a long stage one load after the other.
+    const long = 2 * launch.groups < all.tuning.groups ? undefined : longStage(matrix, use);
+    return { kind: "staged", dots, stage, part, ...even, ...long };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
 }

@@ -1,6 +1,6 @@
 /** Two launches as one dispatch: the bits of each alone, and which go together. */
 import assert from "node:assert/strict";
-import { beside, canBeBeside, threadsOf, workgroupBytes } from "../../kernels/beside.ts";
+import { beside, canBeBeside, memoryOf, threadsOf } from "../../kernels/beside.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
@@ -85,7 +85,7 @@ Deno.test("launches go together whose workgroups are alike and have room for the
       label: "test",
     })[0]!;
   const [one, other] = [launch(bf16(6), HARDWARE), launch(bf16(70), HARDWARE)];
-  const bytes = workgroupBytes(one.kernel)! + workgroupBytes(other.kernel)!;
+  const { bytes = NaN } = memoryOf(one.kernel, other.kernel) ?? {};
   const adapter = { storageBuffers: 6, workgroupBytes: bytes };
   assert.ok(canBeBeside([one, other], adapter));
   assert.ok(!canBeBeside([one, other], { ...adapter, workgroupBytes: bytes - 1 }));
@@ -94,14 +94,17 @@ Deno.test("launches go together whose workgroups are alike and have room for the
   assert.ok(!canBeBeside([launch(few, launched(few, 4)), other], adapter));
 });
 
-Deno.test("bytes of workgroup memory are products of numbers, or not known", () => {
-  const of = (code: string) => workgroupBytes({ code });
-  assert.equal(
-    of("var<workgroup> a: array<vec4<f32>, 3u * 4u>;\nvar<workgroup> b: array<f32, 5>;"),
-    212,
-  );
-  assert.equal(of("fn main() {}"), 0);
-  assert.equal(of("var<workgroup> a: array<f32, LANES>;"), undefined);
-  assert.equal(of("var<workgroup> a: array<Sum, 4>;"), undefined);
-  assert.equal(of("var<workgroup> a: u32;"), undefined);
+Deno.test("arrays of one type are one of both, as long as the longer; lengths are products of numbers or not known", () => {
+  const of = (...arrays: string[]) => ({
+    code: arrays.map((type, i) => `var<workgroup> v${i}: ${type};`).join("\n"),
+  });
+  const a = of("array<vec4<f32>, 3u * 4u>", "array<f32, 5>");
+  const b = of("array<f32, 2>", "array<f32, 7>", "array<vec4<f32>, 20>");
+  const memory = memoryOf(a, b);
+  assert.deepEqual([...memory?.shared ?? []], [["v0", "v1"], ["v2", "v0"]]);
+  assert.equal(memory?.bytes, 16 * 20 + 4 * 5 + 4 * 7);
+  assert.equal(memoryOf(of(), of())?.bytes, 0);
+  for (const other of ["array<f32, LANES>", "array<Sum, 4>", "u32"]) {
+    assert.equal(memoryOf(a, of(other)), undefined);
+  }
 });

@@ -517,14 +517,14 @@ export function emitPair(
   return canBeBeside(both, tuning) ? beside(both, label) : undefined;
 }
 
-/** Where a matmul that is not of matrix units is launched in workgroups of so many invocations, if that can be. */
+/** A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup memory. */
 function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
   const { context } = to;
   const { tuning } = context;
-  const use = { rows: x.rows, splitK: out.parts, tuning };
-  const lanes = lanesOf(matrix, tuning);
-  if (matmulShape(matrix, use).groups * lanes === threads || threads % lanes > 0) return to;
-  const [stage = 0] = launchStages(matrix, use);
+  if (threads % lanesOf(matrix, tuning) > 0) return to;
+  const stages = launchStages(matrix, { rows: x.rows, splitK: out.parts, tuning });
+  const stage = Math.min(...stages.filter((stage) => stage > 0));
+  if (stage === Infinity) return to;
   const launch = { stage, groups: threads / tuning.lanes };
   const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
   return { ...to, context: { ...context, tuning: { ...tuning, launches } } };
