@@ -2,8 +2,7 @@
 // whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
-// COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (`within`): then there are zeros there,
-// and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
+// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then there are zeros there. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
 // ($hold): as it is, normed, normed by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
 
 //#import lib/matmul_sizes
@@ -310,7 +309,8 @@ fn main(
       //#endfor
       //#if TURNS
       if ($cu == $BLOCK_VEC8Su - 1u) {
-        let next = min(first + ($AHEADu + $ju) * LANES, range - LANES);
+        let after = first + ($AHEADu + $ju) * LANES;
+        let next = select(within(after, last), min(after, range - LANES), WHOLE);
         //#for p in PAIRS
         block_a$p_$j = load_block(at$p + next);
         block_b$p_$j = load_block(at$p + half * blocks + next);

@@ -27,6 +27,7 @@ import {
   type Dots,
   dotsOf,
   FEW_ROWS,
+  heldVec8s,
   isResident,
   PREFETCH_ROWS,
   PREFETCH_STAGE,
@@ -190,7 +191,7 @@ function prefetchTile(
 export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): ResidentShape {
   const range = matrix.cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[matrix.format] * lanesOf(matrix, use.tuning);
-  const stage = Math.ceil(range / block) * block;
+  const stage = heldVec8s(range, block);
   const { groups } = defaultLaunch(matrix, use);
   const launch = { groups: wide ? 2 * groups : groups, stage };
   const shape = residentOf(matrix, use, launch);

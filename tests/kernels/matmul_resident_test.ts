@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { splitsOf } from "../../kernels/attention/splits.ts";
 import { combinedHeads, gatedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
-import { gatesHeads } from "../../kernels/matmul/hold/norms_rows.ts";
+import { gatesHeads, normsRows } from "../../kernels/matmul/hold/norms_rows.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import { gatedNorm } from "../../kernels/norm/gated_norm.ts";
@@ -155,6 +155,30 @@ for (
       });
       assert.deepEqual([...all], wanted);
     }
+  });
+}
+
+for (const cols of [1096, 2880]) {
+  const rows = 1;
+  const { test } = cols < 2048 ? Deno : drawn;
+  test(`matmul resident: norm of a row of ${cols}, whose last blocks some lanes have not, as rms_norm's`, async () => {
+    const matrix = matrixOf("bf16", cols);
+    const use = { rows, splitK: 1 };
+    const alone = { rows, added: undefined, bound: 0, tuning: HARDWARE };
+    assert.ok(normsRows(matrix, alone));
+    assert.ok(!normsRows(matrix, { ...alone, rows: 2 }));
+    const [x, weight] = [device.floats(numbers(rows * cols, 4)), device.floats(numbers(cols, 5))];
+    const norm = { rows, cols, eps: 1e-6, lanes: HARDWARE.rowLanes, label: "norm" };
+    const [normed, out] = [device.filled(rows * cols), device.filled(rows * N)];
+    await device.run(rmsNorm({ from: { x }, weight, out: normed }, norm));
+    const expected = await run(matrix, normed, use, HARDWARE);
+    assert.ok(expected.some((word) => word << 1 !== 0));
+    const hold = normedRows({ weight, eps: norm.eps, lanes: normLanes(norm) }, { cols, rows });
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    const plan = matmul({ matrix, x, out }, shape);
+    for (const { kernel } of plan) assert.match(kernel.name, /^matmul_resident_.*_part_/);
+    await device.run(plan);
+    assert.deepEqual(await device.readWords(out), expected);
   });
 }
 

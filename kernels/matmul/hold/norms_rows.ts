@@ -2,7 +2,7 @@ import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.t
 import { addendBuffers, type AddendCount, addendsOf } from "./hold.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
-import { canBeResident } from "../matmul_stages.ts";
+import { canBeHeld, canBeResident } from "../matmul_stages.ts";
 
 /**
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
@@ -35,7 +35,7 @@ export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUs
   const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;
   const many = added && "experts" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= MOST_READ && !many &&
-    canBeResident(matrix, { rows, splitK: 1, tuning });
+    canBeHeld(matrix, { rows, splitK: 1, tuning });
 }
 
 /** Most rows of heads that a matmul norms and gates itself: its range of them stays in workgroup memory. */
