@@ -62,6 +62,9 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
 const MATMUL = 3;
 const ATTENTION = 7;
 
+/** Matmuls of quantized weights on matrix units. */
+const UNITS = RegExp(`^matmul_tensor(_few)?_f16_(${QUANTIZED})_`);
+
 const PART = RegExp(
   `^matmul_[a-z]+_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
     `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?))?$`,
@@ -78,6 +81,8 @@ function joinedBuffers(kernel: string): number | undefined {
   if (parts === undefined) return undefined;
   const buffers = parts.split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
+    // Scales of the rows of both, and of groups of weights.
+    if (part.startsWith("matmul_tensor_")) return MATMUL + 2 + Number(UNITS.test(part));
     const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
     const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
     return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
