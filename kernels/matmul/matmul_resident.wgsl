@@ -32,6 +32,21 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 //#if SINKS
 @group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
+//#if GATED
+override GATE_COLS: u32; // row stride of gate, a multiple of 4
+override GATE_FIRST: u32; // a multiple of 4
+
+@group(0) @binding(13) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+
+// Four numbers of a row by their gates, as attention_combine.wgsl has them.
+fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
+  return y / (1.0 + exp(-gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]));
+}
+//#else
+fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
+  return y;
+}
+//#endif
 //#else if hold == gated
 // gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole heads.
 
@@ -187,7 +202,8 @@ fn main(
       //#if SINKS
       total += exp(min(sinks[quad / HEAD] - top, 80.0));
       //#endif
-      put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), sum / total, splits > 0u));
+      let y = gated(r, quad, sum / total);
+      put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), y, splits > 0u));
     }
   }
   //#endfor
@@ -249,7 +265,9 @@ fn main(
       total += exp(min(sinks[quad / HEAD] - top, 80.0));
       //#endif
       let seen = splits > 0u;
-      put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), lo / total, seen), select(vec4<f32>(0.0), hi / total, seen));
+      let y_lo = gated(r, quad, lo / total);
+      let y_hi = gated(r, quad + 1u, hi / total);
+      put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), y_lo, seen), select(vec4<f32>(0.0), y_hi, seen));
     }
   }
   //#endfor

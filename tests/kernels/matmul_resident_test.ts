@@ -273,13 +273,28 @@ for (
     { heads: 4, headDim: 64, position: 100, rows: 1, window: 70, sunk: true },
     { heads: 2, headDim: 128, position: 900, rows: 3, sunk: true },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
+    { heads: 8, headDim: 64, position: 700, rows: 1, format: "q8", gated: true },
+    { heads: 4, headDim: 64, position: 500, rows: 3, gated: true },
     // Many weights in ranges of k: twice the invocations of a workgroup.
     { heads: 32, headDim: 128, position: 100, rows: 1, outputs: 2050, splitK: 4, tablePages: 8 },
   ] as const
 ) {
-  const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages, sunk } = {
+  const {
+    heads,
+    headDim,
+    position,
+    rows,
+    window,
+    format,
+    outputs,
+    splitK,
+    tablePages,
+    sunk,
+    gated,
+  } = {
     window: undefined,
     sunk: false,
+    gated: false,
     format: "bf16" as const,
     outputs: N,
     splitK: 1,
@@ -288,8 +303,9 @@ for (
   };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
-  }${sunk ? ", sinks" : ""}`;
-  const isShort = format === "q8" || sunk && window !== undefined;
+  }${sunk ? ", sinks" : ""}${gated ? ", gated" : ""}`;
+  const isShort = format === "q8" && rows === 2 || gated && rows === 1 ||
+    sunk && window !== undefined;
   const { test } = isShort ? Deno : drawn;
   test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
     const cols = heads * headDim;
@@ -308,6 +324,14 @@ for (
     const words = partialWords(shape, rows, { software: false });
     const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
     const sinks = sunk ? device.floats(numbers(heads, 4)) : undefined;
+    const [gateCols, gateFirst] = [2 * cols + 4, cols + 4];
+    const gate = gated
+      ? {
+        values: device.floats(numbers(rows * gateCols, 8)),
+        cols: gateCols,
+        first: gateFirst,
+      }
+      : undefined;
     const live = Array.from({ length: rows }, (_, i) => {
       const at = position + 1 - rows + i;
       return { position: at, cell: at, base: at + 1, live: Number(i !== 1 || rows < 3) };
@@ -323,6 +347,7 @@ for (
       partial,
       out: attended,
       sinks,
+      gate,
     }, {
       ...shape,
       count: rows,
@@ -347,6 +372,7 @@ for (
         window,
         splits: splitsOf(shape),
         sinks,
+        gate,
       }, wide);
       const tuning = launched(matrix, cols / 8, 8, rows);
       const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;

@@ -67,7 +67,7 @@ const UNITS = RegExp(`^matmul_tensor(_few)?_f16_(${QUANTIZED})_`);
 
 const PART = RegExp(
   `^matmul_[a-z]+_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?))?$`,
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
 );
 
 /**

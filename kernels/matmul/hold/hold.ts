@@ -1,4 +1,5 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
+import type { HeadsGate } from "../../attention/attention_combine.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
@@ -20,6 +21,8 @@ export type HoldParameters =
     readonly HEAD: number;
     /** Whether a logit without a value joins the softmax of each head. */
     readonly SINKS: boolean;
+    /** Whether each number has a gate. */
+    readonly GATED: boolean;
   }
   | {
     /** Its heads are normed and gated. */
@@ -165,6 +168,8 @@ export interface PartialHeads {
   readonly window?: number | undefined;
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
+  /** Of the output, as of `attention`. */
+  readonly gate?: HeadsGate | undefined;
 }
 
 /** Most splits that `combinedHeads` adds. */
@@ -177,20 +182,32 @@ const HALF = MOST_SPLITS / 2;
  * @param wide see `combinesHeads`.
  */
 export function combinedHeads(
-  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks }: PartialHeads,
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks, gate }: PartialHeads,
   wide = false,
 ): Hold {
   return {
     wide,
-    name: `combined_${headDim}${sinks ? "_sinks" : ""}`,
-    buffers: { parts: sums, stats, row_list: rows, ...sinks && { sinks } },
-    constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
+    name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? "_gated" : ""}`,
+    buffers: {
+      parts: sums,
+      stats,
+      row_list: rows,
+      ...sinks && { sinks },
+      ...gate && { gate: gate.values },
+    },
+    constants: {
+      HEADS: heads,
+      KV_SPLITS: splits,
+      WINDOW: window,
+      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+    },
     parameters: () => ({
       hold: "combined",
       SPLITS: MOST_SPLITS,
       HALF,
       HEAD: headDim / 4,
       SINKS: sinks !== undefined,
+      GATED: gate !== undefined,
     }),
   };
 }
@@ -201,8 +218,7 @@ export interface HeadsGated {
   readonly weight: Operand;
   readonly headDim: number;
   readonly eps: number;
-  /** [rows, cols], the first head's from column `first` on. */
-  readonly gate: { readonly values: Operand; readonly cols: number; readonly first: number };
+  readonly gate: HeadsGate;
 }
 
 /** Rows of heads, each normed and gated; see `gatesHeads`. */

@@ -578,10 +578,12 @@ export function holdOf(
       gate: { values: at(gate), cols: gate.cols, first },
     });
   }
-  const { attention: { partial, of, heads, window, sinks }, wide } = hold;
+  const { attention: { partial, of, heads, window, sinks, gate }, wide } = hold;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
-  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits, sinks }, wide);
+  const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
+  const partials = { ...sums, rows: of.rows, ...heads, window, splits, sinks, gate: gates };
+  return combinedHeads(partials, wide);
 }
 
 /** Storage buffers that bring a matmul's x to workgroup memory. */

@@ -405,7 +405,10 @@ function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
   if (hold?.of === "norm") return [...normReads(hold.from), ...to];
   if (hold?.of === "gated_norm") return [x, hold.norm.gate, ...to];
   // Attention's output is bound, though its partial sums are what is read.
-  if (hold?.of === "splits") return [x, ...partialsOf(hold.attention.partial), ...to];
+  if (hold?.of === "splits") {
+    const { partial, gate } = hold.attention;
+    return [x, ...partialsOf(partial), ...gate ? [gate.value] : [], ...to];
+  }
   return [x, ...to];
 }
 

@@ -16,8 +16,10 @@ export const splitsInMatmul: Rewrite = {
       const attention = edits.writer(o.x);
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
       // Sums of matrix units are merged as no other kernel does.
-      if (attendsOnUnits(attention, context) || attention.gate) continue;
-      const bound = epilogueBuffers(o.epilogue) + Number(attention.sinks !== undefined);
+      if (attendsOnUnits(attention, context)) continue;
+      const { sinks, gate } = attention;
+      const bound = epilogueBuffers(o.epilogue) + Number(sinks !== undefined) +
+        Number(gate !== undefined);
       const use = { rows: o.x.rows, splitK: o.out.parts, bound, tuning };
       const wide = !combinesHeads(o.matrix, use);
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
