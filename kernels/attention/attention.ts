@@ -8,7 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { combineSums, type HeadsGate } from "./attention_combine.ts";
+import { combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./attention_row.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
 import { sharedSums, sharedTiles } from "./attention_shared.ts";
@@ -22,7 +22,7 @@ import {
   rowBlock,
   tileOf,
 } from "../lib/row_blocks.ts";
-import type { Heads, PartialSums, PartialWords } from "../lib/heads.ts";
+import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import {
   groupOf,

@@ -6,6 +6,7 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import type { HeadsGate } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import { COMBINE_LANES, SPLIT_CELLS } from "./splits.ts";
 
@@ -37,14 +38,6 @@ type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
   readonly sinks?: Operand | undefined;
   readonly gate?: HeadsGate | undefined;
 };
-
-/** Gates of the heads' outputs, each of which is multiplied by the sigmoid of its own. */
-export interface HeadsGate {
-  /** [rows, cols], those of the heads from column `first` on: multiples of 4. */
-  readonly values: Operand;
-  readonly cols: number;
-  readonly first: number;
-}
 
 /**
  * Records out [rows, heads, headDim] of partial sums, [rows, heads, kept].

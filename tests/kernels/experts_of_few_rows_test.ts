@@ -187,7 +187,8 @@ for (const [name, of] of Object.entries(CASES)) {
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
       // Experts of their own factors, where no others follow the chosen ones.
-      const factors = of.shared ? undefined : device.floats(numbers(of.numExperts, 5));
+      const factor = numbers(of.numExperts, 5);
+      const factors = of.shared ? undefined : device.floats(factor);
       const { sharedGate } = of;
       const stride = strideOf(of);
       const choice = { routing, logits, stride, weights: own.weights, factors, sharedGate };
@@ -218,7 +219,9 @@ for (const [name, of] of Object.entries(CASES)) {
         return routed(row, [], { ...routing, gate });
       });
       assert.deepEqual([...found.experts], chosen.flatMap(({ experts }) => experts));
-      const counts = chosen.flatMap(({ weights }) => weights);
+      const counts = chosen.flatMap(({ experts, weights }) =>
+        weights.map((weight, k) => weight * (factors ? factor[experts[k]!]! : 1))
+      );
       assertClose(new Float32Array(found.weights.buffer), counts, 1e-5, "weights");
       const dot = dotOf(isInteger(of.format) ? roundedVec8s(x) : x, values, of, matrix.lanes);
       const wanted = chosen.flatMap(({ experts }, row) =>

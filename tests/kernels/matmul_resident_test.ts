@@ -237,7 +237,11 @@ for (
     const eps = 1e-6;
     await device.run([
       gatedNorm({ x, gate: values, weight, out: normed }, {
-        ...{ rows, cols, headDim, gate, eps },
+        rows,
+        cols,
+        headDim,
+        gate,
+        eps,
         lanes: HARDWARE.rowLanes,
         label: "norm",
       }),

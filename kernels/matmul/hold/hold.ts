@@ -1,5 +1,5 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
-import type { HeadsGate } from "../../attention/attention_combine.ts";
+import type { HeadsGate } from "../../lib/heads.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 

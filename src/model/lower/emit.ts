@@ -37,12 +37,7 @@ import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matm
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
 import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
 import { lanesOf } from "../../../kernels/matmul/matmul_lanes.ts";
-import {
-  launchStages,
-  matmulShape,
-  shapeKey,
-  splitKOf,
-} from "../../../kernels/matmul/matmul_shape.ts";
+import { launchStages, shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import {
   combinedHeads,
   gatedHeads,
