@@ -6,7 +6,7 @@ import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
-import { beside, canBeBeside, threadsOf } from "../../../kernels/beside.ts";
+import { beside, canBeBeside, memoryOf, threadsOf } from "../../../kernels/beside.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
 import {
   addRows,
@@ -505,12 +505,20 @@ export function emitPair(
   const { tuning } = to.context;
   const [one, ...more] = emitMatmul(to, first);
   if (!one || more.length > 0) return undefined;
-  const [other, ...others] = emitMatmul(inWorkgroupsOf(threadsOf(one), to, second), second);
-  if (!other || others.length > 0) return undefined;
-  // The smaller one first: its workgroups are as long as those of the other, of which there are more.
-  const both = [other, one] as const;
-  return canBeBeside(both, tuning) ? beside(both, label) : undefined;
+  const launches = [to, inWorkgroupsOf(threadsOf(one), to, second)].flatMap((to, i) => {
+    const [other, ...others] = emitMatmul(to, second);
+    if (!other || others.length > 0) return [];
+    // The smaller one first: its workgroups are as long as those of the other, of which there are more.
+    const both = [other, one] as const;
+    const { bytes } = memoryOf(other.kernel, one.kernel) ?? { bytes: Infinity };
+    const roomy = i > 0 || bytes <= MOST_BESIDE;
+    return roomy && canBeBeside(both, tuning) ? [both] : [];
+  });
+  return launches[0] && beside(launches[0], label);
 }
+
+/** Bytes of workgroup memory of two launches of which a multiprocessor with 48 KiB has room for four. */
+const MOST_BESIDE = 12 << 10;
 
 /** A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup memory. */
 function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
