@@ -15,13 +15,13 @@ import { link, type Part } from "../src/gpu/wgsl.ts";
 import { shader } from "./shader.ts";
 
 /** Bindings of a kernel come after all of the one before. */
-const BINDINGS_EACH = 32;
+export const BINDINGS_EACH = 32;
 
 /** What the names of the kernels' declarations begin with, as in joined.wgsl. */
 const PREFIXES = ["a_", "b_", "c_"] as const;
 
 /** What `main` of a kernel that may be joined takes: joined.wgsl calls it with these. */
-const BUILTINS = "workgroup_id,local_invocation_index";
+export const BUILTINS = "workgroup_id,local_invocation_index";
 
 /** What joined.wgsl takes. */
 interface JoinedParameters {
@@ -47,19 +47,13 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   const depths = before.map((launch) => Math.ceil(countOf(launch) / y));
   const upTo = (i: number) => depths.slice(0, i).reduce((sum, each) => sum + each, 0);
   const groupsBefore = upTo(before.length);
-  const named = <T>(of: (launch: Dispatch, i: number) => Readonly<Record<string, T>>) =>
-    Object.fromEntries(
-      launches.flatMap((launch, i) =>
-        Object.entries(of(launch, i)).map(([name, value]) => [`${PREFIXES[i]}${name}`, value])
-      ),
-    );
   const works = launches.flatMap(({ work }) => work ? [work] : []);
   return dispatch(joinedKernel(launches.map(({ kernel }) => kernel)), {
     ...last,
-    buffers: named<Operand>(({ buffers: { relay: _, ...others } }) => others),
+    buffers: named<Operand>(launches, ({ buffers: { relay: _, ...others } }) => others),
     constants: {
-      ...named(({ constants }) => constants),
-      ...named<number>((launch, i) => ({
+      ...named(launches, ({ constants }) => constants),
+      ...named<number>(launches, (launch, i) => ({
         ...i > 0 ? { PLACES_BEFORE: upTo(i) } : {},
         ...i < before.length ? { ALONG_Y: launch.workgroups[1], WORKGROUPS: countOf(launch) } : {},
       })),
@@ -71,11 +65,24 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   });
 }
 
-function countOf({ workgroups: [, y, z] }: Dispatch): number {
-  return y * z;
+/** What each launch has by name, under the names that its kernel's declarations have. */
+export function named<T>(
+  launches: readonly Dispatch[],
+  of: (launch: Dispatch, i: number) => Readonly<Record<string, T>>,
+): Record<string, T> {
+  return Object.fromEntries(
+    launches.flatMap((launch, i) =>
+      Object.entries(of(launch, i)).map(([name, value]) => [`${PREFIXES[i]}${name}`, value])
+    ),
+  );
 }
 
-function together(works: readonly Cost[]): Cost {
+/** Workgroups of a launch. */
+export function countOf({ workgroups: [x, y, z] }: Dispatch): number {
+  return x * y * z;
+}
+
+export function together(works: readonly Cost[]): Cost {
   const sum = (of: (work: Cost) => number) => works.reduce((all, work) => all + of(work), 0);
   return { ...works.at(-1), bytes: sum(({ bytes }) => bytes), flops: sum(({ flops }) => flops) };
 }

@@ -22,7 +22,7 @@ import {
   rowBlock,
   tileOf,
 } from "../lib/row_blocks.ts";
-import type { Heads, PartialSums, PartialWords } from "../lib/heads.ts";
+import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import {
   groupOf,
@@ -71,6 +71,8 @@ export interface AttentionBuffers {
   readonly scales?: Operand | undefined;
   /** A logit of each head, f32 [heads], that joins its softmax and has no value (gpt-oss). */
   readonly sinks?: Operand | undefined;
+  /** See `attentionGates`. */
+  readonly gate?: HeadsGate | undefined;
 }
 
 /** How scores are made of dot products. */
@@ -173,15 +175,22 @@ function blockOf(
 
 /** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
 export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
-  const { q, rows, out } = buffers;
+  const { q, rows, out, gate } = buffers;
   const before = first * shape.heads * shape.headDim * 4;
   const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
-  return { ...buffers, q: from(q, before), rows: from(rows, rowsBefore), out: from(out, before) };
+  return {
+    ...buffers,
+    q: from(q, before),
+    rows: from(rows, rowsBefore),
+    out: from(out, before),
+    ...gate && { gate: { ...gate, values: from(gate.values, first * gate.cols * 4) } },
+  };
 }
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales, sinks } = buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales, sinks, gate } =
+    buffers;
   const kept = sumsOf(shape);
   const several = { ...shape, kept, constants: scoreConstants(shape), work: splitWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
@@ -194,7 +203,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
     : [splitSums({ ...together, own: buffers.own }, several)];
   return [
     ...split,
-    ...combineSums({ sums, stats, rows, out, sinks }, {
+    ...combineSums({ sums, stats, rows, out, sinks, gate }, {
       heads,
       headDim,
       count,

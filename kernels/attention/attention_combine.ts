@@ -6,6 +6,7 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
+import type { HeadsGate } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import { COMBINE_LANES, SPLIT_CELLS } from "./splits.ts";
 
@@ -35,6 +36,7 @@ interface Combined {
 type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
+  readonly gate?: HeadsGate | undefined;
 };
 
 /**
@@ -56,22 +58,32 @@ export function combineSums(
 }
 
 function combined(
-  { sinks, ...buffers }: Buffers,
+  { sinks, gate, ...buffers }: Buffers,
   { heads, headDim, count, kept, firstRow, window, lowers, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
   const kernel = inRows ? combineRowsKernel : combineKernel;
-  const flags = { LOWERS_SCALE: lowers !== undefined, SINKS: sinks !== undefined };
+  const flags = {
+    LOWERS_SCALE: lowers !== undefined,
+    SINKS: sinks !== undefined,
+    GATED: gate !== undefined,
+  };
   return dispatch(kernel(headDim, flags), {
     label,
     work,
-    buffers: { ...buffers, ...lowers ? { scales: lowers.scales } : {}, ...sinks && { sinks } },
+    buffers: {
+      ...buffers,
+      ...lowers ? { scales: lowers.scales } : {},
+      ...sinks && { sinks },
+      ...gate && { gate: gate.values },
+    },
     constants: {
       HEADS: heads,
       KV_SPLITS: kept,
       FIRST_ROW: firstRow,
       WINDOW: window,
       ...lowers ? { FIRST_SCALE: lowers.first } : {},
+      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
     },
     workgroups: inRows
       ? [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
@@ -96,6 +108,8 @@ interface CombineFlags {
   readonly LOWERS_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;
+  /** Whether each number has a gate. */
+  readonly GATED: boolean;
 }
 
 /** What combine_rows.wgsl takes. */
@@ -113,8 +127,8 @@ interface CombineParameters extends CombineRowsParameters {
   readonly LANES: number;
 }
 
-function suffix({ LOWERS_SCALE, SINKS }: CombineFlags): string {
-  return `${LOWERS_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}`;
+function suffix({ LOWERS_SCALE, SINKS, GATED }: CombineFlags): string {
+  return `${LOWERS_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}${GATED ? "_gated" : ""}`;
 }
 
 /** Adds the splits of a row. */

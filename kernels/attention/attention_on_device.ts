@@ -47,6 +47,11 @@ export function attentionWords(
   };
 }
 
+/** Whether attention can gate its output: where its last dispatch, which is not of matrix units, adds partial sums. */
+export function attentionGates(heads: Heads, adapter: Adapter): boolean {
+  return unitsOf(heads, adapter) === undefined && splitsLowerScales(heads, adapter);
+}
+
 /** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */
 export function attentionLowersScales(heads: Heads, adapter: Adapter): boolean {
   return unitsOf(heads, adapter) !== undefined || splitsLowerScales(heads, adapter);

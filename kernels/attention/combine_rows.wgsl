@@ -23,6 +23,12 @@ const NEGATIVE = -3.0e38; // below every score
 //#if SINKS
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
+//#if GATED
+@group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+
+override GATE_COLS: u32;
+override GATE_FIRST: u32; // column of the first head's
+//#endif
 
 //#if LOWERS_SCALE
 const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
@@ -53,6 +59,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var y = vec4<f32>(0.0);
   if (at < HEADS * HEAD) {
     y = combined(group.y, at);
+    //#if GATED
+    y = y / (1.0 + exp(-gate[(group.y * GATE_COLS + GATE_FIRST) / 4u + at]));
+    //#endif
     out[group.y * HEADS * HEAD + at] = y;
   }
   lower_group_scale(group.y, thread, y);

@@ -38,19 +38,28 @@ function normRopeStoreKernel(
   },
 ): Kernel<
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
-  "EPS" | "Q_SPAN" | "K_SPAN" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
+  "EPS" | "Q_SPAN" | "K_SPAN" | "ROW_HEADS" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const parameters = { kv: dtype, values, LANES: lanes, PAIRS: pairs, HEADS: side };
   return kernelOf<NormRopeStoreParameters>("attention/norm_rope_store")(parameters, {
     name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
-    constants: ["EPS", "Q_SPAN", "K_SPAN", "HEAD_DIM", "Q_HEADS", "KV_HEADS", "TABLE_PAGES"],
+    constants: [
+      "EPS",
+      "Q_SPAN",
+      "K_SPAN",
+      "ROW_HEADS",
+      "HEAD_DIM",
+      "Q_HEADS",
+      "KV_HEADS",
+      "TABLE_PAGES",
+    ],
   });
 }
 
 /**
  * Records: norm and rotate q into `q`, norm, rotate and store k, store v of `count` qkv rows,
- * [count, (heads + 2 kvHeads) headDim]. `weight` is the norms of q and k, [2, headDim], or with
+ * [count, rowHeads, headDim]. `weight` is the norms of q and k, [2, headDim], or with
  * `whole`, where all heads are normed together, [heads + kvHeads, headDim]. With `values`, which goes with heads that
  * are normed each, qkv and weight have only what is there: see `ValuesOf`.
  */
@@ -59,6 +68,8 @@ export function normRopeStore(
   shape: Heads & {
     readonly count: number;
     readonly eps: number;
+    /** Default: those of q, k and v, which are the first. */
+    readonly rowHeads?: number | undefined;
     readonly whole?: boolean;
     /** Default "plain". */
     readonly values?: ValuesOf | undefined;
@@ -74,12 +85,14 @@ export function normRopeStore(
   const kinds = [...side > 1 ? [side] : [], ...values === "plain" ? [] : [values]];
   const name = [`norm_rope_store_${dtype}_${lanes}x${pairs}`, ...kinds].join("_");
   const made = values === "none" ? heads : heads + 2 * kvHeads;
+  const rowHeads = shape.rowHeads ?? (values === "keys" ? heads + kvHeads : made);
   return dispatch(normRopeStoreKernel(name, { dtype, values, lanes, pairs, side }), {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,
       Q_SPAN: shape.whole ? heads : 1,
       K_SPAN: shape.whole ? kvHeads : 1,
+      ROW_HEADS: rowHeads,
       HEAD_DIM: headDim,
       Q_HEADS: heads,
       KV_HEADS: kvHeads,

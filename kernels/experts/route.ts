@@ -24,10 +24,18 @@ const SOFTWARE_LANES = 8;
 /** Logits that a lane of lib/expert_choice.wgsl compares without a branch in between. */
 const UNROLLED = 8;
 
-/** The constants of lib/expert_choice.wgsl; `shared` experts follow those that are chosen. */
+/** Experts that every row has, behind those that are chosen. */
+export interface SharedExperts {
+  /** Default 0. */
+  readonly shared?: number | undefined;
+  /** Whether each counts the sigmoid of the row's logit behind those of the experts; default: they count 1. */
+  readonly sharedGate?: boolean | undefined;
+}
+
+/** The constants of lib/expert_choice.wgsl. */
 export function choiceConstants(
   routing: Routing,
-  { lanes, shared }: { readonly lanes: number; readonly shared: number },
+  { lanes, shared = 0, sharedGate = false }: SharedExperts & { readonly lanes: number },
 ): Readonly<Record<string, number>> {
   const { numExperts } = routing;
   const segments = Math.max(
@@ -39,6 +47,7 @@ export function choiceConstants(
     EXPERTS: numExperts,
     TOP_K: routing.topK,
     ADDED: shared,
+    SHARED_GATE: Number(sharedGate),
     EXPERT_GROUPS: routing.groups,
     TOP_GROUPS: routing.topGroups,
     GROUP_BEST: routing.groupBest,
@@ -78,16 +87,14 @@ export function route(
     readonly experts: Operand;
     readonly weights: Operand;
   },
-  shape: Routing & {
+  shape: Routing & SharedExperts & {
     readonly rows: number;
     readonly stride: number;
-    /** Default 0. */
-    readonly shared?: number;
     readonly tuning: Pick<Tuning, "software">;
     readonly label: string;
   },
 ): Dispatch {
-  const { rows, stride, shared = 0, tuning: { software }, label, numExperts } = shape;
+  const { rows, stride, shared, sharedGate, tuning: { software }, label, numExperts } = shape;
   const lanes = software ? SOFTWARE_LANES : HARDWARE_LANES;
   return dispatch(routeKernel(shape.scores, lanes, factors !== undefined), {
     buffers: {
@@ -97,7 +104,7 @@ export function route(
       ...biasOf(shape, bias, label),
       ...factors ? { factors } : {},
     },
-    constants: { ...choiceConstants(shape, { lanes, shared }), STRIDE: stride },
+    constants: { ...choiceConstants(shape, { lanes, shared, sharedGate }), STRIDE: stride },
     workgroups: [rows],
     label,
     work: { bytes: 4 * rows * numExperts, flops: 4 * rows * numExperts },
@@ -125,16 +132,22 @@ export interface ExpertChoice {
   readonly weights: Operand;
   /** What experts' weights are multiplied by, [numExperts]. */
   readonly factors?: Operand | undefined;
+  /** Of the shared experts, see `SharedExperts`. */
+  readonly sharedGate?: boolean | undefined;
 }
 
 /** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
 export function choosingConstants(
-  { routing, stride }: ExpertChoice,
+  { routing, stride, sharedGate }: ExpertChoice,
   { jobs, lanes, shared = 0 }: {
     readonly jobs: number;
     readonly lanes: number;
     readonly shared?: number | undefined;
   },
 ): Readonly<Record<string, number>> {
-  return { ...choiceConstants(routing, { lanes, shared }), JOBS: jobs, STRIDE: stride };
+  return {
+    ...choiceConstants(routing, { lanes, shared, sharedGate }),
+    JOBS: jobs,
+    STRIDE: stride,
+  };
 }

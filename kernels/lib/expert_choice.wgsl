@@ -3,7 +3,8 @@
 // Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
 // first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE, with FACTORS times that of the
-// expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1.
+// expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1,
+// with SHARED_GATE of the sigmoid of the logit behind those of the experts.
 //
 // Scores are, by `scores`,
 //   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
@@ -12,11 +13,13 @@
 //            `noaux_tc`); their weights do not include it
 //
 // An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. No
-// sum depends on the number of lanes. The kernel binds `experts` and `shares`, [rows, TOP_K + ADDED].
+// sum depends on the number of lanes. The kernel binds `logits`, [rows, STRIDE], and `experts` and `shares`,
+// [rows, TOP_K + ADDED].
 
 override EXPERTS: u32;
 override TOP_K: u32;
 override ADDED: u32; // experts that every row has
+override SHARED_GATE: u32; // 1: they have a gate
 override EXPERT_GROUPS: u32;
 override TOP_GROUPS: u32;
 override GROUP_BEST: u32;
@@ -165,6 +168,14 @@ fn rank_experts(lane: u32) {
   workgroupBarrier();
 }
 
+// The weight of each of a row's shared experts.
+fn shared_weight(row: u32) -> f32 {
+  if (SHARED_GATE == 0u) {
+    return 1.0;
+  }
+  return 1.0 / (1.0 + exp(-logits[row * STRIDE + EXPERTS]));
+}
+
 // Stores the experts of a row and their weights. All logits are in `choices`, and all lanes have passed a barrier since.
 fn choose_experts(row: u32, lane: u32) {
   for (var i = EXPERTS + lane; i < PADDED; i += CHOICE_LANES) {
@@ -201,7 +212,7 @@ fn choose_experts(row: u32, lane: u32) {
       shares[first + k] = factored(weight, k);
     } else {
       experts[first + k] = EXPERTS + k - TOP_K;
-      shares[first + k] = 1.0;
+      shares[first + k] = shared_weight(row);
     }
   }
 }

@@ -41,3 +41,11 @@ export interface PartialWords {
   /** Absent: none. */
   readonly halves?: number;
 }
+
+/** Gates of the heads' outputs, each of which is multiplied by the sigmoid of its own. */
+export interface HeadsGate {
+  /** [rows, cols], those of the heads from column `first` on: multiples of 4. */
+  readonly values: Operand;
+  readonly cols: number;
+  readonly first: number;
+}

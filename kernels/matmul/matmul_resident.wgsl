@@ -2,9 +2,8 @@
 // whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
-// COLS / 8 / SPLIT_K is $STAGE, or the last block of some lanes is missing (`within`): then there are zeros there,
-// and all blocks are loaded ahead. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
-// ($hold): as it is, normed, as what attention's splits add up to, or from other workgroups that make it.
+// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then there are zeros there. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
+// ($hold): as it is, normed, normed by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -33,6 +32,36 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 //#if SINKS
 @group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
+//#if GATED
+override GATE_COLS: u32; // row stride of gate, a multiple of 4
+override GATE_FIRST: u32; // a multiple of 4
+
+@group(0) @binding(13) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+
+// Four numbers of a row by their gates, as attention_combine.wgsl has them.
+fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
+  return y / (1.0 + exp(-gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]));
+}
+//#else
+fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
+  return y;
+}
+//#endif
+//#else if hold == gated
+// gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole heads.
+
+//#import lib/head_gate
+
+override EPS: f32;
+override GATE_COLS: u32; // row stride of gate, a multiple of 4
+override GATE_FIRST: u32; // a multiple of 4
+
+const EIGHTS = $EIGHTSu; // vec8s of a head
+
+@group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [head / 4]
+@group(0) @binding(10) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
+
+var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
 //#else if hold == relay
 // relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of words is one of
 // k. x itself is not read, its size gives the number of rows, which is one.
@@ -173,7 +202,8 @@ fn main(
       //#if SINKS
       total += exp(min(sinks[quad / HEAD] - top, 80.0));
       //#endif
-      put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), sum / total, splits > 0u));
+      let y = gated(r, quad, sum / total);
+      put_half(i / (2u * $STAGEu), i % (2u * $STAGEu), select(vec4<f32>(0.0), y, splits > 0u));
     }
   }
   //#endfor
@@ -235,11 +265,39 @@ fn main(
       total += exp(min(sinks[quad / HEAD] - top, 80.0));
       //#endif
       let seen = splits > 0u;
-      put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), lo / total, seen), select(vec4<f32>(0.0), hi / total, seen));
+      let y_lo = gated(r, quad, lo / total);
+      let y_hi = gated(r, quad + 1u, hi / total);
+      put_vec8(i / $STAGEu, i % $STAGEu, select(vec4<f32>(0.0), y_lo, seen), select(vec4<f32>(0.0), y_hi, seen));
     }
   }
   //#endfor
   //#endif
+  //#else if hold == gated
+  //#for s in LOADS
+  let i$s = thread + $su * THREADS;
+  let r$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u);
+  let eight$s = tile.z * $STAGEu + i$s % $STAGEu;
+  let v_lo$s = x[r$s * (COLS / 4u) + 2u * eight$s];
+  let v_hi$s = x[r$s * (COLS / 4u) + 2u * eight$s + 1u];
+  let z_at$s = (r$s * GATE_COLS + GATE_FIRST) / 4u + 2u * eight$s;
+  let gain_lo$s = norm_weight[eight$s % EIGHTS * 2u] * silu(gate[z_at$s]);
+  let gain_hi$s = norm_weight[eight$s % EIGHTS * 2u + 1u] * silu(gate[z_at$s + 1u]);
+  if (i$s < $ROWSu * $STAGEu) {
+    squares[i$s] = square4(v_lo$s) + square4(v_hi$s);
+  }
+  //#endfor
+  workgroupBarrier();
+  //#for s in LOADS
+  if (i$s < $ROWSu * $STAGEu) {
+    let first = i$s / EIGHTS * EIGHTS;
+    var sum = 0.0;
+    for (var i = 0u; i < EIGHTS; i++) {
+      sum += squares[first + i];
+    }
+    let scale = inverseSqrt(sum / f32(8u * EIGHTS) + EPS);
+    put_vec8(i$s / $STAGEu, i$s % $STAGEu, v_lo$s * scale * gain_lo$s, v_hi$s * scale * gain_hi$s);
+  }
+  //#endfor
   //#else if hold == relay
   //#import lib/relay_statements
   //#else
@@ -269,7 +327,8 @@ fn main(
       //#endfor
       //#if TURNS
       if ($cu == $BLOCK_VEC8Su - 1u) {
-        let next = min(first + ($AHEADu + $ju) * LANES, range - LANES);
+        let after = first + ($AHEADu + $ju) * LANES;
+        let next = select(within(after, last), min(after, range - LANES), WHOLE);
         //#for p in PAIRS
         block_a$p_$j = load_block(at$p + next);
         block_b$p_$j = load_block(at$p + half * blocks + next);

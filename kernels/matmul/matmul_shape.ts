@@ -27,6 +27,7 @@ import {
   type Dots,
   dotsOf,
   FEW_ROWS,
+  heldVec8s,
   isResident,
   PREFETCH_ROWS,
   PREFETCH_STAGE,
@@ -105,7 +106,9 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     return { kind: "prefetch", dots, stage, part, ...even };
   }
   if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    return { kind: "staged", dots, stage, part, ...even, ...longStage(matrix, use) };
+    // A few invocations alone would bring a long stage one load after the other.
+    const long = 2 * launch.groups < all.tuning.groups ? undefined : longStage(matrix, use);
+    return { kind: "staged", dots, stage, part, ...even, ...long };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
 }
@@ -188,7 +191,7 @@ function prefetchTile(
 export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): ResidentShape {
   const range = matrix.cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[matrix.format] * lanesOf(matrix, use.tuning);
-  const stage = Math.ceil(range / block) * block;
+  const stage = heldVec8s(range, block);
   const { groups } = defaultLaunch(matrix, use);
   const launch = { groups: wide ? 2 * groups : groups, stage };
   const shape = residentOf(matrix, use, launch);

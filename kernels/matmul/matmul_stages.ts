@@ -92,6 +92,34 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
   return whole && alike && fits ? [range] : [];
 }
 
+/** Blocks of a lane from which on those that are not there are as many as let MOST_STEPS be loaded ahead. */
+const MANY_BLOCKS = 2 * MOST_STEPS;
+
+/** Vec8s of a range of k in workgroup memory, with those that fill the last blocks of all lanes, `block` vec8s together. */
+export function heldVec8s(range: number, block: number): number {
+  const blocks = Math.ceil(range / block);
+  const padded = range % block !== 0 && blocks > MANY_BLOCKS
+    ? Math.ceil(blocks / MOST_STEPS) * MOST_STEPS
+    : blocks;
+  return padded * block;
+}
+
+/**
+ * Whether x of a whole range of k may be brought to workgroup memory by a hold: also where the last blocks of some lanes
+ * are missing, of floats that are many for each lane, of one row: two of gpt-oss's 2,880 numbers would leave a
+ * multiprocessor one workgroup.
+ */
+export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
+  if (canBeResident(matrix, all)) return true;
+  const use = tileUse(matrix, all);
+  const { format, cols } = matrix;
+  const [range, lanes] = [cols / 8 / use.splitK, lanesOf(matrix, use.tuning)];
+  const held = heldVec8s(range, lanes);
+  const bytes = residentBytes(matrix, use) + 32 * (held - range);
+  return !use.tuning.software && !isQuantized(format) && lanes > 1 && Number.isInteger(range) &&
+    range > MANY_BLOCKS * lanes && use.rows === 1 && bytes <= use.tuning.workgroupBytes;
+}
+
 /** Bytes of workgroup memory of x of a whole range of k, at most. */
 export function residentBytes(
   { cols }: Pick<Matrix, "cols">,

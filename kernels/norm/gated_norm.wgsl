@@ -8,6 +8,7 @@
 // head in order.
 
 //#import lib/vec8
+//#import lib/head_gate
 //#import lib/store_scales
 //#if F16
 //#import lib/cut
@@ -46,14 +47,6 @@ fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
 //#endif
 
 var<workgroup> squares: array<f32, $WIDTH>; // of the row's vec8s
-
-fn silu(z: vec4<f32>) -> vec4<f32> {
-  return z / (1.0 + exp(-z));
-}
-
-fn square4(v: vec4<f32>) -> f32 {
-  return (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
-}
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

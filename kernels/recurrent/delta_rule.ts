@@ -1,5 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import type { Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
+import { type ConvForm, keepsAtOnce, type ShortConvBuffers } from "./short_conv.ts";
 
 interface DeltaParameters {
   /** Rows and columns of a head's state. */
@@ -25,6 +27,8 @@ interface DeltaParameters {
   readonly CHECKPOINT: boolean;
   /** Whether rows are nodes of trees. */
   readonly TREE: boolean;
+  /** Whether q, k and v are to be convolved. */
+  readonly CONV: boolean;
 }
 
 /** Rows of a block: with the keys and queries of more, a workgroup would have more memory than WebGPU promises. */
@@ -54,7 +58,7 @@ function lanesOf({ keyDim }: Pick<DeltaHeads, "keyDim">): number {
 
 function deltaKernel(
   heads: DeltaHeads,
-  { CHECKPOINT, TREE }: Pick<DeltaParameters, "CHECKPOINT" | "TREE">,
+  { CHECKPOINT, TREE, CONV }: Pick<DeltaParameters, "CHECKPOINT" | "TREE" | "CONV">,
 ) {
   const { keyDim: KEYS, valueDim: VALUES } = heads;
   const [QUADS, COLS, LANES] = [KEYS / 4, colsOf(heads), lanesOf(heads)];
@@ -69,16 +73,26 @@ function deltaKernel(
     ROW_THREADS,
     CHECKPOINT,
     TREE,
+    CONV,
     OTHERS: LANES - 1,
     OWN: QUADS / LANES,
     EACH: Math.ceil(QUADS / ROW_THREADS),
     VALUE_ROWS: BLOCK / LANES,
   };
-  const flags = `${CHECKPOINT ? "_checkpoint" : ""}${TREE ? "_tree" : ""}`;
+  const flags = `${CHECKPOINT ? "_checkpoint" : ""}${TREE ? "_tree" : ""}${CONV ? "_conv" : ""}`;
   return kernelOf<DeltaParameters>("recurrent/delta_rule")(parameters, {
     name: `delta_rule_${KEYS}x${VALUES}_${COLS}x${LANES}${flags}`,
-    bindings: ["rows", "mixed", "rates", "decay_weights", "states", "steps", "out"],
-    constants: ["KEY_HEADS", "HEADS", "STEPS"],
+    bindings: [
+      "rows",
+      CONV ? "x" : "mixed",
+      "rates",
+      "decay_weights",
+      "states",
+      "steps",
+      "out",
+      ...CONV ? ["taps", "ring"] : [],
+    ],
+    constants: ["KEY_HEADS", "HEADS", "STEPS", ...CONV ? ["X_COLS", "RING"] : []],
   });
 }
 
@@ -110,13 +124,47 @@ export function stepWords(heads: DeltaHeads, stepRows: number): number {
   return headerWords(heads) + 2 * valueHeads * stepRows * (keyDim + valueDim + 4);
 }
 
+/** Storage buffers of the recurrence where it convolves q, k and v itself. */
+const CONVOLVING_BUFFERS = 9;
+
+/** A convolution of q, k and v, as `shortConv` does it for rows of the form silu. */
+export interface DeltaConv extends Pick<ShortConvBuffers, "weight" | "ring"> {
+  /** Columns of the rows before the convolution, of which the first are q, k and v. */
+  readonly xCols: number;
+  readonly ringRows: number;
+}
+
+/** Whether the recurrence can do the convolution before it, whose ring keeps its rows: of four taps and few rows. */
+export function convolves(
+  { form, taps, xCols, ringRows, count }: {
+    readonly form: ConvForm;
+    readonly taps: number;
+    readonly xCols: number;
+    readonly ringRows: number;
+    readonly count: number;
+  },
+  { storageBuffers }: Pick<Tuning, "storageBuffers">,
+): boolean {
+  return form === "silu" && taps === 4 && xCols % 4 === 0 &&
+    keepsAtOnce({ count, taps, ringRows }) &&
+    storageBuffers >= CONVOLVING_BUFFERS;
+}
+
 /** Records the recurrence over `count` rows, of which runs begin at multiples of `perSlot`. */
 export function deltaRule(
-  { memory: { states, steps, stepRows, checkpoints = false }, mixed, decayWeights, ...buffers }: {
+  {
+    memory: { states, steps, stepRows, checkpoints = false },
+    mixed,
+    conv,
+    decayWeights,
+    ...buffers
+  }: {
     readonly memory: DeltaMemory;
     readonly rows: Operand;
-    /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]. */
+    /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]; with `conv` before it. */
     readonly mixed: Operand;
+    /** What is still to be done; see `convolves`. */
+    readonly conv?: DeltaConv | undefined;
     /** b and a, [count, 2 valueHeads]. */
     readonly rates: Operand;
     /** A_log and dt_bias, [2 valueHeads]. */
@@ -136,16 +184,23 @@ export function deltaRule(
   const { keyHeads, valueHeads, keyDim, valueDim } = heads;
   const cols = 2 * keyHeads * keyDim + valueHeads * valueDim;
   const state = valueHeads * keyDim * valueDim;
-  return dispatch(deltaKernel(heads, { CHECKPOINT: checkpoints, TREE: paths }), {
+  // The kernel computes the number of rows from the size.
+  const x = { ...mixed, size: 4 * count * (conv?.xCols ?? cols) };
+  const flags = { CHECKPOINT: checkpoints, TREE: paths, CONV: conv !== undefined };
+  return dispatch(deltaKernel(heads, flags), {
     buffers: {
       ...buffers,
-      // The kernel computes the number of rows from the size.
-      mixed: { ...mixed, size: 4 * count * cols },
+      ...conv ? { x, taps: conv.weight, ring: conv.ring } : { mixed: x },
       decay_weights: decayWeights,
       states,
       steps,
     },
-    constants: { KEY_HEADS: keyHeads, HEADS: valueHeads, STEPS: stepRows },
+    constants: {
+      KEY_HEADS: keyHeads,
+      HEADS: valueHeads,
+      STEPS: stepRows,
+      ...conv ? { X_COLS: conv.xCols, RING: conv.ringRows } : {},
+    },
     workgroups: [valueHeads * valueDim / colsOf(heads), count / perSlot, 1],
     label,
     work: {

@@ -6,6 +6,10 @@
 // q and k are divided by their lengths, q by sqrt(KEYS) too; a = exp(-exp(A_log) softplus(a' + dt_bias)), beta =
 // sigmoid(b). Heads of values share those of keys, neighbours the same. norm/gated_norm.wgsl norms and gates o.
 //
+// With CONV q, k and v are made here of the rows before the convolution and of the ring, as short_conv.wgsl makes them, and the
+// ring gets its rows: for forwards of so few rows that none takes the place of one that is read. Columns of v are a
+// workgroup's own; those of a key head are made by all workgroups that read them, and stored by the first.
+//
 // The stored state is behind: it is that after so many tokens as `steps` says in its header. Of the tokens since, at most
 // STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those before its first
 // position, so that drafts that were rejected are left out without anyone counting them; then it stores the state, then its
@@ -48,7 +52,16 @@ const STEP = KEYS + VALUES + 4u; // words: a, three of padding, k, d
 const LENGTH_EPS = 1e-6;
 
 @group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
+//#if CONV
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, X_COLS / 4]: q, k of KEY_HEADS, v of HEADS, others
+@group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>; // [MIXED]: weights of four rows, the oldest row's first
+@group(0) @binding(8) var<storage, read_write> ring: array<vec4<f32>>; // [slots, RING, MIXED / 4]
+
+override X_COLS: u32;
+override RING: u32; // rows
+//#else
 @group(0) @binding(1) var<storage, read> mixed: array<vec4<f32>>; // [rows, MIXED / 4]: q, k of KEY_HEADS, v of HEADS
+//#endif
 @group(0) @binding(2) var<storage, read> rates: array<f32>; // [rows, 2 HEADS]: b, a'
 @group(0) @binding(3) var<storage, read> decay_weights: array<f32>; // A_log [HEADS], dt_bias [HEADS]
 @group(0) @binding(4) var<storage, read_write> states: array<f32>; // [1 or 2, slots, HEADS, KEYS, VALUES]
@@ -90,6 +103,80 @@ fn run_length(first: u32, count: u32) -> u32 {
   return past - first;
 }
 
+// Columns of q, k and v: MIXED.
+fn mixed_cols() -> u32 {
+  return 2u * KEY_HEADS * KEYS + HEADS * VALUES;
+}
+
+// A run of rows: its first, and that one's position and slot.
+struct Run {
+  first: u32,
+  position: u32,
+  slot: u32,
+}
+
+//#if CONV
+const TAPS = 4u;
+
+// Where the ring has a position.
+fn ring_at(run: Run, position: u32) -> u32 {
+  return (run.slot * RING + position % RING) * (mixed_cols() / 4u);
+}
+
+// Four columns of the row that is `back` before row `i` of the run, before the convolution.
+fn read_before(run: Run, i: u32, back: u32, quad: u32) -> vec4<f32> {
+  if (back <= i) {
+    return x[(run.first + i - back) * (X_COLS / 4u) + quad];
+  }
+  if (back > run.position + i) {
+    return vec4<f32>();
+  }
+  return ring[ring_at(run, run.position + i - back) + quad];
+}
+
+// q, k or v of row `i` of the run, four columns of it.
+fn mixed_quad(run: Run, i: u32, quad: u32) -> vec4<f32> {
+  let a = taps[4u * quad];
+  let b = taps[4u * quad + 1u];
+  let c = taps[4u * quad + 2u];
+  let d = taps[4u * quad + 3u];
+  //#for t in 4
+  let read$t = read_before(run, i, TAPS - 1u - $tu, quad);
+  //#endfor
+  var sum = vec4<f32>();
+  //#for t in 4
+  sum = fma(vec4<f32>(a[$t], b[$t], c[$t], d[$t]), read$t, sum);
+  //#endfor
+  return sum / (1.0 + exp(-sum));
+}
+
+fn mixed_value(run: Run, i: u32, col: u32) -> f32 {
+  let weights = taps[col];
+  //#for t in 4
+  let read$t = read_before(run, i, TAPS - 1u - $tu, col / 4u)[col % 4u];
+  //#endfor
+  var sum = 0.0;
+  //#for t in 4
+  sum = fma(weights[$t], read$t, sum);
+  //#endfor
+  return sum / (1.0 + exp(-sum));
+}
+
+// Stores what the next rows' convolutions read of row `i` of the run.
+fn keep_quad(run: Run, i: u32, quad: u32) {
+  ring[ring_at(run, run.position + i) + quad] = read_before(run, i, 0u, quad);
+}
+//#else
+// q, k or v of row `i` of the run, four columns of it.
+fn mixed_quad(run: Run, i: u32, quad: u32) -> vec4<f32> {
+  return mixed[(run.first + i) * (mixed_cols() / 4u) + quad];
+}
+
+fn mixed_value(run: Run, i: u32, col: u32) -> f32 {
+  return mixed_quad(run, i, col / 4u)[col % 4u];
+}
+//#endif
+
 // The end of a block that begins at `step`: no block goes past `at`.
 fn cut(end: u32, step: u32, at: u32) -> u32 {
   return select(end, min(end, at), at > step);
@@ -128,14 +215,18 @@ fn main(
 ) {
   let head = group.x / PARTS;
   let first_col = group.x % PARTS * COLS;
-  let mixed_cols = 2u * KEY_HEADS * KEYS + HEADS * VALUES;
-  let count = arrayLength(&mixed) / (mixed_cols / 4u);
+  //#if CONV
+  let count = arrayLength(&x) / (X_COLS / 4u);
+  //#else
+  let count = arrayLength(&mixed) / (mixed_cols() / 4u);
+  //#endif
   let first = group.y * (count / groups.y);
   if (rows[first].live == 0u || (first > 0u && same_slot(first, first - 1u, count))) {
     return;
   }
   let slot = rows[first].slot;
   let position = rows[first].position;
+  let run = Run(first, position, slot);
   let length = run_length(first, count);
   //#if TREE
   var inner = array<u32, 2>(); // bit r: a row is a child of row r
@@ -190,7 +281,7 @@ fn main(
     //#endfor
   }
   let key_quads = head / (HEADS / KEY_HEADS) * QUADS;
-  let value_quads = (2u * KEY_HEADS * KEYS + head * VALUES) / 4u;
+  let value_col = 2u * KEY_HEADS * KEYS + head * VALUES + first_col + col;
   let decay_rate = exp(decay_weights[head]);
   let decay_bias = decay_weights[HEADS + head];
   // What this invocation brings of a block: a part of the keys and queries of one row, and values of its column.
@@ -220,21 +311,32 @@ fn main(
     if (next_own) {
       let level = next - position;
       if (brought < next_size) {
-        let row = row_at(first, leaf, level + brought);
-        let at = row * (mixed_cols / 4u) + key_quads;
+        let i = row_at(first, leaf, level + brought) - first;
         //#for i in EACH
         if (first_quad + $iu * ROW_THREADS < QUADS) {
-          query$i = mixed[at + first_quad + $iu * ROW_THREADS];
-          key$i = mixed[at + KEY_HEADS * QUADS + first_quad + $iu * ROW_THREADS];
+          let quad = key_quads + first_quad + $iu * ROW_THREADS;
+          query$i = mixed_quad(run, i, quad);
+          key$i = mixed_quad(run, i, KEY_HEADS * QUADS + quad);
+          //#if CONV
+          if (head % (HEADS / KEY_HEADS) == 0u && first_col == 0u) {
+            keep_quad(run, i, quad);
+            keep_quad(run, i, KEY_HEADS * QUADS + quad);
+          }
+          //#endif
         }
         //#endfor
-        let of_row = row * 2u * HEADS + head;
+        let of_row = (first + i) * 2u * HEADS + head;
         rate = vec2<f32>(rates[of_row], rates[of_row + HEADS]);
       }
       //#for i in VALUE_ROWS
       if ($iu * LANES + lane < next_size) {
-        let at = row_at(first, leaf, level + $iu * LANES + lane) * (mixed_cols / 4u) + value_quads;
-        value$i = mixed[at + (first_col + col) / 4u][col % 4u];
+        let i = row_at(first, leaf, level + $iu * LANES + lane) - first;
+        value$i = mixed_value(run, i, value_col);
+        //#if CONV
+        if (col % 4u == 0u) {
+          keep_quad(run, i, value_col / 4u);
+        }
+        //#endif
       }
       //#endfor
     } else {

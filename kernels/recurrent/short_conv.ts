@@ -68,6 +68,17 @@ export interface ShortConvBuffers {
   readonly out: Operand;
 }
 
+/** Whether no row of a forward takes the place of one in the ring that another reads. */
+export function keepsAtOnce(
+  { count, taps, ringRows }: {
+    readonly count: number;
+    readonly taps: number;
+    readonly ringRows: number;
+  },
+): boolean {
+  return count + taps - 1 <= ringRows;
+}
+
 /**
  * Records a convolution of each column, then what the ring keeps of the rows.
  *
@@ -90,8 +101,7 @@ export function shortConv(
   const constants = { COLS: cols, X_COLS: xCols, RING: ringRows };
   const workgroups = (block: number) =>
     [Math.ceil(cols / THREADS), Math.ceil(count / block), 1] as const;
-  // No row of the forward takes the place of one that another reads.
-  const keeps = count + taps - 1 <= ringRows;
+  const keeps = keepsAtOnce({ count, taps, ringRows });
   // The kernels compute the number of rows from the size.
   const of = { rows, x: { ...x, size: 4 * count * xCols }, ring };
   const conv = dispatch(convKernel(form, taps, { keeps, TREE }), {

@@ -64,6 +64,40 @@ function deltaCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
   };
 }
 
+/** The recurrence of a round's rows with the convolution before it. */
+function convolvedCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
+  return {
+    name: `delta_rule/${name}/convolved/${count}`,
+    make(from) {
+      const { mixed, values } = widthOf(heads);
+      const state = values * heads.keyDim;
+      const [rows, decayWeights] = [rowsOf(from, count), from.random(2 * heads.valueHeads)];
+      const [xCols, ringRows] = [mixed + values, STEP_ROWS + TAPS - 1];
+      return copiesOf(8 * state, from).map(() => [
+        deltaRule({
+          memory: {
+            states: from.random(2 * state),
+            checkpoints: true,
+            steps: from.random(stepWords(heads, STEP_ROWS)),
+            stepRows: STEP_ROWS,
+          },
+          rows,
+          mixed: from.random(count * xCols),
+          conv: {
+            weight: from.random(mixed * TAPS),
+            ring: from.random(ringRows * mixed),
+            xCols,
+            ringRows,
+          },
+          rates: from.random(count * 2 * heads.valueHeads),
+          decayWeights,
+          out: from.random(count * values),
+        }, { heads, count, perSlot: count, label: name }),
+      ]);
+    },
+  };
+}
+
 function normCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
   return {
     name: `gated_norm/${name}/${count}`,
@@ -109,5 +143,9 @@ function convCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
 /** Layers with a state. */
 export function recurrentCases(software: boolean): MicroCase[] {
   const of = headsFor(software);
-  return [deltaCase, normCase, convCase].flatMap((make) => COUNTS.map((count) => make(of, count)));
+  const few = COUNTS.filter((count) => count <= STEP_ROWS);
+  return [
+    ...[deltaCase, normCase, convCase].flatMap((make) => COUNTS.map((count) => make(of, count))),
+    ...few.map((count) => convolvedCase(of, count)),
+  ];
 }

@@ -118,7 +118,7 @@ export function measuringArena(): Arena & { readonly items: readonly number[] } 
     items,
     allocate(_label, bytes) {
       items.push(bytes);
-      return {} as Operand;
+      return { size: bytes } as Operand;
     },
   };
 }

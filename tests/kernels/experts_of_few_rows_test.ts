@@ -14,7 +14,7 @@ import {
   type TuningLimits,
 } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
-import { numbers } from "../gpu/numbers.ts";
+import { assertClose, numbers } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadPrequantized } from "./prequantized.ts";
@@ -39,6 +39,8 @@ interface Case {
   readonly topK: number;
   /** The last experts, which every row has. */
   readonly shared: number;
+  /** Whether those have a gate: a logit of a row behind those of the experts. */
+  readonly sharedGate?: boolean;
   /** Rows of W an expert. */
   readonly n: number;
   readonly k: number;
@@ -69,6 +71,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "experts that every row has": { ...PLAIN, format: "f32", shared: 2, topK: 3, rows: 2 },
   "an odd number of blocks a lane": { ...PLAIN, k: ODD, n: 10, normalize: false },
   "q8": { ...PLAIN, format: "q8", k: 512, shared: 1 },
+  "an expert with a gate that every row has": { ...PLAIN, shared: 1, sharedGate: true, rows: 2 },
   "q8 of 8 lanes": { ...PLAIN, format: "q8", k: 1408, n: 6, rows: 2 },
   "q8 of 8 lanes, more outputs than a workgroup has": {
     ...PLAIN,
@@ -91,8 +94,11 @@ const CASES: Readonly<Record<string, Case>> = {
   "q4": { ...PLAIN, format: "q4", k: 1024, n: 6 },
 };
 
-function routingOf({ numExperts, topK, normalize, shared }: Case): Routing & { shared: number } {
+function routingOf(
+  { numExperts, topK, normalize, shared, sharedGate }: Case,
+): Routing & { shared: number; sharedGate: boolean | undefined } {
   return {
+    sharedGate,
     scores: "softmax",
     numExperts,
     topK,
@@ -122,9 +128,12 @@ function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Ar
   return { matrix: uploadMatrix(device, values, shape), values };
 }
 
+/** Logits of a row. */
+const strideOf = ({ numExperts, sharedGate }: Case) => numExperts + Number(sharedGate ?? false);
+
 /** Some alike: of equals the lower number is better. */
-function logitsOf({ numExperts, rows }: Case): Float32Array {
-  return numbers(numExperts * rows, 4).map((logit, i) =>
+function logitsOf(of: Case): Float32Array {
+  return numbers(strideOf(of) * of.rows, 4).map((logit, i) =>
     i % 5 === 2 ? 0.75 : i % 7 === 3 ? (i % 2 === 0 ? 0 : -0) : logit
   );
 }
@@ -178,8 +187,11 @@ for (const [name, of] of Object.entries(CASES)) {
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
       // Experts of their own factors, where no others follow the chosen ones.
-      const factors = of.shared ? undefined : device.floats(numbers(of.numExperts, 5));
-      const choice = { routing, logits, stride: of.numExperts, weights: own.weights, factors };
+      const factor = numbers(of.numExperts, 5);
+      const factors = of.shared ? undefined : device.floats(factor);
+      const { sharedGate } = of;
+      const stride = strideOf(of);
+      const choice = { routing, logits, stride, weights: own.weights, factors, sharedGate };
       const choosing = expertMatmul({ ...io, ...own, choice }, launch);
       const kind = size ? /_picked_\d+x\d+(_factors)?$/ : /_chosen(_factors)?$/;
       for (const { kernel } of choosing) assert.match(kernel.name, kind);
@@ -188,7 +200,7 @@ for (const [name, of] of Object.entries(CASES)) {
         route({ logits, bias: undefined, factors, ...apart }, {
           ...routing,
           rows,
-          stride: of.numExperts,
+          stride,
           tuning,
           label: "test",
         }),
@@ -202,10 +214,15 @@ for (const [name, of] of Object.entries(CASES)) {
       const found = await read(own);
       if (rows === 1) assert.deepEqual(found, await read(apart));
       const chosen = Array.from({ length: rows }, (_, r) => {
-        const row = [...given.subarray(r * of.numExperts, (r + 1) * of.numExperts)];
-        return routed(row, [], routing);
+        const row = [...given.subarray(r * stride, (r + 1) * stride)];
+        const gate = sharedGate ? row.pop() : undefined;
+        return routed(row, [], { ...routing, gate });
       });
       assert.deepEqual([...found.experts], chosen.flatMap(({ experts }) => experts));
+      const counts = chosen.flatMap(({ experts, weights }) =>
+        weights.map((weight, k) => weight * (factors ? factor[experts[k]!]! : 1))
+      );
+      assertClose(new Float32Array(found.weights.buffer), counts, 1e-5, "weights");
       const dot = dotOf(isInteger(of.format) ? roundedVec8s(x) : x, values, of, matrix.lanes);
       const wanted = chosen.flatMap(({ experts }, row) =>
         experts.flatMap((expert) =>

@@ -3,9 +3,11 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { splitsOf } from "../../kernels/attention/splits.ts";
-import { combinedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { combinedHeads, gatedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { gatesHeads, normsRows } from "../../kernels/matmul/hold/norms_rows.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../kernels/matmul/matmul_shape.ts";
+import { gatedNorm } from "../../kernels/norm/gated_norm.ts";
 import { normLanes, rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -156,6 +158,30 @@ for (
   });
 }
 
+for (const cols of [1096, 2880]) {
+  const rows = 1;
+  const { test } = cols < 2048 ? Deno : drawn;
+  test(`matmul resident: norm of a row of ${cols}, whose last blocks some lanes have not, as rms_norm's`, async () => {
+    const matrix = matrixOf("bf16", cols);
+    const use = { rows, splitK: 1 };
+    const alone = { rows, added: undefined, bound: 0, tuning: HARDWARE };
+    assert.ok(normsRows(matrix, alone));
+    assert.ok(!normsRows(matrix, { ...alone, rows: 2 }));
+    const [x, weight] = [device.floats(numbers(rows * cols, 4)), device.floats(numbers(cols, 5))];
+    const norm = { rows, cols, eps: 1e-6, lanes: HARDWARE.rowLanes, label: "norm" };
+    const [normed, out] = [device.filled(rows * cols), device.filled(rows * N)];
+    await device.run(rmsNorm({ from: { x }, weight, out: normed }, norm));
+    const expected = await run(matrix, normed, use, HARDWARE);
+    assert.ok(expected.some((word) => word << 1 !== 0));
+    const hold = normedRows({ weight, eps: norm.eps, lanes: normLanes(norm) }, { cols, rows });
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    const plan = matmul({ matrix, x, out }, shape);
+    for (const { kernel } of plan) assert.match(kernel.name, /^matmul_resident_.*_part_/);
+    await device.run(plan);
+    assert.deepEqual(await device.readWords(out), expected);
+  });
+}
+
 for (
   const [cols, rows, experts, groups] of [[256, 1, 3, 8], [2048, 1, 8, 8], [
     1024,
@@ -193,6 +219,55 @@ for (
 }
 
 for (
+  const [format, cols, headDim, splitK, rows] of [
+    ["q8", 1024, 128, 2, 1],
+    ["q8", 1024, 64, 2, 3],
+    ["bf16", 512, 32, 1, 4],
+    ["q4", 2048, 128, 2, 2],
+  ] as const
+) {
+  const { test } = format === "q8" && rows === 1 ? Deno : drawn;
+  test(`matmul resident: norms and gates heads as gated_norm, ${format}, ${rows} rows of heads of ${headDim}`, async () => {
+    const matrix = matrixOf(format, cols);
+    const gate = { cols: 2 * cols + 8, first: cols + 4 };
+    const x = device.floats(numbers(rows * cols, 4));
+    const values = device.floats(numbers(rows * gate.cols, 5).map((z) => 4 * z));
+    const weight = device.floats(numbers(headDim, 6));
+    const normed = device.filled(rows * cols);
+    const eps = 1e-6;
+    await device.run([
+      gatedNorm({ x, gate: values, weight, out: normed }, {
+        rows,
+        cols,
+        headDim,
+        gate,
+        eps,
+        lanes: HARDWARE.rowLanes,
+        label: "norm",
+      }),
+    ]);
+    const use = { rows, splitK };
+    const expected = await run(matrix, normed, use, launched(matrix, 32, 8, rows));
+    assert.ok(expected.some((word) => word << 1 !== 0));
+    const hold = gatedHeads({ weight, headDim, eps, gate: { values, ...gate } });
+    const out = device.filled(splitK * rows * N);
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    await device.run(matmul({ matrix, x, out }, shape));
+    assert.deepEqual(await device.readWords(out), expected);
+  });
+}
+
+Deno.test("few rows of heads are normed and gated by a matmul whose ranges have whole heads", () => {
+  const matrix = matrixOf("bf16", 1024);
+  const use = { rows: 1, splitK: 2, bound: 0, headDim: 128, tuning: HARDWARE };
+  assert.ok(gatesHeads(matrix, use));
+  assert.ok(!gatesHeads(matrix, { ...use, rows: 5 }));
+  assert.ok(!gatesHeads(matrix, { ...use, headDim: 1024 }));
+  assert.ok(!gatesHeads(matrix, { ...use, tuning: { ...HARDWARE, storageBuffers: 4 } }));
+  assert.ok(!gatesHeads(matrix, { ...use, tuning: { ...HARDWARE, software: true } }));
+});
+
+for (
   const of of [
     { heads: 4, headDim: 64, position: 500, rows: 1 },
     { heads: 2, headDim: 128, position: 1023, rows: 2 },
@@ -202,13 +277,28 @@ for (
     { heads: 4, headDim: 64, position: 100, rows: 1, window: 70, sunk: true },
     { heads: 2, headDim: 128, position: 900, rows: 3, sunk: true },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
+    { heads: 8, headDim: 64, position: 700, rows: 1, format: "q8", gated: true },
+    { heads: 4, headDim: 64, position: 500, rows: 3, gated: true },
     // Many weights in ranges of k: twice the invocations of a workgroup.
     { heads: 32, headDim: 128, position: 100, rows: 1, outputs: 2050, splitK: 4, tablePages: 8 },
   ] as const
 ) {
-  const { heads, headDim, position, rows, window, format, outputs, splitK, tablePages, sunk } = {
+  const {
+    heads,
+    headDim,
+    position,
+    rows,
+    window,
+    format,
+    outputs,
+    splitK,
+    tablePages,
+    sunk,
+    gated,
+  } = {
     window: undefined,
     sunk: false,
+    gated: false,
     format: "bf16" as const,
     outputs: N,
     splitK: 1,
@@ -217,8 +307,9 @@ for (
   };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
-  }${sunk ? ", sinks" : ""}`;
-  const isShort = format === "q8" || sunk && window !== undefined;
+  }${sunk ? ", sinks" : ""}${gated ? ", gated" : ""}`;
+  const isShort = format === "q8" && rows === 2 || gated && rows === 1 ||
+    sunk && window !== undefined;
   const { test } = isShort ? Deno : drawn;
   test(`matmul resident: adds the splits of attention as attention_combine, ${name}`, async () => {
     const cols = heads * headDim;
@@ -237,6 +328,14 @@ for (
     const words = partialWords(shape, rows, { software: false });
     const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
     const sinks = sunk ? device.floats(numbers(heads, 4)) : undefined;
+    const [gateCols, gateFirst] = [2 * cols + 4, cols + 4];
+    const gate = gated
+      ? {
+        values: device.floats(numbers(rows * gateCols, 8)),
+        cols: gateCols,
+        first: gateFirst,
+      }
+      : undefined;
     const live = Array.from({ length: rows }, (_, i) => {
       const at = position + 1 - rows + i;
       return { position: at, cell: at, base: at + 1, live: Number(i !== 1 || rows < 3) };
@@ -252,6 +351,7 @@ for (
       partial,
       out: attended,
       sinks,
+      gate,
     }, {
       ...shape,
       count: rows,
@@ -276,6 +376,7 @@ for (
         window,
         splits: splitsOf(shape),
         sinks,
+        gate,
       }, wide);
       const tuning = launched(matrix, cols / 8, 8, rows);
       const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;

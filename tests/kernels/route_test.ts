@@ -123,3 +123,22 @@ Deno.test("route: an expert's weight is multiplied by its factor", async () => {
   const expected = weights.map((weight, i) => weight * factors[experts[i]!]!);
   assert.deepEqual(await device.readFloats(found.weights), expected);
 });
+
+Deno.test("route: shared experts count the sigmoid of the logit behind those of the experts", async () => {
+  const [rows, shared] = [3, 2];
+  const of = { ...PLAIN, numExperts: 6, topK: 2 };
+  const stride = of.numExperts + 2;
+  const logits = numbers(rows * stride, 3);
+  const made = { experts: device.filled(rows * 4), weights: device.filled(rows * 4) };
+  const buffers = { logits: device.floats(logits), bias: undefined, ...made };
+  const shape = { ...of, rows, stride, shared, sharedGate: true };
+  await device.run([route(buffers, { ...shape, tuning: tuning(false), label: "test" })]);
+  const wanted = Array.from({ length: rows }, (_, r) => {
+    const row = [...logits.subarray(r * stride, (r + 1) * stride)];
+    return reference(row.slice(0, of.numExperts), [], { ...of, shared, gate: row[of.numExperts] });
+  });
+  const experts = wanted.flatMap((of) => of.experts);
+  assert.deepEqual([...await device.readWords(made.experts)], experts);
+  const weights = wanted.flatMap((of) => of.weights);
+  assertClose(await device.readFloats(made.weights), weights, 1e-5, "weights");
+});

@@ -10,12 +10,15 @@ function ranked(values: readonly number[]): number[] {
 
 /**
  * A row's experts and weights, as tools/goldens/NOTES.md has the formulas; then the `shared` ones, each
- * with a weight of 1.
+ * with a weight of 1, or of the sigmoid of `gate`.
  */
 export function routed(
   logits: readonly number[],
   bias: readonly number[],
-  { shared = 0, ...of }: Routing & { readonly shared?: number },
+  { shared = 0, gate, ...of }: Routing & {
+    readonly shared?: number;
+    readonly gate?: number | undefined;
+  },
 ): { readonly experts: number[]; readonly weights: number[] } {
   const peak = Math.max(...logits);
   const all = logits.reduce((sum, logit) => sum + Math.exp(logit - peak), 0);
@@ -38,6 +41,9 @@ export function routed(
   const always = Array.from({ length: shared }, (_, s) => of.numExperts + s);
   return {
     experts: [...experts, ...always],
-    weights: [...chosen.map((score) => score / sum * of.scale), ...always.map(() => 1)],
+    weights: [
+      ...chosen.map((score) => score / sum * of.scale),
+      ...always.map(() => gate === undefined ? 1 : 1 / (1 + Math.exp(-gate))),
+    ],
   };
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { MOST_OWN_CELLS } from "../../kernels/attention/attention_row.ts";
-import { attended, storedHeads } from "../../src/model/graph/decoder.ts";
+import { attended, projectedHeads, storedHeads } from "../../src/model/graph/decoder.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
@@ -41,7 +41,8 @@ function planAt(cells: number, window?: number): Dispatch[] {
   return planOf(context, (graph) => {
     const input = graph.input("input", 1, HIDDEN, LARGE);
     const of = { rows: LARGE, count: 1, perSlot: 1 };
-    const q = storedHeads(graph, context, layer, { weights, input, of });
+    const heads = projectedHeads(graph, layer, weights, input);
+    const q = storedHeads(graph, context, layer, { weights, heads, of });
     attended(graph, context, layer, { weights, q, of });
   });
 }
@@ -120,7 +121,9 @@ Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix
     const plan = planOf(context, (graph) => {
       const input = graph.input("input", 4, qkv.cols, LARGE);
       const of = { rows: LARGE, count: 4, perSlot: 4 };
-      storedHeads(graph, context, { kv, label: "layer" }, { weights, input, of });
+      const layer = { kv, label: "layer" };
+      const heads = projectedHeads(graph, layer, weights, input);
+      storedHeads(graph, context, layer, { weights, heads, of });
     });
     return plan.find(({ label, constants }) => label === "layer.qkv" && "SPLIT_K" in constants)
       ?.constants["SPLIT_K"];

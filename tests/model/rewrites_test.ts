@@ -19,7 +19,7 @@ import { rewritesWithout } from "../../src/model/lower/without.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
-import { loadSpeculated, openSpeculated } from "../engine/speculated.ts";
+import { folderOf, loadSpeculated, openSpeculated } from "../engine/speculated.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 import { openWide, WIDE_MODELS } from "./wide_models.ts";
 
@@ -27,7 +27,7 @@ interface Subject {
   readonly name: string;
   readonly software: boolean;
   /** Default: a golden. */
-  readonly kind?: "fledgling" | "wide";
+  readonly kind?: "fledgling" | "wide" | "alone";
 }
 
 const CASES: readonly Subject[] = [
@@ -39,6 +39,8 @@ const CASES: readonly Subject[] = [
   { name: "gemma4_moe", software: false },
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
+  // Without a draft.
+  { name: "qwen3_5_moe", software: false, kind: "alone" },
   // Rewrites of wide matrices and of one row.
   { name: "fledgling", software: false, kind: "fledgling" },
   ...WIDE_MODELS.map((name) => ({ name, software: false, kind: "wide" as const })),
@@ -77,6 +79,7 @@ function kernelsOf(plan: readonly Dispatch[]): string {
 
 async function opened(name: string, kind: Subject["kind"]): Promise<OpenedModels> {
   if (kind === "wide") return await openWide(name);
+  if (kind === "alone") return openModels({ model: folderOf(name), algorithm: "NONE" });
   return kind === "fledgling" ? openModels({}) : await openSpeculated(name);
 }
 
@@ -86,7 +89,7 @@ async function loaded(
   kind: Subject["kind"],
 ): Promise<LoadedWeights> {
   if (kind === "wide") return await loadRandomWeights(gpu, models, 1);
-  return await (kind === "fledgling" ? loadWeights : loadSpeculated)(gpu, models);
+  return await (kind === undefined ? loadSpeculated : loadWeights)(gpu, models);
 }
 
 for (const { name, software, kind } of CASES) {

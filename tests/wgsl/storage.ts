@@ -35,6 +35,8 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   // Likewise (norm/norm_pair.ts).
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
+  // Where the adapter has so many (recurrent/delta_rule.ts).
+  [/^delta_rule_.*_conv$/, 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [RegExp(`^router_logits_(${PLAIN})_.*_bias_scale`), 10],
   [RegExp(`^router_logits_(${PLAIN})_.*_[1-9]\\d*_scale`), 9],
@@ -60,21 +62,27 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
 const MATMUL = 3;
 const ATTENTION = 7;
 
+/** Matmuls of quantized weights on matrix units. */
+const UNITS = RegExp(`^matmul_tensor(_few)?_f16_(${QUANTIZED})_`);
+
 const PART = RegExp(
-  `^matmul_resident_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?))?$`,
+  `^matmul_[a-z]+_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
 );
 
 /**
- * What launches that are joined bind (kernels/joined.ts): taken where the adapter has so many. Words that are waited for
+ * What launches that are joined (kernels/joined.ts) or beside each other (kernels/beside.ts) bind: taken where the adapter has so many. Words that are waited for
  * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
  * sums to it these and the stream, or experts' outputs their shares too; one that adds the splits of attention has their
  * sums and peaks, and the rows; attention that norms queries and keys has their weights.
  */
 function joinedBuffers(kernel: string): number | undefined {
-  if (!kernel.startsWith("joined_")) return undefined;
-  const buffers = kernel.slice("joined_".length).split("_with_").map((part) => {
+  const [, parts] = /^(?:joined|beside_\d+)_(.*)$/.exec(kernel) ?? [];
+  if (parts === undefined) return undefined;
+  const buffers = parts.split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
+    // Scales of the rows of both, and of groups of weights.
+    if (part.startsWith("matmul_tensor_")) return MATMUL + 2 + Number(UNITS.test(part));
     const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
     const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
     return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +

@@ -1,4 +1,5 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
+import type { HeadsGate } from "../../lib/heads.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
@@ -20,6 +21,14 @@ export type HoldParameters =
     readonly HEAD: number;
     /** Whether a logit without a value joins the softmax of each head. */
     readonly SINKS: boolean;
+    /** Whether each number has a gate. */
+    readonly GATED: boolean;
+  }
+  | {
+    /** Its heads are normed and gated. */
+    readonly hold: "gated";
+    /** Vec8s of a head. */
+    readonly EIGHTS: number;
   }
   | RelayParameters & {
     /** Other workgroups of the dispatch make it. */
@@ -159,6 +168,8 @@ export interface PartialHeads {
   readonly window?: number | undefined;
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
+  /** Of the output, as of `attention`. */
+  readonly gate?: HeadsGate | undefined;
 }
 
 /** Most splits that `combinedHeads` adds. */
@@ -171,21 +182,52 @@ const HALF = MOST_SPLITS / 2;
  * @param wide see `combinesHeads`.
  */
 export function combinedHeads(
-  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks }: PartialHeads,
+  { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks, gate }: PartialHeads,
   wide = false,
 ): Hold {
   return {
     wide,
-    name: `combined_${headDim}${sinks ? "_sinks" : ""}`,
-    buffers: { parts: sums, stats, row_list: rows, ...sinks && { sinks } },
-    constants: { HEADS: heads, KV_SPLITS: splits, WINDOW: window },
+    name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? "_gated" : ""}`,
+    buffers: {
+      parts: sums,
+      stats,
+      row_list: rows,
+      ...sinks && { sinks },
+      ...gate && { gate: gate.values },
+    },
+    constants: {
+      HEADS: heads,
+      KV_SPLITS: splits,
+      WINDOW: window,
+      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+    },
     parameters: () => ({
       hold: "combined",
       SPLITS: MOST_SPLITS,
       HALF,
       HEAD: headDim / 4,
       SINKS: sinks !== undefined,
+      GATED: gate !== undefined,
     }),
+  };
+}
+
+/** What norms and gates the heads of x, see `gatedNorm`. */
+export interface HeadsGated {
+  /** [headDim] */
+  readonly weight: Operand;
+  readonly headDim: number;
+  readonly eps: number;
+  readonly gate: HeadsGate;
+}
+
+/** Rows of heads, each normed and gated; see `gatesHeads`. */
+export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Hold {
+  return {
+    name: `gated_${headDim}`,
+    buffers: { norm_weight: weight, gate: gate.values },
+    constants: { EPS: eps, GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+    parameters: () => ({ hold: "gated", EIGHTS: headDim / 8 }),
   };
 }
 

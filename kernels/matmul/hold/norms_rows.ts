@@ -2,7 +2,7 @@ import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.t
 import { addendBuffers, type AddendCount, addendsOf } from "./hold.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
-import { canBeResident } from "../matmul_stages.ts";
+import { canBeHeld, canBeResident } from "../matmul_stages.ts";
 
 /**
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
@@ -35,7 +35,34 @@ export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUs
   const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;
   const many = added && "experts" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= MOST_READ && !many &&
-    canBeResident(matrix, { rows, splitK: 1, tuning });
+    canBeHeld(matrix, { rows, splitK: 1, tuning });
+}
+
+/** Most rows of heads that a matmul norms and gates itself: its range of them stays in workgroup memory. */
+const MOST_GATED_ROWS = 4;
+
+/** Most columns of a range: the squares of its vec8s take the place of a norm's sums in `residentBytes`. */
+const MOST_GATED = 4096;
+
+/** Storage buffers of such a matmul besides those of its epilogue and of scales. */
+const GATED_BUFFERS = 5;
+
+/** Whether a matmul had better norm and gate the heads of x itself, by `gatedHeads`. */
+export function gatesHeads(
+  matrix: Matrix,
+  { rows, splitK, bound, headDim, tuning }: Pick<NormUse, "rows" | "bound" | "tuning"> & {
+    readonly splitK: number;
+    readonly headDim: number;
+  },
+): boolean {
+  const { software, tensor, storageBuffers } = tuning;
+  if (software || rows > MOST_GATED_ROWS || tensorShards(matrix, tensor)) return false;
+  const buffers = GATED_BUFFERS + bound + Number(isQuantized(matrix.format));
+  const workgroups = Math.ceil(matrix.rows / COLUMNS);
+  return buffers <= storageBuffers && matrix.cols % (headDim * splitK) === 0 &&
+    matrix.cols / splitK <= MOST_GATED &&
+    workgroups * rows * matrix.cols * 2 * 4 <= MOST_READ &&
+    canBeResident(matrix, { rows, splitK, tuning });
 }
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */

@@ -91,7 +91,7 @@ export function layerMatrices(
 function inputsOf(attention: AttentionWeights): Matrix[] {
   switch (attention.kind) {
     case "heads":
-      return [attention.qkv, ...attention.outputGate ? [attention.outputGate] : []];
+      return [attention.qkv];
     case "latent":
       return projectionsOf(attention.input);
     case "conv":

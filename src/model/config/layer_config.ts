@@ -237,8 +237,7 @@ export function actWidth(spec: MlpSpec): number {
 }
 
 /** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */
-export function sharedExperts({ shared, intermediateSize, sharedGate }: MixtureMlp): number {
-  if (sharedGate) return 0;
+export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number {
   const count = (shared?.intermediateSize ?? 0) / intermediateSize;
   return shared?.activation === "silu" && Number.isInteger(count) ? count : 0;
 }

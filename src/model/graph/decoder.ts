@@ -78,13 +78,11 @@ function attentionBranch(
       return convolved(graph, layer, { weights, input, of });
     case "delta":
       return deltaNet(graph, context, layer, { weights, input, of });
-    case "heads":
-      return attended(graph, context, layer, {
-        weights,
-        q: storedHeads(graph, context, layer, { weights, input, of }),
-        input,
-        of,
-      });
+    case "heads": {
+      const heads = projectedHeads(graph, layer, weights, input);
+      const q = storedHeads(graph, context, layer, { weights, heads, of });
+      return attended(graph, context, layer, { weights, q, heads, of });
+    }
   }
 }
 
@@ -220,22 +218,33 @@ function besideExperts(
   );
 }
 
-/** Queries of `input`, rotated; keys and values are stored, where the layer has its own. */
+/** Queries, keys and values of `input` as their matrix leaves them, and the gate of a layer that has one behind them. */
+export function projectedHeads(
+  graph: Graph,
+  { label }: Pick<PlacedLayer, "label">,
+  { qkv, bias, qkNorm }: HeadWeights,
+  input: Value,
+): Value {
+  const rowOrder = qkNorm ? "stacked" : "rope_halves";
+  return graph.linear(input, qkv, { rowOrder, bias, label: `${label}.qkv` });
+}
+
+/** Queries of `heads`, rotated; keys and values are stored, where the layer has its own. */
 export function storedHeads(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, qkv, bias, qkNorm: weight }, input, of, at }: {
+  { weights: { spec, qkNorm: weight }, heads, of, at }: {
     readonly weights: HeadWeights;
-    readonly input: Value;
+    /** See `projectedHeads`. */
+    readonly heads: Value;
     readonly of: RowsOf;
     /** Where the queries are stored; absent: in scratch memory. */
     readonly at?: Operand | undefined;
   },
 ): Value {
   const eps = context.config.rmsNormEps;
-  const rowOrder = weight ? "stacked" : "rope_halves";
-  return graph.storeHeads(graph.linear(input, qkv, { rowOrder, bias, label: `${label}.qkv` }), {
+  return graph.storeHeads(heads, {
     norm: weight && {
       weight,
       eps,
@@ -254,16 +263,16 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate(input))). */
+/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate)). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, outputGate, o, outBias, sinks }, q, input, of }: {
+  { weights: { spec, outputGate, o, outBias, sinks }, q, heads: projected, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
-    /** What the gate reads; a draft's layer has none. */
-    readonly input?: Value;
+    /** See `projectedHeads`: behind the others is the gate, which the layer of a draft has not. */
+    readonly heads?: Value;
     readonly of: RowsOf;
   },
 ): Value {
@@ -275,11 +284,11 @@ export function attended(
     { heads, scale, cap, window, sinks, kv, of },
     `${label}.attention`,
   );
-  const gated = outputGate && input
+  const gated = outputGate && projected
     ? graph.sigmoidGate(
       out,
-      { gate: graph.linear(input, outputGate, { label: `${label}.outputGate` }) },
-      `${label}.outputGate.sigmoid`,
+      { gate: projected, first: projected.cols - out.cols },
+      `${label}.outputGate`,
     )
     : out;
   return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
@@ -415,7 +424,7 @@ function mixture(
 ): Value {
   const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, beside } = weights;
   const { routing, paired, activation = "silu" } = spec;
-  const jobs = { routing, shared: stacked };
+  const jobs = { routing, shared: stacked, sharedGate: stacked > 0 && sharedGate };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = given ?? routerLogits(graph, weights, x, label);
   const counted = ofAll && sharedGate

@@ -9,7 +9,7 @@ import type { DraftConfig } from "../config/types.ts";
 import type { DraftWeights } from "../weights/draft_weights.ts";
 import type { DecoderLayer, HeadWeights, LatentWeights } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
-import { attended, decoderLayer, layerEnd, storedHeads } from "./decoder.ts";
+import { attended, decoderLayer, layerEnd, projectedHeads, storedHeads } from "./decoder.ts";
 import type { Graph, LayerKv, RowsOf, Value } from "./graph.ts";
 
 /** The draft, its keys and values, and what is kept between its forwards. */
@@ -96,13 +96,14 @@ export function draftBody(
     return;
   }
   const { input } = draftInput(graph, draft, of, from, extended.x);
-  const heads = { weights: attention, input, of, at: extended.q };
-  storedHeads(graph, draft, { kv, label: LABEL }, heads);
+  const placed = { kv, label: LABEL };
+  const heads = projectedHeads(graph, placed, attention, input);
+  storedHeads(graph, draft, placed, { weights: attention, heads, of, at: extended.q });
 }
 
 /** Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of every row. */
 function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
-  return attention.kind === "heads" && attention.outputGate === undefined;
+  return attention.kind === "heads" && !attention.outputGate;
 }
 
 /** The attention of a draft's layer. @throws Error where it has a state in its place, which no head has. */

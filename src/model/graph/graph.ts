@@ -261,6 +261,8 @@ export interface LatentValue {
 export interface ExpertJobs {
   readonly routing: Routing;
   readonly shared: number;
+  /** Whether the shared ones count the sigmoid of the logit behind those of the experts; default: they count 1. */
+  readonly sharedGate?: boolean | undefined;
 }
 
 /** Chooses each row's experts by logits. */

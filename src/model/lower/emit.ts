@@ -6,6 +6,7 @@ import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
+import { beside, canBeBeside, memoryOf, threadsOf } from "../../../kernels/beside.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
 import {
   addRows,
@@ -35,9 +36,11 @@ import {
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../kernels/matmul/matmul_partials.ts";
 import { qkvEpilogue } from "../../../kernels/matmul/qkv.ts";
-import { splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
+import { lanesOf } from "../../../kernels/matmul/matmul_lanes.ts";
+import { launchStages, shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import {
   combinedHeads,
+  gatedHeads,
   type Hold,
   normedRows,
   type NormOfRows,
@@ -162,10 +165,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       });
     }
     case "delta_rule": {
-      const { mixed, rates, decay: decayWeights, heads, memory, of, out, label } = op;
+      const { mixed, rates, decay: decayWeights, heads, memory, of, conv, out, label } = op;
       const { rows, ...shape } = of;
-      const values = { mixed: at(mixed), rates: at(rates), out: at(out) };
-      return [deltaRule({ memory, rows, decayWeights, ...values }, { heads, ...shape, label })];
+      const values = { mixed: at(conv ? conv.x : mixed), rates: at(rates), out: at(out) };
+      const before = conv && {
+        weight: conv.weight,
+        xCols: conv.x.cols,
+        ...conv.state,
+      };
+      return [
+        deltaRule({ memory, rows, decayWeights, conv: before, ...values }, {
+          heads,
+          ...shape,
+          label,
+        }),
+      ];
     }
     case "gated_norm": {
       const { x, gate, first, weight, headDim, eps, put, notes, out, label } = op;
@@ -222,14 +236,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     }
     case "route": {
       const { logits, bias, factors, jobs, out, shares, label } = op;
-      const { routing, shared } = jobs;
+      const { routing, ...behind } = jobs;
       const choice = { experts: at(out), weights: at(shares) };
       const buffers = { logits: at(logits), bias, factors, ...choice };
       const stride = logits.cols;
       // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
       const rules = { ...tuning, tensor: undefined };
       return [
-        route(buffers, { ...routing, rows: logits.rows, tuning: rules, shared, stride, label }),
+        route(buffers, {
+          ...routing,
+          ...behind,
+          rows: logits.rows,
+          tuning: rules,
+          stride,
+          label,
+        }),
       ];
     }
     case "normed_router": {
@@ -280,6 +301,8 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       };
       return [combineExperts(buffers, { ...shape, add: added !== undefined })];
     }
+    case "matmul_pair":
+      return [emitPair(to, op) ?? missing(`one dispatch of ${op.label}`)];
     case "norm_pair": {
       const { token: { table: matrix, ...token }, hidden, keep, out, eps, label } = op;
       const { x, index, weight } = hidden;
@@ -474,6 +497,42 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   );
 }
 
+/** Two matmuls as one dispatch; undefined where they are more than a launch each or do not go together. */
+export function emitPair(
+  to: Emitting,
+  { first, second, label }: Pick<OpOf<"matmul_pair">, "first" | "second" | "label">,
+): Dispatch | undefined {
+  const { tuning } = to.context;
+  const [one, ...more] = emitMatmul(to, first);
+  if (!one || more.length > 0) return undefined;
+  const launches = [to, inWorkgroupsOf(threadsOf(one), to, second)].flatMap((to, i) => {
+    const [other, ...others] = emitMatmul(to, second);
+    if (!other || others.length > 0) return [];
+    // The smaller one first: its workgroups are as long as those of the other, of which there are more.
+    const both = [other, one] as const;
+    const { bytes } = memoryOf(other.kernel, one.kernel) ?? { bytes: Infinity };
+    const roomy = i > 0 || bytes <= MOST_BESIDE;
+    return roomy && canBeBeside(both, tuning) ? [both] : [];
+  });
+  return launches[0] && beside(launches[0], label);
+}
+
+/** Bytes of workgroup memory of two launches of which a multiprocessor with 48 KiB has room for four. */
+const MOST_BESIDE = 12 << 10;
+
+/** A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup memory. */
+function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
+  const { context } = to;
+  const { tuning } = context;
+  if (threads % lanesOf(matrix, tuning) > 0) return to;
+  const stages = launchStages(matrix, { rows: x.rows, splitK: out.parts, tuning });
+  const stage = Math.min(...stages.filter((stage) => stage > 0));
+  if (stage === Infinity) return to;
+  const launch = { stage, groups: threads / tuning.lanes };
+  const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
+  return { ...to, context: { ...context, tuning: { ...tuning, launches } } };
+}
+
 /** The kernel's epilogue. */
 export function epilogueOf(
   context: DecoderContext,
@@ -514,10 +573,21 @@ export function holdOf(
   if (hold.of === "norm") {
     return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
   }
-  const { attention: { partial, of, heads, window, sinks }, wide } = hold;
+  if (hold.of === "gated_norm") {
+    const { weight, headDim, eps, gate, first } = hold.norm;
+    return gatedHeads({
+      weight,
+      headDim,
+      eps,
+      gate: { values: at(gate), cols: gate.cols, first },
+    });
+  }
+  const { attention: { partial, of, heads, window, sinks, gate }, wide } = hold;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
-  return combinedHeads({ ...sums, rows: of.rows, ...heads, window, splits, sinks }, wide);
+  const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
+  const partials = { ...sums, rows: of.rows, ...heads, window, splits, sinks, gate: gates };
+  return combinedHeads(partials, wide);
 }
 
 /** Storage buffers that bring a matmul's x to workgroup memory. */
@@ -567,7 +637,7 @@ function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch
   const { weight, eps, whole, values } = norm;
   return normRopeStore(
     { ...place, qkv: at(qkv), weight },
-    { ...heads, count, eps, whole, values, tuning, label },
+    { ...heads, count, eps, rowHeads: qkv.cols / heads.headDim, whole, values, tuning, label },
   );
 }
 
@@ -589,7 +659,7 @@ export function attendOnce(
   op: AttentionOp & { readonly label: string },
   relay?: OwnHeads["relay"],
 ): Dispatch[] {
-  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, out, label } = op;
+  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, gate, out, label } = op;
   const { rows, count, perSlot, paths = false } = of;
   const { tuning } = context;
   const output = at(out);
@@ -605,6 +675,7 @@ export function attendOnce(
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
     sinks,
+    gate: gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first },
   };
   return attentionOnDevice(buffers, {
     ...heads,
@@ -696,6 +767,7 @@ function emitExpertMatmul(
     tiles: at(tiles ?? experts),
     choice: choice && {
       routing: jobs.routing,
+      sharedGate: jobs.sharedGate,
       logits: at(choice.logits),
       stride: choice.logits.cols,
       weights: at(choice.shares),

@@ -105,6 +105,11 @@ export interface NormOp {
   readonly notes: boolean;
 }
 
+export interface DeltaRuleOp extends DeltaRule {
+  /** The convolution of q, k and v, whose input is read in the place of `mixed`. */
+  readonly conv: ShortConvolution | undefined;
+}
+
 export interface GatedNormOp extends GatedNorm {
   /** "pair" and "half": as matmuls on matrix units want them. */
   readonly put: "store" | "pair" | "half";
@@ -140,6 +145,8 @@ export type MatmulHold =
     /** On matrix units: whether the scales of the layer's other inputs become the largest. */
     readonly lowers: boolean;
   }
+  /** Its heads normed and gated. */
+  | { readonly of: "gated_norm"; readonly norm: GatedNormOp }
   /** The splits of attention added. */
   | { readonly of: "splits"; readonly attention: AttentionOp; readonly wide: boolean };
 
@@ -176,6 +183,8 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   readonly notes: boolean;
   /** Where it norms, turns and stores the heads of its rows: q, k and v. */
   readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
+  /** Whose sigmoids the output is multiplied by, from column `first` on. */
+  readonly gate: { readonly value: Value; readonly first: number } | undefined;
 }
 
 export interface LatentAttentionOp extends LatentAttention {
@@ -260,6 +269,13 @@ export interface NormedRouterOp {
   readonly notes: boolean;
 }
 
+/** Two matmuls of the same rows, as one dispatch. */
+export interface MatmulPairOp {
+  readonly kind: "matmul_pair";
+  readonly first: LoweredOp<MatmulOp>;
+  readonly second: LoweredOp<MatmulOp>;
+}
+
 /** Two norms side by side: of embeddings, and of hidden rows. */
 export interface NormPairOp {
   readonly kind: "norm_pair";
@@ -331,6 +347,7 @@ type Kernels =
   | ExpertGate
   | CombineOp
   | NormedRouterOp
+  | MatmulPairOp
   | NormPairOp
   | NormSumOp
   | RelayedHeadsOp
@@ -345,7 +362,7 @@ type Kernels =
   | ScaleBy
   | StoreHeads
   | ShortConvolution
-  | DeltaRule
+  | DeltaRuleOp
   | GatedNormOp
   | SigmoidGate
   | Route
@@ -386,13 +403,24 @@ function streamOf(from: NormSource): Value[] {
 function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
   const to = epilogue.of === "add" ? [epilogue.to] : [];
   if (hold?.of === "norm") return [...normReads(hold.from), ...to];
+  if (hold?.of === "gated_norm") return [x, hold.norm.gate, ...to];
   // Attention's output is bound, though its partial sums are what is read.
-  if (hold?.of === "splits") return [x, ...partialsOf(hold.attention.partial), ...to];
+  if (hold?.of === "splits") {
+    const { partial, gate } = hold.attention;
+    return [x, ...partialsOf(partial), ...gate ? [gate.value] : [], ...to];
+  }
   return [x, ...to];
 }
 
 function matmulWrites({ out, hold }: MatmulOp): Value[] {
   return hold?.of === "norm" ? [...streamOf(hold.from), out] : [out];
+}
+
+function attentionReads({ stage, partial, own, q, gate }: AttentionOp): Value[] {
+  return [
+    ...stage === "combine" ? partialsOf(partial) : [own ? own.qkv : q],
+    ...gate && stage !== "scores" ? [gate.value] : [],
+  ];
 }
 
 function partialsOf({ sums, stats, halves }: PartialValues): Value[] {
@@ -407,8 +435,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "matmul":
       return matmulReads(op);
     case "attention":
-      if (op.stage === "combine") return partialsOf(op.partial);
-      return [op.own ? op.own.qkv : op.q];
+      return attentionReads(op);
     case "latent_attention":
       return [op.q];
     case "latent_value":
@@ -427,7 +454,7 @@ export function readsOf(op: LoweredOp): Value[] {
     case "gated_norm":
       return [op.x, op.gate];
     case "delta_rule":
-      return [op.mixed, op.rates];
+      return [op.conv ? op.conv.x : op.mixed, op.rates];
     case "expert_matmul":
       return [
         op.x,
@@ -449,6 +476,8 @@ export function readsOf(op: LoweredOp): Value[] {
       return [op.x, op.experts];
     case "normed_router":
       return normReads(op.from);
+    case "matmul_pair":
+      return [...matmulReads(op.first), ...matmulReads(op.second)];
     case "norm_pair":
       return [op.hidden.x];
     case "norm_sum":
@@ -492,6 +521,8 @@ export function writesOf(op: LoweredOp): Value[] {
       return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
     case "normed_router":
       return [...streamOf(op.from), op.normed, op.logits];
+    case "matmul_pair":
+      return [...matmulWrites(op.first), ...matmulWrites(op.second)];
     case "norm_pair":
       return [op.out, op.keep.out];
     case "relayed_heads":

@@ -8,15 +8,19 @@ import { chooseInExperts } from "./rewrites/choose_in_experts.ts";
 import { combineInStream } from "./rewrites/combine_in_stream.ts";
 import { combineIntoShared } from "./rewrites/combine_into_shared.ts";
 import { concatInPlace } from "./rewrites/concat_in_place.ts";
+import { convInDelta } from "./rewrites/conv_in_delta.ts";
 import { copyInNorm } from "./rewrites/copy_in_norm.ts";
 import { elementwiseInMatmul } from "./rewrites/elementwise_in_matmul.ts";
 import { embedInNorm } from "./rewrites/embed_in_norm.ts";
 import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
+import { gateInAttention } from "./rewrites/gate_in_attention.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
+import { gatedNormInMatmul } from "./rewrites/gated_norm_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
 import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
+import { matmulPairs } from "./rewrites/matmul_pair.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
 import { normSums } from "./rewrites/norm_sum.ts";
@@ -52,6 +56,8 @@ export const REWRITES: readonly Rewrite[] = [
   addInMatmul,
   copyInNorm,
   normSums,
+  convInDelta,
+  gateInAttention,
   branchInNorm,
   normedRouter,
   chooseInExperts,
@@ -60,6 +66,7 @@ export const REWRITES: readonly Rewrite[] = [
   gateRowScales,
   partialsInMatmul,
   normInMatmul,
+  gatedNormInMatmul,
   pairedRows,
   halfRows,
   valueInAttention,
@@ -68,4 +75,5 @@ export const REWRITES: readonly Rewrite[] = [
   relayedHeads,
   relayedMlp,
   relayedFirst,
+  matmulPairs,
 ];

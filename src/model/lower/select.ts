@@ -62,7 +62,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
       }
       case "attention": {
         const partial = partialsOf(op.heads);
-        return [{ ...op, partial, stage: "all", notes: false, own: undefined }];
+        return [{ ...op, partial, stage: "all", notes: false, own: undefined, gate: undefined }];
       }
       case "latent_attention": {
         const partial = partialsOf(op.heads);
@@ -70,6 +70,8 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
       }
       case "latent_value":
         return [{ ...op, notes: false }];
+      case "delta_rule":
+        return [{ ...op, conv: undefined }];
       case "gated_norm":
         return [{ ...op, put: "store", notes: false }];
       case "expert_linear": {

@@ -185,14 +185,15 @@ export interface HeadWeights {
   /**
    * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
    * with `qkNorm`, else in row order rope_halves. Without v where keys are values, q alone where the layer has no keys.
+   * With `outputGate` the gate's rows are behind them.
    */
   readonly qkv: Matrix;
   /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
   readonly qkNorm: Operand | undefined;
-  /** Of the heads' outputs, [heads headDim, width of the layer's input]. */
-  readonly outputGate?: Matrix;
+  /** Whether the heads' outputs have a gate, [heads headDim, width of the layer's input]. */
+  readonly outputGate?: boolean | undefined;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** Of o, [hidden]. */
@@ -208,6 +209,9 @@ export function loadHeadAttention(
   ropes: readonly Rope[],
 ): HeadWeights {
   const { qkNorm, qkGains, bias, outBias, sinks, headDim } = spec;
+  if (spec.outputGate && qkNorm === "none") {
+    throw new Error(`${label}: a gate of heads without norms`);
+  }
   const { width } = ropes[spec.rope] as Rope;
   if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const own = spec.sharedKv === undefined;
@@ -220,7 +224,11 @@ export function loadHeadAttention(
     spec,
     qkv: qkNorm === "none"
       ? load.heads(`${label}.qkv`, qkv, { headDim, width })
-      : load.matrix(`${label}.qkv`, [...qkv.turned, ...qkv.plain]),
+      : load.matrix(`${label}.qkv`, [
+        ...qkv.turned,
+        ...qkv.plain,
+        ...spec.outputGate ? [tensor("outputGate")] : [],
+      ]),
     bias: bias
       ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
       : undefined,
@@ -234,9 +242,7 @@ export function loadHeadAttention(
         tensor("qNorm"),
         ...own ? [tensor("kNorm")] : [],
       ),
-    ...spec.outputGate
-      ? { outputGate: load.matrix(`${label}.outputGate`, [tensor("outputGate")]) }
-      : {},
+    outputGate: spec.outputGate,
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
@@ -252,7 +258,8 @@ function loadRuns(
     throw new Error(`${label}: heads without norms of q and k`);
   }
   const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
-  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v")];
+  const gate = spec.outputGate ? runs("outputGate", gateRuns(spec)) : [];
+  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v"), ...gate];
   const norms = [...runs("qNorm", normRuns(spec)), ...runs("kNorm", normRuns(spec))];
   return {
     kind: "heads",
@@ -260,9 +267,7 @@ function loadRuns(
     qkv: load.matrix(`${label}.qkv`, rows),
     bias: undefined,
     qkNorm: load.norm(`${label}.qkNorm`, normOffset, ...norms),
-    ...spec.outputGate
-      ? { outputGate: load.matrix(`${label}.outputGate`, runs("outputGate", gateRuns(spec))) }
-      : {},
+    outputGate: spec.outputGate,
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }

@@ -17,22 +17,29 @@ export const normInMatmul: Rewrite = {
       if (matmul.kind !== "matmul") continue;
       const norm = normHeldBy(edits, matmul, context);
       if (!norm) continue;
-      const { from, weight, eps, keep, notes } = norm;
-      const hold: MatmulHold = {
-        of: "norm",
-        from,
-        weight,
-        eps,
-        window: keep && "window" in keep ? keep.window : undefined,
-        // Before an MLP the attention's norm has made them the largest.
-        lowers: notes && matmul.epilogue.of !== "gate" && !matmul.logits,
-      };
       // What else reads the residual stream comes after the norm, so after the matmul that stores it.
-      edits.replace(norm, { ...matmul, x: from.x, hold });
+      edits.replace(norm, holding(matmul, norm));
       edits.remove(matmul);
     }
   },
 };
+
+/** The matmul that norms its rows itself. */
+export function holding(
+  matmul: OpOf<"matmul">,
+  { from, weight, eps, keep, notes }: HeldNorm,
+): OpOf<"matmul"> {
+  const hold: MatmulHold = {
+    of: "norm",
+    from,
+    weight,
+    eps,
+    window: keep && "window" in keep ? keep.window : undefined,
+    // Before an MLP the attention's norm has made them the largest.
+    lowers: notes && matmul.epilogue.of !== "gate" && !matmul.logits,
+  };
+  return { ...matmul, x: from.x, hold };
+}
 
 /** Storage buffers that an epilogue binds. */
 export function epilogueBuffers(epilogue: MatmulEpilogue): number {
@@ -40,22 +47,23 @@ export function epilogueBuffers(epilogue: MatmulEpilogue): number {
   return Number(epilogue.of === "bias");
 }
 
-type HeldNorm = OpOf<"norm"> & {
+export type HeldNorm = OpOf<"norm"> & {
   readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }> & {
     readonly x: NonNullable<Extract<NormSource, { of: "sums" }>["x"]>;
   };
 };
 
-/** The norm whose rows a matmul had better norm itself. */
+/** The norm whose rows a matmul had better norm itself. @param readers of the normed rows, at most; default: the matmul alone. */
 export function normHeldBy(
   edits: Edits,
   matmul: OpOf<"matmul">,
   { config: { hiddenSize }, tuning }: DecoderContext,
+  readers = 1,
 ): HeldNorm | undefined {
   const { x, matrix, epilogue, logits } = matmul;
   if (matmul.hold || logits && (epilogue.of !== "partials" || matrix.shards.length > 1)) return;
   const norm = edits.writer(x);
-  if (norm?.kind !== "norm" || edits.readers(x).length > 1 || x.at) return;
+  if (norm?.kind !== "norm" || edits.readers(x).length > readers || x.at) return;
   const { from, put, first, cols, keep } = norm;
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
   if (from.of === "tokens" || from.of === "normed" || !from.x) return;
@@ -73,7 +81,7 @@ export function normHeldBy(
     rows: x.rows,
     added,
     bound: epilogueBuffers(epilogue) + Number(kept ?? false),
-    tuning,
+    tuning: matmul.onUnits ? tuning : { ...tuning, tensor: undefined },
   };
   const norms = normsRows(matrix, use) || !kept && normsOnUnits(matrix, use);
   return norms ? norm as HeldNorm : undefined;

@@ -12,6 +12,9 @@ export const relayedHeads: Rewrite = {
       if (!context.relay || attention.kind !== "attention" || !attention.own) continue;
       const qkv = edits.writer(attention.own.qkv);
       if (qkv?.kind !== "matmul" || qkv.epilogue.of !== "store") continue;
+      // Words are not read twice: nobody waits for those of a gate behind q, k and v.
+      const { heads: { heads, kvHeads, headDim } } = attention;
+      if (qkv.out.cols > (heads + 2 * kvHeads) * headDim) continue;
       const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;
       if (!relaysHeads(qkv.matrix, hold, context.tuning)) continue;
       const { label, part, forCells } = attention;

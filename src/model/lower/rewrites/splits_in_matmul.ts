@@ -17,7 +17,9 @@ export const splitsInMatmul: Rewrite = {
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
       // Sums of matrix units are merged as no other kernel does.
       if (attendsOnUnits(attention, context)) continue;
-      const bound = epilogueBuffers(o.epilogue) + Number(attention.sinks !== undefined);
+      const { sinks, gate } = attention;
+      const bound = epilogueBuffers(o.epilogue) + Number(sinks !== undefined) +
+        Number(gate !== undefined);
       const use = { rows: o.x.rows, splitK: o.out.parts, bound, tuning };
       const wide = !combinesHeads(o.matrix, use);
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;

@@ -1,0 +1,18 @@
+import { convolves } from "../../../../kernels/recurrent/delta_rule.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** The recurrence of few rows, of chains, convolves its queries, keys and values itself, and stores what the convolution keeps. */
+export const convInDelta: Rewrite = {
+  name: "conv_in_delta",
+  apply(edits, { tuning }) {
+    for (const delta of edits.ops) {
+      if (delta.kind !== "delta_rule" || delta.of.paths) continue;
+      const conv = edits.writer(delta.mixed);
+      if (conv?.kind !== "short_conv" || edits.soleReader(delta.mixed) !== delta) continue;
+      const { form, taps, x, state: { ringRows }, of: { count } } = conv;
+      if (!convolves({ form, taps, xCols: x.cols, ringRows, count }, tuning)) continue;
+      edits.replace(delta, { ...delta, conv });
+      edits.remove(conv);
+    }
+  },
+};

@@ -1,0 +1,19 @@
+import { attentionGates } from "../../../../kernels/attention/attention_on_device.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** Attention gates the outputs of its heads where it adds their partial sums. */
+export const gateInAttention: Rewrite = {
+  name: "gate_in_attention",
+  apply(edits, { tuning }) {
+    for (const gated of edits.ops) {
+      if (gated.kind !== "sigmoid_gate" || gated.whole) continue;
+      const attention = edits.writer(gated.x);
+      if (attention?.kind !== "attention" || edits.soleReader(gated.x) !== gated) continue;
+      const { gate: value, first, out } = gated;
+      if (value.cols % 4 !== 0 || first % 4 !== 0) continue;
+      if (!attentionGates(attention.heads, tuning)) continue;
+      edits.replace(attention, { ...attention, out, gate: { value, first } });
+      edits.remove(gated);
+    }
+  },
+};

@@ -1,0 +1,21 @@
+import { gatesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
+import type { Rewrite } from "../rewrite.ts";
+import { epilogueBuffers } from "./norm_in_matmul.ts";
+
+/** The matmul that alone reads normed and gated heads norms and gates those of few rows itself. */
+export const gatedNormInMatmul: Rewrite = {
+  name: "gated_norm_in_matmul",
+  apply(edits, { tuning }) {
+    for (const matmul of edits.ops) {
+      if (matmul.kind !== "matmul" || matmul.hold || matmul.logits) continue;
+      const norm = edits.writer(matmul.x);
+      if (norm?.kind !== "gated_norm" || norm.put !== "store") continue;
+      if (edits.soleReader(matmul.x) !== matmul) continue;
+      const { matrix, x: { rows }, out: { parts: splitK }, epilogue } = matmul;
+      const bound = epilogueBuffers(epilogue);
+      if (!gatesHeads(matrix, { rows, splitK, bound, headDim: norm.headDim, tuning })) continue;
+      edits.replace(matmul, { ...matmul, x: norm.x, hold: { of: "gated_norm", norm } });
+      edits.remove(norm);
+    }
+  },
+};

@@ -1,0 +1,110 @@
+/** Two launches as one dispatch: the bits of each alone, and which go together. */
+import assert from "node:assert/strict";
+import { beside, canBeBeside, memoryOf, threadsOf } from "../../kernels/beside.ts";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
+import type { Dispatch } from "../../src/gpu/kernel.ts";
+import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { openDevice } from "../gpu/device.ts";
+import { drawn } from "../exhaustive.ts";
+import { numbers } from "../gpu/numbers.ts";
+import { uploadMatrix, weights } from "./matrices.ts";
+import { uploadQuantized } from "./quantized.ts";
+
+const device = await openDevice();
+Deno.test.afterAll(() => device[Symbol.dispose]());
+
+const HARDWARE = tuning(false, {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+});
+const COLS = 512; // a stage
+
+const bf16 = (rows: number): Matrix =>
+  uploadMatrix(device, weights("bf16", rows, COLS), {
+    format: "bf16",
+    cols: COLS,
+    lanes: HARDWARE.lanes,
+    shards: [rows],
+  });
+const q8 = (rows: number): Matrix =>
+  uploadQuantized(device, numbers(rows * COLS, 9), {
+    format: "q8",
+    cols: COLS,
+    most: HARDWARE.lanes,
+  });
+
+/** A launch of `groups` groups of lanes. */
+function launched(matrix: Matrix, groups: number): Tuning {
+  const launch = { stage: 64, groups };
+  return {
+    ...HARDWARE,
+    launches: new Map([[shapeKey(matrix), new Map([[1, launch], [8, launch]])]]),
+  };
+}
+
+for (const rows of [1, 3, 8]) {
+  for (
+    const [name, first, second, groups] of [
+      ["a few columns of bf16 beside q8", bf16(6), q8(200), undefined],
+      ["workgroups of a subgroup", bf16(12), bf16(70), 2],
+    ] as const
+  ) {
+    const { test } = rows === 1 ? Deno : drawn;
+    test(`beside each other: ${name}, ${rows} rows`, async () => {
+      const x = device.floats(numbers(rows * COLS, 3));
+      const out = () => [first, second].map((matrix) => device.filled(rows * matrix.rows, 7));
+      const launch = (outs: ReturnType<typeof out>) =>
+        [first, second].map((matrix, i) => {
+          const of = { rows, epilogue: "store", label: "test" } as const;
+          const rules = groups ? launched(matrix, groups) : HARDWARE;
+          const plan = matmul({ matrix, x, out: outs[i]! }, { ...of, tuning: rules });
+          assert.equal(plan.length, 1);
+          return plan[0]!;
+        }) as [Dispatch, Dispatch];
+      const [together, apart] = [out(), out()];
+      const both = launch(together);
+      assert.equal(threadsOf(both[0]), groups ? 32 : 128);
+      assert.ok(canBeBeside(both, { ...HARDWARE, storageBuffers: 8 }));
+      await device.run([beside(both, "both"), ...launch(apart)]);
+      for (const [i, found] of together.entries()) {
+        assert.deepEqual(await device.readWords(found), await device.readWords(apart[i]!));
+        assert.ok((await device.readFloats(found)).every((y) => y !== 7));
+      }
+    });
+  }
+}
+
+Deno.test("launches go together whose workgroups are alike and have room for the memory of both", () => {
+  const x = device.filled(COLS, 1);
+  const launch = (matrix: Matrix, rules: Tuning) =>
+    matmul({ matrix, x, out: device.filled(matrix.rows, 0) }, {
+      rows: 1,
+      epilogue: "store",
+      tuning: rules,
+      label: "test",
+    })[0]!;
+  const [one, other] = [launch(bf16(6), HARDWARE), launch(bf16(70), HARDWARE)];
+  const { bytes = NaN } = memoryOf(one.kernel, other.kernel) ?? {};
+  const adapter = { storageBuffers: 6, workgroupBytes: bytes };
+  assert.ok(canBeBeside([one, other], adapter));
+  assert.ok(!canBeBeside([one, other], { ...adapter, workgroupBytes: bytes - 1 }));
+  assert.ok(!canBeBeside([one, other], { ...adapter, storageBuffers: 5 }));
+  const few = bf16(6);
+  assert.ok(!canBeBeside([launch(few, launched(few, 4)), other], adapter));
+});
+
+Deno.test("arrays of one type are one of both, as long as the longer; lengths are products of numbers or not known", () => {
+  const of = (...arrays: string[]) => ({
+    code: arrays.map((type, i) => `var<workgroup> v${i}: ${type};`).join("\n"),
+  });
+  const a = of("array<vec4<f32>, 3u * 4u>", "array<f32, 5>");
+  const b = of("array<f32, 2>", "array<f32, 7>", "array<vec4<f32>, 20>");
+  const memory = memoryOf(a, b);
+  assert.deepEqual([...memory?.shared ?? []], [["v0", "v1"], ["v2", "v0"]]);
+  assert.equal(memory?.bytes, 16 * 20 + 4 * 5 + 4 * 7);
+  assert.equal(memoryOf(of(), of())?.bytes, 0);
+  for (const other of ["array<f32, LANES>", "array<Sum, 4>", "u32"]) {
+    assert.equal(memoryOf(a, of(other)), undefined);
+  }
+});
