@@ -8,22 +8,24 @@ import {
   sequence,
   text,
 } from "../rules/rules.ts";
-import { schemaRules } from "./schema.ts";
+import { argumentRules, schemaRules } from "./schema.ts";
 
 /** Characters of a form in a message. */
 const MOST_SHOWN = 80;
 
 /**
  * A grammar of texts that are one of the forms. Arguments of a call are a JSON object, whatever else
- * their schema would allow. Each schema has its own rules: what `$ref` names in one is not seen from
+ * their schema would allow, or as the form's syntax writes them. Each schema has its own rules: what `$ref` names in one is not seen from
  * another.
  *
  * @throws GrammarError as `schemaRules`, and for a schema that no object satisfies.
  */
 export function formRules(forms: readonly CallForm[]): Rules {
   const rules = new Map<string, Expression>();
-  const parts = forms.map(({ before, schema, after }, i) => {
-    const arguments_ = productive(schemaRules(schema, { objects: true }));
+  const parts = forms.map(({ before, schema, after, syntax }, i) => {
+    const arguments_ = productive(
+      syntax ? argumentRules(schema, syntax) : schemaRules(schema, { objects: true }),
+    );
     if (arguments_ === undefined) {
       const begin = JSON.stringify(before.slice(0, MOST_SHOWN));
       throw new GrammarError(
