@@ -36,6 +36,12 @@ const MOST_SCHEMAS = 50_000;
 /** Deeper is a circle of `$ref`s that lead to nothing. */
 const MOST_REFERENCES = 64;
 
+/** Rules that follow from no schema, at most from a syntax of arguments. */
+export const COMMON_RULES: readonly string[] = [
+  ...jsonRules().map(([name]) => name),
+  ...["number", "integer", "text"],
+];
+
 /** The arguments of a call as `syntax` has them, one after the other. @throws GrammarError as below. */
 export function argumentRules(schema: unknown, syntax: ArgumentSyntax): Rules {
   return new SchemaGrammar(schema, (grammar) => grammar.arguments(schema, syntax)).rules;
@@ -71,6 +77,7 @@ class SchemaGrammar implements SchemaContext {
     this.rules.set("root", NOTHING);
     for (const [name, body] of jsonRules()) this.rules.set(name, body);
     this.rules.set("number", decimal({}));
+    this.rules.set("integer", integer({}));
     if (whole !== undefined) this.#references.set("#", whole);
     this.rules.set("root", root(this));
   }
@@ -85,12 +92,12 @@ class SchemaGrammar implements SchemaContext {
     if (isTagged) this.rules.set("string", stringWithoutTags());
     const [before, after] = syntax.text;
     // One rule with what follows: where a token ends is then known at once.
-    const freeText = this.add(sequence(textWithout(syntax.ends), text(after)));
+    this.rules.set("text", sequence(textWithout(syntax.ends), text(after)));
     const members = Object.entries(properties).map(([name, each]) => {
       const path = `#/properties/${name}`;
       const key = text(`${syntax.key[0]}${name}${syntax.key[1]}`);
       const value = syntax.texts.includes(name)
-        ? [text(before), this.#freeText(each, path, { any: freeText, after })]
+        ? [text(before), this.#freeText(each, path, { any: rule("text"), after })]
         : [text(syntax.value[0]), this.value(each, path), text(syntax.value[1])];
       return { text: sequence(key, ...value), required: required.includes(name) };
     });
@@ -182,14 +189,25 @@ class SchemaGrammar implements SchemaContext {
       case "string":
         return this.#string(schema, path);
       case "number":
-        return decimal(boundsOf(schema, path));
+        return this.#number("number", decimal, schema, path);
       case "integer":
-        return integer(boundsOf(schema, path));
+        return this.#number("integer", integer, schema, path);
       case "boolean":
         return choice(text("true"), text("false"));
       case "null":
         return text("null");
     }
+  }
+
+  /** All that have no bounds are one rule. */
+  #number(
+    all: string,
+    between: (bounds: Bounds) => Expression,
+    schema: Schema,
+    path: string,
+  ): Expression {
+    const { least, most } = boundsOf(schema, path);
+    return least === undefined && most === undefined ? rule(all) : between({ least, most });
   }
 
   #string(schema: Schema, path: string): Expression {
