@@ -52,7 +52,6 @@ Deno.test("a form whose schema cannot be used is told", async () => {
 });
 
 Deno.test("a hundred tools with texts, lists and numbers are not too much for a vocabulary of 150,000", () => {
-  const ends = ["</parameter>", "</function>\n"];
   const form = (i: number, syntax?: ArgumentSyntax): CallForm => ({
     before: `f${i}(`,
     schema: {
@@ -69,8 +68,12 @@ Deno.test("a hundred tools with texts, lists and numbers are not too much for a 
     ...syntax ? { syntax: { ...syntax, texts: [`text${i}`] } } : {},
   });
   const tags: ArgumentSyntax = {
-    ...{ between: "", key: ["<", ">"], text: ["", "</parameter>"], value: ["", "</parameter>"] },
-    ...{ ends, texts: [] },
+    between: "",
+    key: ["<", ">"],
+    text: ["", "</parameter>"],
+    value: ["", "</parameter>"],
+    ends: ["</parameter>", "</function>\n"],
+    texts: [],
   };
   const some = (syntax?: ArgumentSyntax) => Array.from({ length: 100 }, (_, i) => form(i, syntax));
   for (const forms of [some(), some(tags), [...some().slice(50), ...some(tags).slice(0, 50)]]) {
