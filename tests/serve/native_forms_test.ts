@@ -65,7 +65,8 @@ function written(form: CallForm, given: Readonly<Record<string, unknown>>): stri
   const members = Object.entries(given).map(([key, value]) => {
     const isText = syntax.texts.includes(key);
     const [open, close] = isText ? syntax.text : syntax.value;
-    const body = isText ? String(value) : json(value);
+    const word = typeof value === "boolean" ? syntax.booleans?.[Number(value)] : undefined;
+    const body = word ?? (isText ? String(value) : json(value));
     return `${syntax.key[0]}${key}${syntax.key[1]}${open}${body}${close}`;
   });
   return `${before}${members.join(syntax.between)}${after}`;

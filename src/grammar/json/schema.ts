@@ -98,10 +98,17 @@ class SchemaGrammar implements SchemaContext {
       const key = text(`${syntax.key[0]}${name}${syntax.key[1]}`);
       const value = syntax.texts.includes(name)
         ? [text(before), this.#freeText(each, path, { any: rule("text"), after })]
-        : [text(syntax.value[0]), this.value(each, path), text(syntax.value[1])];
+        : [text(syntax.value[0]), this.#argument(each, path, syntax), text(syntax.value[1])];
       return { text: sequence(key, ...value), required: required.includes(name) };
     });
     return chained(members, NOTHING, this, text(syntax.between));
+  }
+
+  #argument(schema: unknown, path: string, { booleans }: ArgumentSyntax): Expression {
+    const target = this.#target(schema, path);
+    const isBoolean = isObject(target) && target.type === "boolean" &&
+      target.enum === undefined && target.const === undefined;
+    return booleans && isBoolean ? choice(...booleans.map(text)) : this.value(schema, path);
   }
 
   /** A text without quotes, or one of those that a schema lists, and what follows it. */

@@ -29,6 +29,8 @@ export interface ArgumentSyntax {
   readonly text: Around;
   /** Around any other value, which is written as JSON. */
   readonly value: Around;
+  /** What false and true are as values of arguments, where not as in JSON. */
+  readonly booleans?: readonly [no: string, yes: string];
   /** What no text has in it, and ends one: each begins with "<" and has no other. */
   readonly ends: readonly string[];
   /** Names of the arguments that are texts, or null. */
