@@ -1,6 +1,9 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import drafts from "../../presets/drafts.json" with { type: "json" };
+import sizes from "../../presets/model_sizes.json" with { type: "json" };
 import listed from "../../presets/models.json" with { type: "json" };
+import { modelSizes } from "../../tools/model_sizes.ts";
+import { drawnFrom, exhaustive } from "../exhaustive.ts";
 import { assertGolden } from "../golden_text.ts";
 import { knownMarkdown, knownModels, runKnownModels } from "../../src/cli/hub/known.ts";
 
@@ -14,26 +17,60 @@ function printed(machine: { adapter: boolean; bytes: number | undefined }, json 
   return text;
 }
 
-Deno.test("known models: the shapes have as many parameters as the hub counts", () => {
-  deepEqual(
-    KNOWN.map(({ name, parameters }) => ({ name, parameters })),
-    listed.map(({ name, parameters }) => ({ name, parameters })),
-  );
-});
+const DRAWN = [drawnFrom(listed.map(({ name }) => name)), "Qwen/Qwen3-0.6B"];
+
+// Thousands of tensors of experts take seconds.
+for (const { name, ...model } of listed) {
+  const { test } = DRAWN.includes(name) ? Deno : exhaustive;
+  test(`${name}: presets/model_sizes.json has what tools/model_sizes.ts computes`, () => {
+    const computed = modelSizes({ name, ...model });
+    deepEqual(KNOWN.find((known) => known.name === name)?.sizes, computed);
+    // Where the hub's count is known.
+    if ("parameters" in model) equal(computed.parameters, model.parameters);
+  });
+}
 
 Deno.test("known models: what they take", () => {
   const known = new Map(KNOWN.map((model) => [model.name, model]));
   equal(known.size, listed.length);
-  for (const { name, parameters, downloadBytes, memory, draft } of known.values()) {
-    ok(downloadBytes >= 2 * parameters, name);
-    ok(memory.bf16 > 2 * parameters && memory.bf16 > memory.q8 && memory.q8 > memory.q4, name);
+  deepEqual(Object.keys(sizes), listed.map(({ name }) => name));
+  for (const { name, sizes: { parameters, download, bf16, q8, q4 }, draft } of known.values()) {
+    // Experts of gpt-oss are published in 4.25 bits.
+    ok(download >= (name.includes("gpt-oss") ? 0.5 : 2) * parameters, name);
+    ok(bf16 > q8 && q8 > q4, name);
     equal(draft, drafts.find(({ target }) => target === name)?.draft);
   }
   // The files of these: 2 bytes a parameter; the first holds its lm_head once more.
-  equal(known.get("Qwen/Qwen3-0.6B")?.downloadBytes, 2 * 751_632_384);
-  equal(known.get("Qwen/Qwen3-4B")?.downloadBytes, 2 * 4_022_468_096);
+  equal(known.get("Qwen/Qwen3-0.6B")?.sizes.download, 2 * 751_632_384);
+  equal(known.get("Qwen/Qwen3-4B")?.sizes.download, 2 * 4_022_468_096);
   // Rows of one tensor: q, k and v, gate and up.
-  equal(known.get("microsoft/Phi-3.5-mini-instruct")?.downloadBytes, 2 * 3_821_079_552);
+  equal(known.get("microsoft/Phi-3.5-mini-instruct")?.sizes.download, 2 * 3_821_079_552);
+  // 12.8 GiB, as published.
+  equal(
+    Math.round((known.get("openai/gpt-oss-20b")?.sizes.download ?? 0) / 2 ** 30 * 10) / 10,
+    12.8,
+  );
+});
+
+Deno.test("known models: current ones first, each part by parameters", () => {
+  const parts = Object.groupBy(KNOWN, ({ earlier = false }) => earlier ? "earlier" : "current");
+  const { current = [], earlier = [] } = parts;
+  deepEqual([...current, ...earlier], KNOWN);
+  for (const part of [current, earlier]) {
+    const counts = part.map(({ sizes }) => Math.round(sizes.parameters / 1e9));
+    deepEqual(counts, counts.toSorted((a, b) => a - b));
+  }
+  const text = printed({ adapter: true, bytes: 24e9 });
+  const line = (name: string) => text.split("\n").find((each) => each.startsWith(`${name} `));
+  ok(line("Qwen/Qwen3.5-9B")?.endsWith("from the text, or --drafter NEXTN"), text);
+  ok(line("openai/gpt-oss-20b")?.endsWith("RedHatAI/gpt-oss-20b-speculator.eagle3"), text);
+  const card = text.split("\n").find((each) => each.startsWith("24 GB"));
+  deepEqual(card?.split(/ {2,}/), [
+    "24 GB",
+    "openai/gpt-oss-20b",
+    "Qwen/Qwen3.5-9B",
+    "Qwen/Qwen3.6-35B-A3B",
+  ]);
 });
 
 Deno.test("known models: which of them fit here", () => {

@@ -16,23 +16,21 @@ import { openGpu } from "../gpu/shared.ts";
 import { museGlimmerFolder } from "./muse_glimmer.ts";
 import { folderOf } from "./speculated.ts";
 
+/** Queries of most positions are scaled. */
+const SCALED = {
+  rope_type: "default",
+  rope_theta: 10_000,
+  llama_4_scaling_beta: 0.1,
+  original_max_position_embeddings: 8,
+};
+
 /** Goldens, some with other fields in config.json: then the text is another one. */
 const MODELS: readonly { readonly name: string; readonly change?: Record<string, unknown> }[] = [
   { name: "olmo3" },
   { name: "exaone4" },
   { name: "glm4_moe_lite" },
-  // Queries of most positions are scaled.
-  {
-    name: "ministral3",
-    change: {
-      rope_parameters: {
-        rope_type: "default",
-        rope_theta: 10_000,
-        llama_4_scaling_beta: 0.1,
-        original_max_position_embeddings: 8,
-      },
-    },
-  },
+  { name: "ministral3", change: { rope_parameters: SCALED } },
+  { name: "mistral4", change: { rope_parameters: SCALED } },
   { name: "muse_glimmer" },
   { name: "gemma4_dense" },
   { name: "gemma4_e" },

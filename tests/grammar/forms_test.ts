@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { checkGrammar } from "../../src/grammar/grammars.ts";
-import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { formRules } from "../../src/grammar/json/forms.ts";
+import type { ArgumentSyntax, CallForm, Grammar } from "../../src/grammar/rules/grammar.ts";
+import { productive } from "../../src/grammar/rules/rules.ts";
+import { checkSize, mostWidePlaces } from "../../src/grammar/rules/size.ts";
 import { accepts } from "./accepts.ts";
 
 /** The same name stands for different things in the two. */
@@ -46,6 +49,38 @@ Deno.test("a form whose schema cannot be used is told", async () => {
     assert.match(error.message, /^Cannot constrain the output: JSON schema/);
     return true;
   });
+});
+
+Deno.test("a hundred tools with texts, lists and numbers are not too much for a vocabulary of 150,000", () => {
+  const form = (i: number, syntax?: ArgumentSyntax): CallForm => ({
+    before: `f${i}(`,
+    schema: {
+      type: "object",
+      properties: {
+        [`text${i}`]: { type: "string" },
+        list: { type: "array", items: { type: "string" } },
+        count: { type: "integer" },
+        [`part${i}`]: { type: "number" },
+        any: { type: "object" },
+      },
+    },
+    after: ")",
+    ...syntax ? { syntax: { ...syntax, texts: [`text${i}`] } } : {},
+  });
+  const tags: ArgumentSyntax = {
+    between: "",
+    key: ["<", ">"],
+    text: ["", "</parameter>"],
+    value: ["", "</parameter>"],
+    ends: ["</parameter>", "</function>\n"],
+    texts: [],
+  };
+  const some = (syntax?: ArgumentSyntax) => Array.from({ length: 100 }, (_, i) => form(i, syntax));
+  for (const forms of [some(), some(tags), [...some().slice(50), ...some(tags).slice(0, 50)]]) {
+    const rules = productive(formRules(forms));
+    assert.ok(rules);
+    checkSize(rules, mostWidePlaces(150_000));
+  }
 });
 
 const call = (schema: unknown): Grammar => ({

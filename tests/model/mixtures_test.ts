@@ -60,6 +60,53 @@ Deno.test("deepseek: scores are scaled by yarn's mscale_all_dim, squared", () =>
   assert.equal(scale("deepseek_v3"), (0.1 * Math.log(40) + 1) ** 2 / width);
   const lite = (0.1 * 0.707 * Math.log(40) + 1) ** 2 / width;
   assert.ok(Math.abs(scale("deepseek_v2_lite")! - lite) < 1e-12);
+  // Mistral Small 4 has mscale_all_dim 1, and its scores are not scaled.
+  assert.equal(scale("mistral4"), 1 / Math.sqrt(16 + 16));
+});
+
+Deno.test("mistral4: what it leaves out is what transformers assumes, in mistral3 too", () => {
+  const path = new URL("../../lab/shapes/mistral_small4.json", import.meta.url);
+  const json = JSON.parse(Deno.readTextFileSync(path));
+  const of = (text: Change) =>
+    parseModelConfig("small4", { ...json, text_config: text }, undefined);
+  const config = parseModelConfig("small4", json, undefined);
+  const silent = { model_type: "mistral4", bos_token_id: 1, eos_token_id: 2 };
+  assert.deepEqual(of(silent), config);
+  const attention = config.layers[35]?.attention;
+  assert.ok(attention?.kind === "latent");
+  assert.deepEqual(attention.queryScale, { beta: 0.1, length: 8192 });
+  assert.equal(config.ropes[0]?.width, 64);
+  const rope = (change: Change) => ({ ...json.text_config.rope_parameters, ...change });
+  const wrong = { ...silent, rope_parameters: rope({ partial_rotary_factor: 0.25 }) };
+  assert.throws(() => of(wrong), /a rope of 32 elements, but qk_rope_head_dim 64/);
+  const flat = of({ ...silent, rope_parameters: rope({ llama_4_scaling_beta: 0 }) }).layers[0];
+  assert.equal(flat?.attention.kind === "latent" && flat.attention.queryScale, undefined);
+  const { layers, ropes } = of({ ...silent, first_k_dense_replace: 2, rope_interleave: false });
+  assert.deepEqual(layers.slice(1, 3).map(({ mlp }) => mlp.kind), ["dense", "mixture"]);
+  assert.ok(layers[0]?.attention.kind === "latent" && !layers[0].attention.interleaved);
+  assert.deepEqual(ropes, config.ropes);
+  assert.throws(() => of({ ...silent, scoring_func: "sigmoid" }), /scoring_func "sigmoid"/);
+});
+
+Deno.test("lfm2_moe: the first layers are dense, experts have LFM2's names, alone or stacked", () => {
+  const config = golden("lfm2_moe");
+  assert.deepEqual(kinds(config), ["dense", "mixture", "mixture", "mixture"]);
+  const specs = new Map(targetTensors(config).map((spec) => [spec.role, spec]));
+  const names = ["router", "routerBias", "expertUp.7"].map((role) =>
+    specs.get(`layers.2.${role}`)?.name
+  );
+  assert.deepEqual(names, [
+    "model.layers.2.feed_forward.gate.weight",
+    "model.layers.2.feed_forward.expert_bias",
+    "model.layers.2.feed_forward.experts.7.w3.weight",
+  ]);
+  const stack = specs.get("layers.2.expertUp.7")?.stack;
+  assert.deepEqual([stack?.names, stack?.first], [
+    ["model.layers.2.feed_forward.experts.gate_up_proj"],
+    15 * 32,
+  ]);
+  assert.throws(() => golden("lfm2_moe", { use_expert_bias: false }), /use_expert_bias false/);
+  assert.throws(() => golden("lfm2_moe", { conv_bias: true }), /conv_bias true/);
 });
 
 Deno.test("deepseek: what is kept of a token is its latent and one rotated key", () => {

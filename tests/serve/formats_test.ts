@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { reasoningOf } from "../../src/text/reasoning.ts";
 import { fakeEngine } from "../cli/fake.ts";
+import { accepts } from "../grammar/accepts.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
 
@@ -135,6 +136,41 @@ Deno.test("harmony: the nearest effort, and a forced call in a message of its ow
   assert.deepEqual(called, { name: "weather", arguments: '{"city": "A"}' });
   assert.equal(forced.engine.requests.at(-1)?.grammar?.kind, "forms");
 });
+
+/** What is before and behind a forced call's constrained part, in what the model says by itself. */
+const FORCED: Readonly<Record<string, readonly [begin: string, end: string]>> = {
+  gpt_oss: [" json<|message|>", ""],
+  glimmer: ["<atem:function_calls>\n", ""],
+  gemma4: ["<|tool_call>call:", "<tool_call|>"],
+  qwen38: ["<tool_call>\n", ""],
+  glm47: ["<tool_call>", ""],
+  ministral3: ["[ARGS]", ""],
+  seed_oss: ["<seed:tool_call>\n", ""],
+};
+
+for (const [name, [begin, end]] of Object.entries(FORCED)) {
+  Deno.test(`a forced call of ${name} is what it says by itself, whole and streamed`, async () => {
+    const said = SAID[name] as string;
+    const from = said.lastIndexOf(begin) + begin.length;
+    const answer = said.slice(from, said.length - end.length);
+    await using server = await saying(name, answer);
+    const body = { ...user("hi"), tools: [TOOL], tool_choice: "required" };
+    const { choices: [{ message, finish_reason: reason }] } = await server.json(CHAT, body);
+    const [{ function: called }] = message.tool_calls;
+    assert.deepEqual([called.name, JSON.parse(called.arguments), reason], [
+      "weather",
+      ARGUMENTS,
+      "tool_calls",
+    ]);
+    assert.equal(message.content, null);
+    const { grammar } = server.engine.requests.at(-1) as Json;
+    assert.ok(await accepts(grammar, answer), answer);
+    const events = await server.stream(CHAT, { ...body, stream: true });
+    const given = events.slice(0, -1)
+      .map(({ choices }) => choices[0].delta.tool_calls?.[0].function.arguments ?? "").join("");
+    assert.deepEqual(JSON.parse(given), ARGUMENTS);
+  });
+}
 
 Deno.test("Qwen3.5: a call ends reasoning that was not closed", async () => {
   const call = (SAID["qwen38"] as string).slice((SAID["qwen38"] as string).indexOf("<tool_call>"));

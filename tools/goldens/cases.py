@@ -30,6 +30,11 @@ class Case:
     # File stems whose greedy ids are left out: transformers turns keys anew with every token.
     logits_only: tuple = ()
 
+    @property
+    def text(self) -> dict:
+        """The fields of the text model."""
+        return self.config.get("text_config", self.config)
+
 
 SHORT = ("expected", 24, 8)  # 8 + 24 tokens never pass ORIGINAL
 LONG = ("expected_long", 48, 40)  # always past it
@@ -233,4 +238,74 @@ MLA = [
         {"correction bias": r"e_score_correction_bias", "norm": {"norm_topk_prob": False}}),
 ]
 
-CASES = [*LLAMAS, *DENSE, *GEMMAS, *MIXTURES, *MLA]
+def mistral4_rope(**more) -> dict:
+    return {"rope_type": "yarn", "type": "yarn", "rope_theta": 10000.0, "factor": 16.0,
+            "original_max_position_embeddings": ORIGINAL, "beta_fast": 32.0, "beta_slow": 1.0,
+            "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5, **more}
+
+
+LFM2_MOE = base("lfm2_moe", "Lfm2MoeForCausalLM", num_hidden_layers=4, norm_eps=1e-5, conv_bias=False,
+                conv_L_cache=3, layer_types=["conv", "full_attention", "conv", "full_attention"],
+                num_dense_layers=1, num_experts=8, num_experts_per_tok=3, moe_intermediate_size=32,
+                use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.5)
+del LFM2_MOE["rms_norm_eps"]
+
+# Experts are in two groups, which those of the published model are not.
+MISTRAL4 = base(
+    "mistral4", "Mistral4ForCausalLM", num_key_value_heads=4, moe_intermediate_size=32,
+    n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3, n_group=2, topk_group=1,
+    first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=1.5, q_lora_rank=40,
+    kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=24,
+    rope_interleave=True, attention_bias=False, max_position_embeddings=16 * ORIGINAL,
+    rope_parameters=mistral4_rope())
+del MISTRAL4["rope_theta"]
+
+MUSE_TEXT = {
+    "model_type": "muse_glimmer_text", "bos_token_id": 0, "eos_token_id": 1, "vocab_size": VOCAB,
+    "hidden_size": HIDDEN, "intermediate_size": 96, "num_hidden_layers": 5, "head_dim": 32,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_activation": "silu",
+    "rms_norm_eps": 1e-5, "post_norm_eps": 0.05, "sliding_window": 8, "qk_scale_factor": 3.87,
+    "output_multiplier": 0.5, "final_logit_softcapping": 2.5, "max_position_embeddings": 512,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    "tie_word_embeddings": False,
+}
+
+
+def muse(**more) -> dict:
+    """Beside the text model a vision tower as small as it can be, whose tensors are not kept."""
+    return {"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer",
+            "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 2, "video_token_id": 3,
+            "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+            "out_hidden_size": 128, "projector_hidden_size": 32,
+            "vision_config": {"model_type": "muse_glimmer_vision", "hidden_size": 32,
+                              "intermediate_size": 32, "num_attention_heads": 2,
+                              "num_hidden_layers": 1, "pos_emb_height": 4, "pos_emb_width": 4,
+                              "max_position_embeddings": 16},
+            "text_config": MUSE_TEXT | more}
+
+
+# transformers 5.17.
+MODELS_2026 = [
+    Case("lfm2_moe", LFM2_MOE,
+         {"experts": {"num_experts_per_tok": 2}, "norm": {"norm_topk_prob": False},
+          "scaled": {"routed_scaling_factor": 1.0}, "expert bias": r"expert_bias"}),
+    # Queries grow past ORIGINAL.
+    Case("mistral4", MISTRAL4,
+        {"scaling": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                         "llama_4_scaling_beta": 0.5,
+                                         "original_max_position_embeddings": ORIGINAL}},
+         "query scale": {"rope_parameters": mistral4_rope(llama_4_scaling_beta=0.0)},
+         "groups": {"topk_group": 2}, "norm": {"norm_topk_prob": False},
+         "experts": {"num_experts_per_tok": 2}, "shared": r"shared_experts\.down_proj"},
+        prompts=(SHORT, LONG)),
+    Case("muse_glimmer", muse(),
+         {"window": {"text_config": MUSE_TEXT | {"sliding_window": 9}},
+          "scale": {"text_config": MUSE_TEXT | {"qk_scale_factor": 1.0}},
+          "multiplier": {"text_config": MUSE_TEXT | {"output_multiplier": 0.4}},
+          "cap": {"text_config": MUSE_TEXT | {"final_logit_softcapping": 5.0}},
+          "post norms": {"text_config": MUSE_TEXT | {"post_norm_eps": 1e-5}},
+          "rotated": {"text_config": MUSE_TEXT | {"layer_rope_theta": [10000.0] * 5}},
+          "gate": r"self_attn\.gate_proj"}),
+]
+
+CASES = [*LLAMAS, *DENSE, *GEMMAS, *MIXTURES, *MLA, *MODELS_2026]

@@ -25,7 +25,7 @@ def expect(load, ids: torch.Tensor, given: int, eos: int) -> Expected:
     text so far, without a cache (with a cache, keys keep the rope of the length they were made at).
     """
     out = load()(input_ids=ids, use_cache=False, output_hidden_states=True)
-    tensors = {f"hidden_states.{i}": h[0] for i, h in enumerate(out.hidden_states)}
+    tensors = {f"hidden_states.{i}": h[0] for i, h in enumerate(out.hidden_states or ())}
     tensors["logits"] = out.logits[0]
     model = load()
     text, margins = ids[:, :given], []

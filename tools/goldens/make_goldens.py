@@ -24,7 +24,7 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import safetensors.torch
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig
 
 from cases import CASES
 from expected import conditioning, distance, expect, logits
@@ -35,6 +35,7 @@ MOST_SEEDS = 60
 LEAST_MARGIN = 0.02  # of greedy tokens; float32 sums in another order move logits by about 1e-5
 LEAST_DISTINCT = 8  # greedy tokens that differ: a loop on one token shows nothing
 MOST_CONDITIONING = 1e-4
+NOT_TEXT = re.compile("vision|perception")  # tensors beside a text model
 LEAST_EFFECT = 1e-3  # of an ablation, standard deviations; tests should hold the engine to 2e-4
 
 
@@ -110,13 +111,15 @@ def write_checkpoint(case, folder: Path, seed: int) -> None:
     write_json(folder / "config.json", case.config)
     special = {key: case.config[key] for key in ("bos_token_id", "eos_token_id")}
     write_json(folder / "generation_config.json", {"_from_model_config": True, **special})
-    model = AutoModelForCausalLM.from_config(with_nextn(folder, case), dtype=torch.float32).eval()
+    config = with_nextn(folder, case)
+    model = class_of(config)._from_config(config, dtype=torch.float32).eval()
     randomize(model, case, seed)
     for parameter in model.parameters():
         parameter.data = parameter.data.to(torch.bfloat16)
     with tempfile.TemporaryDirectory() as temporary:
         model.save_pretrained(temporary)
         tensors = safetensors.torch.load_file(Path(temporary) / "model.safetensors")
+    tensors = {name: tensor for name, tensor in tensors.items() if not NOT_TEXT.search(name)}
     if nextn_layers(case):
         tensors |= extra_tensors(model, case, seed)
     safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
@@ -127,6 +130,10 @@ def write_checkpoint(case, folder: Path, seed: int) -> None:
     (folder / "v5").rmdir()
 
 
+def class_of(config):
+    return getattr(transformers, config.architectures[0])
+
+
 def nextn_layers(case) -> int:
     return case.config.get("num_nextn_predict_layers", 0)
 
@@ -134,16 +141,17 @@ def nextn_layers(case) -> int:
 def with_nextn(folder: Path, case):
     """The config that counts NextN layers as decoder layers, which is how checkpoints store them."""
     config = AutoConfig.from_pretrained(folder)
-    config.num_hidden_layers += nextn_layers(case)
+    if nextn_layers(case):
+        config.num_hidden_layers += nextn_layers(case)
     return config
 
 
 def loader(folder: Path, config=None):
     """A function that loads the checkpoint in float32 with eager attention."""
     def load():
-        more = {} if config is None else {"config": config}
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="eager", **more)
+        own = AutoConfig.from_pretrained(folder) if config is None else config
+        model = class_of(own).from_pretrained(
+            folder, config=own, dtype=torch.float32, attn_implementation="eager")
         return model.eval().requires_grad_(False)
     return load
 

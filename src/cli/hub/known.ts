@@ -1,100 +1,69 @@
 /** `eyrie models --known`: models of the hub that run, and the memory that they need. */
 import { markdownTable } from "markdown-table";
+import sizes from "../../../presets/model_sizes.json" with { type: "json" };
 import models from "../../../presets/models.json" with { type: "json" };
 import type { Quantization } from "../../gpu/matrix.ts";
-import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
-import { sequenceMemory } from "../../engine/load/memory_report.ts";
-import type { PaperModels } from "../../engine/load/paper.ts";
-import { parameterCount } from "../../model/report/parameters.ts";
-import { publishedHead, tensorsAlone } from "../../model/weights/random_checkpoint.ts";
-import { draftTensors, targetTensors } from "../../model/weights/tensors.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { knownPair } from "../open/drafts.ts";
 import type { ModelsOptions } from "../options/options.ts";
 import type { Machine } from "./verdict.ts";
 
-/** One model of presets/models.json: the fields of its config.json that shapes follow from. */
+/** What the list says of a model in presets/models.json. */
 interface Listed {
   readonly name: string;
-  /** Parameters as the hub counts them; the printed sizes are computed from `config`. */
-  readonly parameters: number;
-  /** The files hold the lm_head of a tied model once more. */
-  readonly storesTiedHead?: boolean;
-  readonly config: Readonly<Record<string, unknown>>;
+  /** A later model of about its size does more. */
+  readonly earlier?: boolean;
+  /** Its files have a layer that `--drafter NEXTN` drafts with. */
+  readonly nextn?: boolean;
 }
 
-/** How the target's matrices are kept on the GPU. */
+/** How the target's matrices are kept on the GPU; `bf16` is as they are in the file. */
 type WeightFormat = "bf16" | Quantization;
 const KEPT: readonly WeightFormat[] = ["bf16", "q8", "q4"];
 
 /** Bytes by how matrices are kept. */
 type Sizes = Readonly<Record<WeightFormat, number>>;
 
-/** A model, and what it takes. */
-export interface KnownModel {
-  readonly name: string;
+/**
+ * What tools/model_sizes.ts computes of a model: `download` is the tensors in its files, the others are bytes on the GPU,
+ * weights, keys and values of one sequence of the default context, and working memory; with a known draft its share too.
+ */
+export interface ModelSizes extends Sizes {
   readonly parameters: number;
-  /** Bytes of the tensors in its files. */
-  readonly downloadBytes: number;
+  readonly download: number;
+}
+
+/** A model, and what it takes. */
+export interface KnownModel extends Listed {
+  readonly sizes: ModelSizes;
   /** The draft that `--draft auto` takes. */
   readonly draft: string | undefined;
   /** What that draft is, `EAGLE3`. */
   readonly algorithm: string | undefined;
-  /**
-   * Bytes on the GPU: weights, keys and values of one sequence of the default context, and working
-   * memory; with a known draft its share too.
-   */
-  readonly memory: Sizes;
 }
 
-/** Tokens that published EAGLE-3 heads score. */
-const HEAD_TOKENS = 32_000;
 const GB = 1e9;
+/** A model that `--quantize` makes no smaller than this is published in 4 bits. */
+const LESS = 0.75;
 /** Memory of cards that people have, in GB. */
 const CARDS = [8, 12, 16, 24, 80];
 const LISTED: readonly Listed[] = models;
+const SIZES: Readonly<Record<string, ModelSizes>> = sizes;
 
-/** Every model of presets/models.json, from few parameters to many. */
+/** Every model of presets/models.json, current ones first, each part from few parameters to many. */
 export function knownModels(): KnownModel[] {
-  return LISTED.map(knownModel);
+  return LISTED.map(({ name, earlier = false, nextn = false }) => {
+    const own = SIZES[name];
+    if (own === undefined) throw new Error(`presets/model_sizes.json lacks ${name}`);
+    const pair = knownPair(name, {});
+    return { name, earlier, nextn, sizes: own, draft: pair?.draft, algorithm: pair?.algorithm };
+  });
 }
 
-function knownModel({ name, storesTiedHead = false, config: json }: Listed): KnownModel {
-  const config = parseModelConfig(name, json, undefined);
-  const specs = targetTensors(config);
-  const checkpoint = { name, tensors: tensorsAlone(specs) };
-  const pair = knownPair(name, {});
-  const draft = pair && headLike({ name, json, algorithm: pair.algorithm });
-  const memory = (quantize: Quantization | undefined) =>
-    sequenceMemory({ target: { checkpoint, config }, draft }, { quantize }).total;
-  const stored = checkpoint.tensors.values().reduce((sum, { size }) => sum + size, 0);
-  return {
-    name,
-    parameters: parameterCount(specs),
-    downloadBytes: stored + (storesTiedHead ? 2 * config.vocabSize * config.hiddenSize : 0),
-    draft: pair?.draft,
-    algorithm: pair?.algorithm,
-    memory: { bf16: memory(undefined), q8: memory("q8"), q4: memory("q4") },
-  };
-}
-
-/** A head of the target's width: a layer as the target's, of Llama's kind, in bf16. */
-function headLike(
-  { name, json, algorithm }: {
-    readonly name: string;
-    readonly json: Listed["config"];
-    readonly algorithm: string;
-  },
-): NonNullable<PaperModels["draft"]> {
-  const eagle3 = algorithm === "EAGLE3";
-  const config = publishedHead(fieldsOf(name, "config.json", {
-    ...json,
-    model_type: "llama",
-    architectures: [eagle3 ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle"],
-    ...eagle3 ? { draft_vocab_size: HEAD_TOKENS } : {},
-  }));
-  const tensors = tensorsAlone(draftTensors(config));
-  return { checkpoint: { name, tensors }, config };
+/** What drafts for it: a known head, else its own text, or a layer of its own. */
+function drafts({ draft, nextn }: KnownModel, code = (text: string) => text): string {
+  const first = draft === undefined ? "from the text" : code(draft);
+  return nextn ? `${first}, or ${code("--drafter NEXTN")}` : first;
 }
 
 /** Writes the tables, or with `--json` an object. */
@@ -109,10 +78,12 @@ export function runKnownModels(
   if (!json) return out(knownText(known, machine));
   const listed = known.map((model) => ({
     name: model.name,
-    parameters: model.parameters,
-    download_bytes: model.downloadBytes,
-    memory_bytes: model.memory,
+    parameters: model.sizes.parameters,
+    download_bytes: model.sizes.download,
+    memory_bytes: Object.fromEntries(KEPT.map((kept) => [kept, model.sizes[kept]])),
     draft: model.draft ?? null,
+    nextn: model.nextn,
+    earlier: model.earlier,
     fits: fits(model, machine) ?? null,
   }));
   out(`${JSON.stringify({ machine_bytes: machine.bytes ?? null, models: listed }, null, 2)}\n`);
@@ -123,12 +94,12 @@ export function runKnownModels(
  * the memory is not known.
  */
 function fits(
-  { memory }: KnownModel,
+  { sizes }: KnownModel,
   { adapter, bytes }: Machine,
 ): WeightFormat | "no" | undefined {
   if (!adapter) return "no";
   if (bytes === undefined) return undefined;
-  return KEPT.find((kept) => memory[kept] <= bytes) ?? "no";
+  return KEPT.find((kept) => sizes[kept] <= bytes) ?? "no";
 }
 
 function fitsText(model: KnownModel, machine: Machine): string {
@@ -143,7 +114,7 @@ function knownText(known: readonly KnownModel[], machine: Machine): string {
     model.name,
     ...sizesOf(model),
     fitsText(model, machine),
-    model.draft ?? "from the text",
+    drafts(model),
   ]);
   const header = ["NAME", "DOWNLOAD", "BF16", "Q8", "Q4", "FITS HERE", "DRAFT"];
   const has = machine.bytes === undefined
@@ -163,17 +134,30 @@ function knownText(known: readonly KnownModel[], machine: Machine): string {
 }
 
 /** The download, and the memory by how matrices are kept. */
-function sizesOf({ downloadBytes, memory }: KnownModel): string[] {
-  return [downloadBytes, ...KEPT.map((kept) => memory[kept])].map(bytesText);
+function sizesOf({ sizes }: KnownModel): string[] {
+  return [sizes.download, ...KEPT.map((kept) => sizes[kept])].map(bytesText);
 }
 
-/** For each card and quantization the largest model that fits, of those with a known EAGLE-3 head. */
+/**
+ * For each card and quantization the largest current model that fits: of those with an EAGLE-3 head or a NextN layer,
+ * where any does.
+ */
 function cardRows(known: readonly KnownModel[]): string[][] {
-  const drafted = known.filter(({ algorithm }) => algorithm === "EAGLE3");
+  const current = known.filter(({ earlier }) => !earlier);
+  const drafted = current.filter(isDrafted);
   return CARDS.map((card) => [
     `${card} GB`,
-    ...KEPT.map((kept) => drafted.findLast(({ memory }) => memory[kept] <= card * GB)?.name ?? ""),
+    ...KEPT.map((kept) => {
+      const fit = ({ sizes }: KnownModel) =>
+        sizes[kept] <= card * GB && (kept === "bf16" || sizes[kept] < LESS * sizes.bf16);
+      return (drafted.findLast(fit) ?? current.findLast(fit))?.name ?? "";
+    }),
   ]);
+}
+
+/** Is there a head or a layer that was trained to draft for it? */
+function isDrafted({ algorithm, nextn }: KnownModel): boolean {
+  return nextn === true || algorithm === "EAGLE3";
 }
 
 function columns(rows: readonly (readonly string[])[]): string[] {
@@ -185,14 +169,14 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Both tables for the pages: `<!-- models -->` to `<!-- /models -->` of README.md. */
+/** Both tables for the pages, the second of current models with a draft: `<!-- models -->` to `<!-- /models -->` of README.md. */
 export function knownMarkdown(known: readonly KnownModel[]): string {
   const code = (text: string) => text === "" ? "" : `\`${text}\``;
   const cards = cardRows(known).map(([card = "", ...names]) => [card, ...names.map(code)]);
-  const rows = known.map((model) => [
+  const rows = known.filter((model) => !model.earlier && isDrafted(model)).map((model) => [
     code(model.name),
     ...sizesOf(model),
-    model.draft === undefined ? "from the text" : code(model.draft),
+    drafts(model, code),
   ]);
   const right = { align: ["l", "r", "r", "r", "r", "l"] };
   return [

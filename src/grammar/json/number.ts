@@ -84,12 +84,16 @@ function signed(
 /** Whole numbers, 0 or more, both ends included. */
 function whole(low: bigint, high: bigint): Expression {
   const parts: Expression[] = [];
+  /** Lengths of which all numbers are meant, one after the other: they are one repeat. */
+  let all: [least: number, most: number] | undefined;
   for (let length = `${low}`.length; length <= `${high}`.length; length++) {
     const [first, last] = [length === 1 ? 0n : 10n ** BigInt(length - 1), 10n ** BigInt(length)];
     const from = low > first ? low : first;
     const to = high < last ? high : last - 1n;
-    if (from <= to) parts.push(between(`${from}`, `${to}`));
+    if (length > 1 && from === first && to === last - 1n) all = [all?.[0] ?? length, length];
+    else if (from <= to) parts.push(between(`${from}`, `${to}`));
   }
+  if (all) parts.push(sequence(digitsFrom("1", "9"), repeat(DIGIT, all[0] - 1, all[1] - 1)));
   return choice(...parts);
 }
 

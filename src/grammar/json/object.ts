@@ -10,7 +10,8 @@ export interface SchemaContext {
   add(body: Expression): Expression;
 }
 
-interface Member {
+/** A member of an object, its key included. */
+export interface Member {
   readonly text: Expression;
   readonly required: boolean;
 }
@@ -60,7 +61,7 @@ function anyKey(): Expression {
 }
 
 /**
- * Members in their order with commas between those that are there: two rules a member, which share what
+ * Members in their order with `comma`s between those that are there: two rules a member, which share what
  * follows them,
  *
  *     some(k)  ::= member(k) after(k + 1) | some(k + 1)    where a list begins with k or a later one
@@ -70,17 +71,18 @@ function anyKey(): Expression {
  * is. Written as `(", " member(k))? after(k + 1)`, xgrammar took time that grew with the square of the
  * number of members.
  */
-function chained(
+export function chained(
   members: readonly Member[],
   other: Expression,
   context: Pick<SchemaContext, "add">,
+  comma: Expression = COMMA,
 ): Expression {
   let some = list(other, 1);
   let optional = true;
   const maybe = (list: Expression) => optional ? choice(list, text("")) : list;
   for (const { text: member, required } of members.toReversed()) {
     const rest = context.add(some);
-    const after = context.add(maybe(sequence(COMMA, rest)));
+    const after = context.add(maybe(sequence(comma, rest)));
     const own = sequence(member, after);
     some = required ? own : choice(own, rest);
     optional &&= !required;

@@ -1,6 +1,6 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
-import { GrammarError } from "../rules/grammar.ts";
+import { type ArgumentSyntax, GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
 import {
   choice,
@@ -26,7 +26,8 @@ import {
 } from "./keywords.ts";
 import { merged } from "./merge.ts";
 import { type Bounds, decimal, integer } from "./number.ts";
-import { objectExpression, type SchemaContext } from "./object.ts";
+import { chained, objectExpression, type SchemaContext } from "./object.ts";
+import { stringWithoutTags, textWithout } from "./tags.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
 /** Schemas within schemas, each as often as it is read. */
@@ -34,6 +35,17 @@ const MOST_SCHEMAS = 50_000;
 
 /** Deeper is a circle of `$ref`s that lead to nothing. */
 const MOST_REFERENCES = 64;
+
+/** Rules that follow from no schema, at most from a syntax of arguments. */
+export const COMMON_RULES: readonly string[] = [
+  ...jsonRules().map(([name]) => name),
+  ...["number", "integer", "text"],
+];
+
+/** The arguments of a call as `syntax` has them, one after the other. @throws GrammarError as below. */
+export function argumentRules(schema: unknown, syntax: ArgumentSyntax): Rules {
+  return new SchemaGrammar(schema, (grammar) => grammar.arguments(schema, syntax)).rules;
+}
 
 /**
  * Its texts are valid, on one line, with the properties in the order of the schema. Where a schema
@@ -46,7 +58,10 @@ export function schemaRules(
   schema: unknown,
   { objects = false }: { readonly objects?: boolean } = {},
 ): Rules {
-  return new SchemaGrammar(schema, objects).rules;
+  const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
+  const whole = (grammar: SchemaGrammar) => grammar.value(asked, "#");
+  // A reference to the whole schema is to all of its values.
+  return new SchemaGrammar(schema, whole, objects ? undefined : "root").rules;
 }
 
 class SchemaGrammar implements SchemaContext {
@@ -56,15 +71,62 @@ class SchemaGrammar implements SchemaContext {
   /** Names of rules by `$ref`, or by a schema that has one and more. */
   readonly #references = new Map<string, string>();
 
-  constructor(schema: unknown, objects: boolean) {
+  /** @param whole the rule that the whole schema's values are, where there is one. */
+  constructor(schema: unknown, root: (grammar: SchemaGrammar) => Expression, whole?: string) {
     this.#schema = schema;
     this.rules.set("root", NOTHING);
     for (const [name, body] of jsonRules()) this.rules.set(name, body);
     this.rules.set("number", decimal({}));
-    // A reference to the whole schema is to all of its values.
-    if (!objects) this.#references.set("#", "root");
-    const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
-    this.rules.set("root", this.value(asked, "#"));
+    this.rules.set("integer", integer({}));
+    if (whole !== undefined) this.#references.set("#", whole);
+    this.rules.set("root", root(this));
+  }
+
+  /** The properties of the schema, written one by one; others have no way to be written. */
+  arguments(schema: unknown, syntax: ArgumentSyntax): Expression {
+    const { properties = {}, required = [] } = isObject(schema) ? schema : {};
+    if (!isObject(properties)) throw fault("#", `"properties" is no object`);
+    if (!Array.isArray(required)) throw fault("#", `"required" is no list of names`);
+    // A text ends before the first mark; in JSON a slash behind "<" can be escaped.
+    const isTagged = syntax.ends.some((end) => end.startsWith("</"));
+    if (isTagged) this.rules.set("string", stringWithoutTags());
+    const [before, after] = syntax.text;
+    // One rule with what follows: where a token ends is then known at once.
+    this.rules.set("text", sequence(textWithout(syntax.ends), text(after)));
+    const members = Object.entries(properties).map(([name, each]) => {
+      const path = `#/properties/${name}`;
+      const key = text(`${syntax.key[0]}${name}${syntax.key[1]}`);
+      const value = syntax.texts.includes(name)
+        ? [text(before), this.#freeText(each, path, { any: rule("text"), after })]
+        : [text(syntax.value[0]), this.#argument(each, path, syntax), text(syntax.value[1])];
+      return { text: sequence(key, ...value), required: required.includes(name) };
+    });
+    return chained(members, NOTHING, this, text(syntax.between));
+  }
+
+  #argument(schema: unknown, path: string, { booleans }: ArgumentSyntax): Expression {
+    const target = this.#target(schema, path);
+    const isBoolean = isObject(target) && target.type === "boolean" &&
+      target.enum === undefined && target.const === undefined;
+    return booleans && isBoolean ? choice(...booleans.map(text)) : this.value(schema, path);
+  }
+
+  /** A text without quotes, or one of those that a schema lists, and what follows it. */
+  #freeText(
+    schema: unknown,
+    path: string,
+    { any, after }: { readonly any: Expression; readonly after: string },
+  ): Expression {
+    const target = this.#target(schema, path);
+    if (!isObject(target)) return any;
+    const { anyOf, oneOf, enum: listed, type } = target;
+    const parts = anyOf ?? oneOf;
+    if (Array.isArray(parts)) {
+      return choice(...parts.map((part) => this.#freeText(part, path, { any, after })));
+    }
+    const values = Object.hasOwn(target, "const") ? [target.const] : listed;
+    if (Array.isArray(values)) return choice(...values.map((value) => text(`${value}${after}`)));
+    return type === "null" ? text(`null${after}`) : any;
   }
 
   add(body: Expression): Expression {
@@ -134,14 +196,25 @@ class SchemaGrammar implements SchemaContext {
       case "string":
         return this.#string(schema, path);
       case "number":
-        return decimal(boundsOf(schema, path));
+        return this.#number("number", decimal, schema, path);
       case "integer":
-        return integer(boundsOf(schema, path));
+        return this.#number("integer", integer, schema, path);
       case "boolean":
         return choice(text("true"), text("false"));
       case "null":
         return text("null");
     }
+  }
+
+  /** All that have no bounds are one rule. */
+  #number(
+    all: string,
+    between: (bounds: Bounds) => Expression,
+    schema: Schema,
+    path: string,
+  ): Expression {
+    const { least, most } = boundsOf(schema, path);
+    return least === undefined && most === undefined ? rule(all) : between({ least, most });
   }
 
   #string(schema: Schema, path: string): Expression {

@@ -43,6 +43,9 @@ const UNICODE_ESCAPES = [
   ),
 ];
 
+/** What a string has that is no character as it is. */
+export const ESCAPES: readonly Expression[] = [...CHARACTERS.slice(1), ...UNICODE_ESCAPES];
+
 /** The rule of strings without escapes of four digits. */
 const PLAIN_STRING = "plain_string";
 

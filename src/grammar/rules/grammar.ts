@@ -11,12 +11,33 @@ export type Grammar =
   /** One of these forms: a call of a function. */
   | { readonly kind: "forms"; readonly forms: readonly CallForm[] };
 
-/** A JSON object that is valid for the schema, between two texts. */
+/** Arguments that are valid for the schema, between two texts: a JSON object, or as `syntax` has them. */
 export interface CallForm {
   readonly before: string;
   readonly schema: unknown;
   readonly after: string;
+  readonly syntax?: ArgumentSyntax;
 }
+
+/** How arguments are written one by one, in the order of the schema's properties. */
+export interface ArgumentSyntax {
+  /** Between two arguments. */
+  readonly between: string;
+  /** Around a key. */
+  readonly key: Around;
+  /** Around a value that is a text: it is written as it is, without quotes and escapes. */
+  readonly text: Around;
+  /** Around any other value, which is written as JSON. */
+  readonly value: Around;
+  /** What false and true are as values of arguments, where not as in JSON. */
+  readonly booleans?: readonly [no: string, yes: string];
+  /** What no text has in it, and ends one: each begins with "<" and has no other. */
+  readonly ends: readonly string[];
+  /** Names of the arguments that are texts, or null. */
+  readonly texts: readonly string[];
+}
+
+type Around = readonly [before: string, after: string];
 
 /** Why a grammar cannot be used, for people. */
 export class GrammarError extends Error {

@@ -5,9 +5,10 @@ import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GEMMA4 } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
-import { LFM2 } from "./architectures/lfm2.ts";
+import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
+import { MISTRAL4 } from "./architectures/mistral4.ts";
 import { MIXTRAL } from "./architectures/mixtral.ts";
 import { MUSE_GLIMMER } from "./architectures/muse_glimmer.ts";
 import { OLMO2 } from "./architectures/olmo2.ts";
@@ -44,8 +45,10 @@ export const FAMILIES: readonly Family[] = [
   GPT_OSS,
   GEMMA4,
   MINISTRAL3,
+  MISTRAL4,
   MUSE_GLIMMER,
   LFM2,
+  LFM2_MOE,
   QWEN3_5,
   QWEN3_5_MOE,
   QWEN3_NEXT,

@@ -89,6 +89,8 @@ export interface LatentAttention {
   readonly scale: number;
   /** Rope pairs are stored side by side. */
   readonly interleaved: boolean;
+  /** Rotated queries are multiplied by this (Mistral Small 4). */
+  readonly queryScale?: QueryScale;
   readonly window: undefined;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;

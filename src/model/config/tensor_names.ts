@@ -41,6 +41,7 @@ export type LayerRole =
   | "kvANorm"
   | "kvB"
   | "router"
+  | "routerBias"
   | "expertGate"
   | "expertUp"
   | "expertDown"
@@ -103,6 +104,8 @@ export const LLAMA_NAMES: TensorNames = {
     kvANorm: "self_attn.kv_a_layernorm",
     kvB: "self_attn.kv_b_proj",
     router: "mlp.gate",
+    // The whole name of the tensor that sigmoid scores are added to for the choice.
+    routerBias: "mlp.gate.e_score_correction_bias",
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,
     expertDown: `mlp.experts.${EXPERT}.down_proj`,

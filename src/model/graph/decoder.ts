@@ -3,8 +3,8 @@ import { queryScaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
+  type CachedAttention,
   convWidth,
-  type HeadAttention,
   headsOf,
   type LatentAttention,
 } from "../config/layer_config.ts";
@@ -298,7 +298,7 @@ export function attended(
 function scaledQueries(
   graph: Graph,
   { tablePages }: DecoderContext,
-  { queryScale }: HeadAttention,
+  { queryScale }: CachedAttention,
   { q, of, label }: { readonly q: Value; readonly of: RowsOf; readonly label: string },
 ): Value {
   if (!queryScale || tablePages * PAGE <= queryScale.length) return q;
@@ -339,7 +339,8 @@ function latentAttention(
 ): Value {
   const { spec, kvB, o } = weights;
   const { scale, rank } = spec;
-  const q = latentQueries(graph, context, { kv, label }, { weights, input, of });
+  const absorbed = latentQueries(graph, context, { kv, label }, { weights, input, of });
+  const q = scaledQueries(graph, context, spec, { q: absorbed, of, label });
   const heads = { ...headsOf(spec, context), rank };
   const mixed = graph.latentAttention(q, { heads, scale, kv, of }, `${label}.attention`);
   const out = graph.latentValue(mixed, { heads: latentHeads(spec), kvB }, `${label}.value`);

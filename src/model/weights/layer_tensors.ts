@@ -244,7 +244,6 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   if (spec.paired) return pairedExperts(spec, at);
   const { routing: { numExperts, topK, scores }, shared, beside } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
-  const module = router.name.slice(0, -".weight".length);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
   const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
   const ofExpert = gatedTensors(spec, at, expertRoles);
@@ -262,9 +261,7 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
       ]
       : [],
     { ...router, kind: "table" },
-    ...scores === "sigmoid"
-      ? [vector(`${at.roles}.routerBias`, `${module}.e_score_correction_bias`, numExperts)]
-      : [],
+    ...scores === "sigmoid" ? [numbers("routerBias", at, numExperts)] : [],
     ...Array.from(
       { length: numExperts },
       (_, expert) =>

@@ -226,8 +226,8 @@ export function isName(text: string): boolean {
 }
 
 /**
- * A call as an object, or in a family's own way: the first character shows which. Families whose own way
- * no grammar can write are forced to call by objects.
+ * A call as an object, or in a family's own way: the first character shows which. A tool whose arguments the
+ * family's own way cannot write by a grammar is forced to be called by an object.
  *
  * @param skipped characters that may stand before either.
  */

@@ -62,9 +62,18 @@ export function jsonForms(
   key: string,
   around: readonly [before: string, after: string] = ["", ""],
 ): CallForm[] {
-  return tools.map(({ name, parameters }) => ({
-    before: `${around[0]}{"name": ${JSON.stringify(name)}, "${key}": `,
+  return tools.map((tool) => jsonForm(tool, key, around));
+}
+
+/** One of these. */
+export function jsonForm(
+  { name, parameters }: Tool,
+  key: string,
+  [before, after]: readonly [before: string, after: string] = ["", ""],
+): CallForm {
+  return {
+    before: `${before}{"name": ${JSON.stringify(name)}, "${key}": `,
     schema: parameters ?? ANY_ARGUMENTS,
-    after: `}${around[1]}`,
-  }));
+    after: `}${after}`,
+  };
 }

@@ -1,11 +1,24 @@
 import { type BodyReader, collector, isName } from "./body.ts";
 import { ANY_ARGUMENTS, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { isObjectText } from "./object_text.ts";
 
 const CALL = "<|tool_call>";
 const END = "<tool_call|>";
 /** Around texts. */
 const QUOTE = '<|"|>';
+
+/** Lists and objects within the arguments are JSON, which the reader takes as well. */
+const SYNTAX: NativeSyntax = {
+  before: (name) => `${name}{`,
+  after: "}",
+  between: ",",
+  key: ["", ":"],
+  text: [QUOTE, QUOTE],
+  value: ["", ""],
+  ends: [QUOTE],
+  json: "where needed",
+};
 
 /** Gemma 4: `<|tool_call>call:f{a:<|"|>text<|"|>,b:[1,true]}<tool_call|>`. */
 export const GEMMA4: ToolFamily = {
@@ -18,10 +31,9 @@ export const GEMMA4: ToolFamily = {
     bare: false,
     body: gemmaCall,
   },
-  // The reader takes JSON as well, which grammars can write.
   forced: (tools) => ({
     begin: `${CALL}call:`,
-    forms: tools.map(({ name, parameters }) => ({
+    forms: nativeForms(tools, SYNTAX, ({ name, parameters }) => ({
       before: name,
       schema: parameters ?? ANY_ARGUMENTS,
       after: "",

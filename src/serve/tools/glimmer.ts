@@ -1,6 +1,7 @@
 import { ATEM, ATEM_MESSAGE } from "../../text/glimmer_channels.ts";
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const [CALLS, END] = ATEM;
@@ -13,6 +14,16 @@ const TAGS: Tags = {
   end: "</atem:invoke>",
   // The header's end, which models write again in the name.
   dropped: ["<|message|>"],
+};
+
+const SYNTAX: NativeSyntax = {
+  before: (name) => `${INVOKE}${name}${TAGS.name.close}\n`,
+  after: `${TAGS.end}\n${END}`,
+  between: "",
+  key: [TAGS.key.open, TAGS.key.close],
+  text: ["", `${TAGS.value.close}\n`],
+  value: ["", `${TAGS.value.close}\n`],
+  ends: [TAGS.value.close],
 };
 
 /** Muse Glimmer's ATEM: `<atem:invoke name="f">` with an `<atem:parameter name="a">` for each argument. */
@@ -31,7 +42,10 @@ export const GLIMMER: ToolFamily = {
     const [only] = tools;
     const recipient = tools.length === 1 && only !== undefined ? only.name : "functions";
     const begin = ` to=${recipient}${ATEM_MESSAGE}${CALLS}\n`;
-    return { begin, forms: jsonForms(tools, "arguments") };
+    return {
+      begin,
+      forms: nativeForms(tools, SYNTAX, (tool) => jsonForm(tool, "arguments")),
+    };
   },
   argumentsAs: "object",
   wholeTools: true,

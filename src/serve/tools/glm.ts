@@ -1,5 +1,6 @@
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<tool_call>";
@@ -12,6 +13,21 @@ const TAGS: Tags = {
   end: END,
 };
 
+/** @param line GLM-4.5 and 4.6 have line ends between the tags, 4.7 has none. */
+function syntax(line: string): NativeSyntax {
+  const { key, value, end } = TAGS;
+  const around = [value.open, `${value.close}${line}`] as const;
+  return {
+    before: (name) => `${name}${line}`,
+    after: end,
+    between: "",
+    key: [key.open, `${key.close}${line}`],
+    text: around,
+    value: around,
+    ends: [value.close],
+  };
+}
+
 /** GLM-4.5 to 4.7: `<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>`. */
 export const GLM: ToolFamily = {
   name: "glm",
@@ -22,7 +38,11 @@ export const GLM: ToolFamily = {
     bare: false,
     body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
   },
-  forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments") }),
+  forced(tools, template) {
+    const line = /<\/arg_key>(?:\\n|\n)/.test(template) ? "\n" : "";
+    const forms = nativeForms(tools, syntax(line), (tool) => jsonForm(tool, "arguments"));
+    return { begin: CALL, forms };
+  },
   argumentsAs: "object",
   callId: openAiCallId,
 };

@@ -1,5 +1,6 @@
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, PYTHON_SYNTAX } from "./native_forms.ts";
 import { pythonCall, pythonText } from "./python.ts";
 
 const CALL = "<|tool_call_start|>";
@@ -18,7 +19,14 @@ export const LFM2: ToolFamily = {
     bare: false,
     body: () => eitherCall(pythonCall, /[\s[]/),
   },
-  forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments", ["[", "]"]) }),
+  forced: (tools) => ({
+    begin: `${CALL}[`,
+    forms: nativeForms(
+      tools,
+      { ...PYTHON_SYNTAX, after: `${PYTHON_SYNTAX.after}]` },
+      (tool) => jsonForm(tool, "arguments", ["", "]"]),
+    ),
+  }),
   argumentsAs: "object",
   written: (calls) =>
     `${CALL}[${

@@ -1,5 +1,6 @@
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, PYTHON_SYNTAX } from "./native_forms.ts";
 import { pythonCall } from "./python.ts";
 
 const CALLS = "<function_calls>";
@@ -17,7 +18,10 @@ export const OLMO3: ToolFamily = {
     bare: false,
     body: () => eitherCall(pythonCall),
   },
-  forced: (tools) => ({ begin: `${CALLS}\n`, forms: jsonForms(tools, "arguments") }),
+  forced: (tools) => ({
+    begin: `${CALLS}\n`,
+    forms: nativeForms(tools, PYTHON_SYNTAX, (tool) => jsonForm(tool, "arguments")),
+  }),
   argumentsAs: "object",
   callId: openAiCallId,
 };

@@ -1,5 +1,6 @@
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<tool_call>";
@@ -13,6 +14,17 @@ const TAGS: Tags = {
   end: "</function>",
   lines: true,
   unclosed: `</function>\n${END}`,
+};
+
+const SYNTAX: NativeSyntax = {
+  before: (name) => `${FUNCTION}${name}>\n`,
+  after: `${TAGS.end}\n${END}`,
+  between: "",
+  key: [TAGS.key.open, ">\n"],
+  text: ["", `\n${TAGS.value.close}\n`],
+  value: ["", `\n${TAGS.value.close}\n`],
+  // The second ends a call whose last value was not closed.
+  ends: [TAGS.value.close, `${TAGS.end}\n`],
 };
 
 /**
@@ -32,7 +44,10 @@ export const QWEN_CODER: ToolFamily = {
         ? taggedCall(TAGS, { tools, named: true })
         : eitherCall(() => taggedCall(TAGS, { tools })),
   },
-  forced: (tools) => ({ begin: `${CALL}\n`, forms: jsonForms(tools, "arguments") }),
+  forced: (tools) => ({
+    begin: `${CALL}\n`,
+    forms: nativeForms(tools, SYNTAX, (tool) => jsonForm(tool, "arguments")),
+  }),
   argumentsAs: "object",
   callId: openAiCallId,
 };

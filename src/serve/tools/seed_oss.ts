@@ -1,5 +1,6 @@
 import { eitherCall } from "./body.ts";
-import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
+import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
+import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<seed:tool_call>";
@@ -10,6 +11,16 @@ const TAGS: Tags = {
   key: { open: "<parameter=", close: ">" },
   value: { open: "", close: "</parameter>" },
   end: "</function>",
+};
+
+const SYNTAX: NativeSyntax = {
+  before: (name) => `${TAGS.name.open}${name}>\n`,
+  after: `${TAGS.end}\n${END}`,
+  between: "",
+  key: [TAGS.key.open, TAGS.key.close],
+  text: ["", `${TAGS.value.close}\n`],
+  value: ["", `${TAGS.value.close}\n`],
+  ends: [TAGS.value.close],
 };
 
 /** Seed-OSS: `<seed:tool_call>\n<function=f>\n<parameter=a>1</parameter>\n</function>\n</seed:tool_call>`. */
@@ -24,7 +35,10 @@ export const SEED_OSS: ToolFamily = {
     bare: false,
     body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
   },
-  forced: (tools) => ({ begin: `${CALL}\n`, forms: jsonForms(tools, "arguments") }),
+  forced: (tools) => ({
+    begin: `${CALL}\n`,
+    forms: nativeForms(tools, SYNTAX, (tool) => jsonForm(tool, "arguments")),
+  }),
   argumentsAs: "object",
   wholeTools: true,
   callId: openAiCallId,

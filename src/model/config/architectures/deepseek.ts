@@ -90,11 +90,11 @@ export const GLM4_MOE_LITE: Family = {
   },
 };
 
-function ropeDim(config: Fields): number {
+export function ropeDim(config: Fields): number {
   return size(config, "qk_rope_head_dim", MOST.headDim);
 }
 
-function parseLatent(
+export function parseLatent(
   config: Fields,
   { attention: { numHeads } }: BaseLayer,
   interleaved: boolean,
@@ -126,7 +126,7 @@ function attentionScale(config: Fields): number {
 }
 
 /** The first layers are dense, all others mixtures with a shared expert. */
-function parseMlp(
+export function parseMlp(
   config: Fields,
   base: BaseLayer,
   i: number,
@@ -184,13 +184,13 @@ function routingV3(config: Fields): Partial<Routing> {
   };
 }
 
-function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
+export function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
   const count = integer(config, "n_group", { least: 1, most: 256 });
   return { groups: count, topGroups: integer(config, "topk_group", { least: 1, most: count }) };
 }
 
 /** @throws UsageError where a field is there and another value. */
-function expect(config: Fields, key: string, only: string | number | boolean): void {
+export function expect(config: Fields, key: string, only: string | number | boolean): void {
   const found = value(config, key) ?? only;
   if (found === only) return;
   throw unusable(config, `has ${key} ${quote(found)}, expected ${quote(only)}`);

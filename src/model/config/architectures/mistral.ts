@@ -4,8 +4,11 @@ import type { HeadAttention } from "../layer_config.ts";
 import { MOST_POSITIONS, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
-/** Mistral Small 3.1, Ministral 3, Devstral Small 2: the text model's own type says which family it is. */
-const WRAPPERS = [{ architecture: "Mistral3ForConditionalGeneration", modelType: "mistral3" }];
+/** Mistral Small 3.1 and 4, Ministral 3, Devstral Small 2: the text model's own type says which family it is. */
+export const WRAPPERS: NonNullable<Family["wrappers"]> = [{
+  architecture: "Mistral3ForConditionalGeneration",
+  modelType: "mistral3",
+}];
 
 /** Mistral 7B: Llama with a window on every layer; null (since v0.2) is none. */
 export const MISTRAL: Family = {
@@ -37,9 +40,13 @@ export const MINISTRAL3: Family = {
     max_position_embeddings: 262_144,
     rms_norm_eps: 1e-5,
   },
-  ropes: (config, headDim) => [parseRope(withRope(config), headDim)],
+  ropes: (config, headDim) => [parseRope(withRope(config, ROPE), headDim)],
   layer: (config, { attention, mlp }) => ({
-    attention: { ...attention, window: slidingWindow(config), ...queryScale(withRope(config)) },
+    attention: {
+      ...attention,
+      window: slidingWindow(config),
+      ...queryScale(withRope(config, ROPE)),
+    },
     mlp,
     norms: "before",
   }),
@@ -58,14 +65,16 @@ const ROPE = {
   llama_4_scaling_beta: 0.1,
 };
 
-function withRope(config: Fields): Fields {
+/** The fields with `rope` where they have none. */
+export function withRope(config: Fields, rope: Readonly<Record<string, unknown>>): Fields {
   const said = ["rope_parameters", "rope_scaling"].some((key) => value(config, key) !== undefined);
-  return said ? config : { ...config, values: { ...config.values, rope_parameters: ROPE } };
+  return said ? config : { ...config, values: { ...config.values, rope_parameters: rope } };
 }
 
-function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
+/** By `llama_4_scaling_beta` of a config's rope, where it has one. */
+export function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
   const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
-  if (!inside || value(inside, "llama_4_scaling_beta") === undefined) return {};
+  if (!inside || !value(inside, "llama_4_scaling_beta")) return {};
   const key = "original_max_position_embeddings";
   const length = integer(inside, key, { least: 1, most: MOST_POSITIONS });
   return { queryScale: { beta: positive(inside, "llama_4_scaling_beta"), length } };

@@ -1,0 +1,107 @@
+/** Forms of forced calls as a family writes calls by itself. */
+import type { ArgumentSyntax, CallForm } from "../../grammar/rules/grammar.ts";
+import { excludesObjects } from "./objects.ts";
+import type { Tool } from "./tool.ts";
+import { argumentTypes, isTextOnly, resolved } from "./values.ts";
+
+/** How a family writes a call: what is around the arguments, and these. */
+export interface NativeSyntax extends Omit<ArgumentSyntax, "texts"> {
+  /** @param name of the function. */
+  readonly before: (name: string) => string;
+  readonly after: string;
+  /** Which texts may be JSON in quotes instead; absent: none. */
+  readonly json?: "where needed" | "all";
+}
+
+/** Values within lists and objects are JSON: Python's but for the words true, false and null, which its readers take. */
+export const PYTHON_SYNTAX: NativeSyntax = {
+  before: (name) => `${name}(`,
+  after: ")",
+  between: ", ",
+  key: ["", "="],
+  text: ["", ""],
+  value: ["", ""],
+  booleans: ["False", "True"],
+  ends: [],
+  json: "all",
+};
+
+/**
+ * A form for each tool: the family's own, or `otherwise`, a JSON object, for a tool whose arguments that cannot write:
+ * where the schema leaves open what may be there, has a name that is no word, or says of a text more than that it is
+ * one of a list.
+ */
+export function nativeForms(
+  tools: readonly Tool[],
+  syntax: NativeSyntax,
+  otherwise: (tool: Tool) => CallForm,
+): CallForm[] {
+  const { before, after, json, ...of } = syntax;
+  return tools.map((tool) => {
+    const texts = textsOf(tool, json);
+    if (texts === undefined) return otherwise(tool);
+    const form = { before: before(tool.name), schema: tool.parameters, after };
+    return { ...form, syntax: { ...of, texts } };
+  });
+}
+
+/** Names of the arguments that are texts; undefined where the arguments cannot be written one by one. */
+function textsOf(tool: Tool, json: NativeSyntax["json"]): string[] | undefined {
+  const { parameters: root } = tool;
+  if (!isObject(root) || excludesObjects(root)) return undefined;
+  const { properties, required = [], ...rest } = root;
+  if (!isObject(properties) || !Object.keys(rest).every((key) => ROOT_KEYS.includes(key))) {
+    return undefined;
+  }
+  if (rest["additionalProperties"] !== undefined && rest["additionalProperties"] !== false) {
+    return undefined;
+  }
+  const names = Object.keys(properties);
+  const isKnown = (each: unknown) => typeof each === "string" && names.includes(each);
+  if (!Array.isArray(required) || !required.every(isKnown)) return undefined;
+  if (!names.every((each) => WORD.test(each))) return undefined;
+  if (json === "all") return [];
+  const isFree = (each: string) => isFreeText(properties[each], root, 0);
+  if (json === "where needed") {
+    return names.filter((each) => isTextOnly(argumentTypes(tool, each)) && isFree(each));
+  }
+  const texts = names.filter((each) => argumentTypes(tool, each)?.has("string"));
+  return texts.every(isFree) ? texts : undefined;
+}
+
+/** Says nothing of what a call's arguments are, besides `properties` and `required`. */
+const ROOT_KEYS = [
+  ...["type", "additionalProperties", "$defs", "definitions"],
+  ...["title", "description", "$schema", "$id", "strict"],
+];
+const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
+/** Deeper references are followed no further. */
+const MOST_DEPTH = 16;
+
+/** Is every value a text, any or one of a list, or null? */
+function isFreeText(schema: unknown, root: unknown, depth: number): boolean {
+  if (!isObject(schema) || depth > MOST_DEPTH) return false;
+  const { type, enum: listed, anyOf, oneOf, $ref: reference } = schema;
+  const said = Object.keys(schema).filter((key) => !REMARKS.includes(key));
+  const only = (...keys: string[]) => said.every((key) => keys.includes(key));
+  const inner = (each: unknown) => isFreeText(each, root, depth + 1);
+  if (typeof reference === "string") return only("$ref") && inner(resolved(reference, root));
+  const parts = anyOf ?? oneOf;
+  if (Array.isArray(parts)) return only("anyOf", "oneOf") && parts.every(inner);
+  const types = Array.isArray(type) ? type : [type];
+  if (type === "null") return only("type");
+  const values = Object.hasOwn(schema, "const") ? [schema["const"]] : listed;
+  if (values !== undefined) {
+    const isPlain = (each: unknown) =>
+      typeof each === "string" && /^[^<\n]+$/.test(each) && each === each.trim();
+    return only("type", "enum", "const") && Array.isArray(values) && values.every(isPlain) &&
+      (type === undefined || type === "string");
+  }
+  return types.every((each) => each === "string" || each === "null") && only("type");
+}
+
+const REMARKS = ["title", "description", "default", "examples", "nullable", "deprecated"];
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
