@@ -27,6 +27,8 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
 //#if GATED
+//#import lib/sigmoid_gate
+
 @group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
 override GATE_COLS: u32;
@@ -108,7 +110,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endif
   //#if GATED
   let own_gate = gate[(tile.y * GATE_COLS + GATE_FIRST) / 4u + tile.x * HEAD + quad];
-  let y = sum / total / (1.0 + exp(-own_gate));
+  let y = sigmoid_gated(sum / total, own_gate);
   //#else
   let y = sum / total;
   //#endif

@@ -24,6 +24,8 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
 //#if GATED
+//#import lib/sigmoid_gate
+
 @group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
 override GATE_COLS: u32;
@@ -60,7 +62,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (at < HEADS * HEAD) {
     y = combined(group.y, at);
     //#if GATED
-    y = y / (1.0 + exp(-gate[(group.y * GATE_COLS + GATE_FIRST) / 4u + at]));
+    y = sigmoid_gated(y, gate[(group.y * GATE_COLS + GATE_FIRST) / 4u + at]);
     //#endif
     out[group.y * HEADS * HEAD + at] = y;
   }

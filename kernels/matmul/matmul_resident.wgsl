@@ -33,6 +33,8 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
 //#if GATED
+//#import lib/sigmoid_gate
+
 override GATE_COLS: u32; // row stride of gate, a multiple of 4
 override GATE_FIRST: u32; // a multiple of 4
 
@@ -40,7 +42,7 @@ override GATE_FIRST: u32; // a multiple of 4
 
 // Four numbers of a row by their gates, as attention_combine.wgsl has them.
 fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
-  return y / (1.0 + exp(-gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]));
+  return sigmoid_gated(y, gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]);
 }
 //#else
 fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {

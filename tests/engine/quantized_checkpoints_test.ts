@@ -99,12 +99,14 @@ const CASES = [
 for (const { name, layout, config } of CASES) {
   // What their tensors hold is in tests/model/quantized, their kernels in tests/kernels.
   const { test } = /^(gptq|awq)/.test(layout) ? Deno : drawn;
-  test(`${name}: logits to the bit those of float32 weights; one text at num_steps ${STEPS}`, async () => {
+  test(`${name}: logits of float32 weights; one text at num_steps ${STEPS}`, async () => {
     const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
     const found = await logitsAndTexts(gpu, quantized, STEPS);
     const expected = await logitsAndTexts(gpu, float, [0]);
-    // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum.
-    if (gpu.info.software) assert.deepEqual(found.logits, expected.logits);
+    // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum. Sums of eight weights of
+    // NVFP4 are multiplied by their scale, which is no power of two: each product would round otherwise.
+    const exact = gpu.info.software && layout !== "modelopt nvfp4";
+    if (exact) assert.deepEqual(found.logits, expected.logits);
     else assertClose(found.logits, expected.logits, 1e-4, name);
     assert.ok(new Set(found.logits).size > 64, "logits differ among themselves");
     const [text = ""] = expected.texts;

@@ -274,7 +274,7 @@ MUSE_TEXT = {
 def muse(**more) -> dict:
     """Beside the text model a vision tower as small as it can be, whose tensors are not kept."""
     return {"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer",
-            "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 2, "video_token_id": 3,
+            "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 318, "video_token_id": 319,
             "tie_word_embeddings": False, "torch_dtype": "bfloat16",
             "out_hidden_size": 128, "projector_hidden_size": 32,
             "vision_config": {"model_type": "muse_glimmer_vision", "hidden_size": 32,
@@ -291,9 +291,7 @@ MODELS_2026 = [
           "scaled": {"routed_scaling_factor": 1.0}, "expert bias": r"expert_bias"}),
     # Queries grow past ORIGINAL.
     Case("mistral4", MISTRAL4,
-        {"scaling": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
-                                         "llama_4_scaling_beta": 0.5,
-                                         "original_max_position_embeddings": ORIGINAL}},
+        {"scaling": {"rope_parameters": mistral4_rope(factor=4.0)},
          "query scale": {"rope_parameters": mistral4_rope(llama_4_scaling_beta=0.0)},
          "groups": {"topk_group": 2}, "norm": {"norm_topk_prob": False},
          "experts": {"num_experts_per_tok": 2}, "shared": r"shared_experts\.down_proj"},

@@ -100,7 +100,9 @@ function identify(config: Fields): Pick<Known, "architecture" | "family"> & { te
   const listed = value(config, "architectures");
   const name: unknown = Array.isArray(listed) ? listed[0] : listed;
   if (name !== undefined && !KNOWN.some(({ architecture }) => architecture === name)) {
-    const known = list(KNOWN.map(({ architecture }) => architecture));
+    const known = list(
+      KNOWN.filter(({ wrapper }) => !wrapper).map(({ architecture }) => architecture),
+    );
     throw unusable(config, `has architecture ${quote(name)}, known are ${known}`);
   }
   const found = typed(config).filter(({ architecture }) =>

@@ -246,7 +246,7 @@ Deno.test("prefix cache: what two prompts have in common is what the one finds o
 });
 
 Deno.test("prefix cache: where layers have states a match ends where one is kept", () => {
-  const { pool, cache } = open({ ...PLAIN, states: 2 });
+  const { pool, cache } = open({ ...PLAIN, states: 2, spaced: true });
   const first = sequence(pool, run(70));
   pool.release(cache.insert(first));
   const found = (tokens: number) => {

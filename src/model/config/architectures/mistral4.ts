@@ -72,11 +72,11 @@ function parseTurned(config: Fields): Rope {
   throw unusable(config, `has a rope of ${rope.width} elements, but qk_rope_head_dim ${width}`);
 }
 
-/** Scores are not sharpened for the rope's scale, as DeepSeek's are. */
 function parseAttention(config: Fields, base: BaseLayer): LatentAttention {
-  const latent = parseLatent(config, base, flag(config, "rope_interleave", true));
-  const { nopeDim, ropeDim } = latent;
-  return { ...latent, scale: 1 / Math.sqrt(nopeDim + ropeDim), ...queryScale(config) };
+  return {
+    ...parseLatent(config, base, flag(config, "rope_interleave", true)),
+    ...queryScale(config),
+  };
 }
 
 function parseExperts(config: Fields, base: BaseLayer, i: number): MlpSpec {
