@@ -274,7 +274,7 @@ MUSE_TEXT = {
 def muse(**more) -> dict:
     """Beside the text model a vision tower as small as it can be, whose tensors are not kept."""
     return {"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer",
-            "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 318, "video_token_id": 319,
+            "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 2, "video_token_id": 3,
             "tie_word_embeddings": False, "torch_dtype": "bfloat16",
             "out_hidden_size": 128, "projector_hidden_size": 32,
             "vision_config": {"model_type": "muse_glimmer_vision", "hidden_size": 32,
@@ -303,7 +303,9 @@ MODELS_2026 = [
           "cap": {"text_config": MUSE_TEXT | {"final_logit_softcapping": 5.0}},
           "post norms": {"text_config": MUSE_TEXT | {"post_norm_eps": 1e-5}},
           "rotated": {"text_config": MUSE_TEXT | {"layer_rope_theta": [10000.0] * 5}},
-          "gate": r"self_attn\.gate_proj"}),
+          "gate": r"self_attn\.gate_proj"},
+         # Its text has ids of images and videos, which are other embeddings to transformers.
+         logits_only=("expected",)),
 ]
 
 CASES = [*LLAMAS, *DENSE, *GEMMAS, *MIXTURES, *MLA, *MODELS_2026]
