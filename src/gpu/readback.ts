@@ -5,8 +5,8 @@ import type { Operand } from "./kernel.ts";
 export interface Readback extends Disposable {
   /** Copy the result here within the round's submission. */
   readonly buffer: GPUBuffer;
-  /** Waits for the queue and returns a copy of the first `count` words, or of all. */
-  read(count?: number): Promise<Uint32Array>;
+  /** Waits for the queue and returns a copy of the first `count` words, or of all. See `WebGpu.mapped` for `lasting`. */
+  read(count?: number, lasting?: boolean): Promise<Uint32Array>;
 }
 
 /**
@@ -19,8 +19,8 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   buffer.unmap();
   return {
     buffer,
-    async read(count = words): Promise<Uint32Array> {
-      const range = await gpu.mapped(buffer);
+    async read(count = words, lasting = false): Promise<Uint32Array> {
+      const range = await gpu.mapped(buffer, lasting);
       const copy = new Uint32Array(range, 0, count).slice();
       buffer.unmap();
       gpu.check();

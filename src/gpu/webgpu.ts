@@ -22,8 +22,12 @@ export interface WebGpu {
   /** What the adapter speaks to its driver. */
   backendOf(adapter: Pick<GPUAdapter, "limits">): string;
   isOutOfMemory(error: GPUError): boolean;
-  /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
-  mapped(buffer: GPUBuffer): Promise<ArrayBuffer>;
+  /**
+   * Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is.
+   *
+   * @param lasting whether that takes tens of milliseconds, so that the host may do what else there is; default false.
+   */
+  mapped(buffer: GPUBuffer, lasting?: boolean): Promise<ArrayBuffer>;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
@@ -96,7 +100,7 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer) => mappedByLooks(looks, buffer, collect),
+    mapped: (buffer, lasting) => mappedByLooks(looks, buffer, () => collect(lasting)),
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

@@ -9,6 +9,22 @@ Deno.test("garbage is collected twice a second at most", () => {
   assert.deepEqual(collected, [5500, 6000, 7500]);
 });
 
+Deno.test("garbage is collected up to four times a second while the device has work for long", () => {
+  let now = 5000;
+  const collected: number[] = [];
+  const collect = openCollector(() => collected.push(now), () => now);
+  for (
+    const [at, lasting] of [[5249, true], [5250, true], [5400, true], [5749, false], [
+      5750,
+      false,
+    ]] as const
+  ) {
+    now = at;
+    collect(lasting);
+  }
+  assert.deepEqual(collected, [5250, 5750]);
+});
+
 Deno.test("this Deno's V8 collects when asked to, and gives no gc to programs", () => {
   const collect = collectorOfV8();
   assert.ok(collect);

@@ -299,7 +299,8 @@ class DeviceRunner implements Runner {
       cells: mostCells(sequences),
     });
     const drafts = this.#drafts;
-    const work = this.#prompts(programs, { heads, drafts, ...this.#choice.read(kind, heads) });
+    const read = this.#choice.read(kind, heads);
+    const work = this.#prompts(programs, { rows: rows.count, heads, drafts, ...read });
     if (this.#firsts.missing(work.programs) > 0) {
       this.#inputs.writeNoPrompts(rows.count, heads);
       await this.#firsts.run(work.programs, onCompile);

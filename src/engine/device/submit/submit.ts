@@ -17,6 +17,8 @@ export interface Submission {
   readonly words: number;
   /** What else to read then. */
   readonly extra?: { readonly buffer: GPUBuffer; readonly words: number };
+  /** Whether it takes the device tens of milliseconds; default false. */
+  readonly lasting?: boolean;
 }
 
 /** Runs that were submitted and are still to be read. */
@@ -219,9 +221,9 @@ export async function openSubmitter(
     work: Submission,
     count: number,
   ): Promise<RunResult[]> {
-    const { programs, words, extra } = work;
+    const { programs, words, extra, lasting } = work;
     const size = sizeOf(work);
-    const all = await readback.read(stamps ? roomFor(work) : count * size);
+    const all = await readback.read(stamps ? roomFor(work) : count * size, lasting);
     const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
