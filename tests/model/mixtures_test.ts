@@ -50,7 +50,7 @@ Deno.test("deepseek: the first layers are dense, the shared expert is n_shared_e
   assert.ok(plain?.mlp.kind === "mixture" && plain.mlp.shared === undefined);
 });
 
-Deno.test("deepseek: scores are scaled by yarn's mscale_all_dim, squared", () => {
+Deno.test("latent attention: scores are scaled by yarn's mscale_all_dim, squared", () => {
   const scale = (name: string, change: Change = {}) => {
     const attention = golden(name, change).layers[0]?.attention;
     return attention?.kind === "latent" ? attention.scale : undefined;
@@ -60,8 +60,7 @@ Deno.test("deepseek: scores are scaled by yarn's mscale_all_dim, squared", () =>
   assert.equal(scale("deepseek_v3"), (0.1 * Math.log(40) + 1) ** 2 / width);
   const lite = (0.1 * 0.707 * Math.log(40) + 1) ** 2 / width;
   assert.ok(Math.abs(scale("deepseek_v2_lite")! - lite) < 1e-12);
-  // Mistral Small 4 has mscale_all_dim 1, and its scores are not scaled.
-  assert.equal(scale("mistral4"), 1 / Math.sqrt(16 + 16));
+  assert.equal(scale("mistral4"), (0.1 * Math.log(16) + 1) ** 2 / Math.sqrt(16 + 16));
 });
 
 Deno.test("mistral4: what it leaves out is what transformers assumes, in mistral3 too", () => {
