@@ -93,11 +93,13 @@ for (const name of WINDOWS) {
     using engine = await open(name, { contextLength: 512 });
     using plain = await openPlain(name, 512);
     const system = idsOf(150, 5);
+    // Without rings, which hardware's larger forwards make longer than this context, pages are found by the second.
+    const first = engine.core.models.windows.length > 0 ? 2 : 1;
     for (const turn of [0, 1, 2, 3]) {
       const ids = [...system, ...idsOf(40 + turn, 6 + turn)];
       const found = await generate(engine, ids, 12);
       assert.deepEqual(found.outputIds, (await generate(plain, ids, 12)).outputIds);
-      assert.equal(found.cachedTokens, turn < 2 ? 0 : 144, `request ${turn}`);
+      assert.equal(found.cachedTokens, turn < first ? 0 : 144, `request ${turn}`);
     }
     assertNothingHeld(engine);
   });

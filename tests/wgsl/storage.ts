@@ -36,7 +36,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
   // Where the adapter has so many (recurrent/delta_rule.ts).
-  [/^delta_rule_.*_conv$/, 9],
+  [/^delta_rule_.*_conv(-|$)/, 9],
   [RegExp(`^attention_row_(${PLAIN})_.*_normed`), 9],
   [RegExp(`^router_logits_(${PLAIN})_.*_bias_scale`), 10],
   [RegExp(`^router_logits_(${PLAIN})_.*_[1-9]\\d*_scale`), 9],
