@@ -1,7 +1,7 @@
 /**
- * Two launches as one dispatch, neither of which reads what the other writes: no dispatch waits for the smaller one. A
- * workgroup is of one of them, so that arrays of workgroup memory of one type are the same: all workgroups of a
- * multiprocessor have 48 KiB together (docs/kernels/README.md).
+ * Two launches as one dispatch (horizontal fusion), neither of which reads what the other writes: no dispatch waits for the
+ * smaller one. A workgroup is of one of them, so that arrays of workgroup memory of one type are the same: all workgroups
+ * of a multiprocessor have 48 KiB together (docs/kernels/README.md).
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
@@ -9,7 +9,7 @@ import { link } from "../src/gpu/wgsl.ts";
 import { BINDINGS_EACH, BUILTINS, countOf, named, together } from "./joined.ts";
 import { shader } from "./shader.ts";
 
-/** What beside.wgsl takes. */
+/** Parameters of beside.wgsl. */
 interface BesideParameters {
   /** Invocations of a workgroup. */
   readonly SIZE: string;
@@ -61,18 +61,18 @@ export function memoryOf(a: Pick<Kernel, "code">, b: Pick<Kernel, "code">): Memo
   if (!own || !others) return undefined;
   const arrays = own.slice();
   const shared = new Map<string, string>();
-  let apart = 0;
+  let unshared = 0;
   for (const { name, of, count } of others) {
     const taken = [...shared.values()];
     const at = arrays.findIndex((each) => each.of === of && !taken.includes(each.name));
     const found = arrays[at];
-    if (!found) apart += bytesOf({ of, count });
+    if (!found) unshared += bytesOf({ of, count });
     else {
       arrays[at] = { ...found, count: Math.max(found.count, count) };
       shared.set(name, found.name);
     }
   }
-  return { arrays, shared, bytes: arrays.reduce((sum, each) => sum + bytesOf(each), apart) };
+  return { arrays, shared, bytes: arrays.reduce((sum, each) => sum + bytesOf(each), unshared) };
 }
 
 function bytesOf({ of, count }: Pick<WorkgroupArray, "of" | "count">): number {

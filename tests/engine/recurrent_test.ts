@@ -2,7 +2,6 @@
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";
-import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import { cacheOf } from "../../src/engine/schedule/prefix_cache.ts";
@@ -11,11 +10,11 @@ import { PAGE } from "../../src/model/device_layout.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
-import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { checkModel } from "../../src/engine/check/check.ts";
 import { fileOf, tensorsOf } from "../model/safetensors_bytes.ts";
+import { type Decoded, decodeProposed, type ProposedDecoding } from "./decode_proposed.ts";
 import { folderOf } from "./speculated.ts";
 
 const BATCH = 3;
@@ -77,88 +76,28 @@ function among(path: readonly number[], round: number): { tokens: number[]; pare
   return { tokens, parents };
 }
 
-interface Decoded {
-  readonly ids: number[];
-  /** Of each id, to the bit. */
-  readonly logprobs: number[];
-}
-
-/**
- * Decodes prompts together, each with drafts that are right up to a place, another one in each round and sequence.
- *
- * @param how.chunk rows of a prompt in a forward.
- */
-async function decode(
+/** @param how.tree drafts are trees of this shape, of `steps` levels. */
+function decode(
   core: Runner,
   prompts: readonly (readonly number[])[],
-  { chunk, steps, expected, tree }: {
-    readonly chunk: number;
+  { steps, tree, ...how }: Pick<ProposedDecoding, "chunk" | "expected"> & {
     readonly steps: number;
-    readonly expected: readonly Decoded[];
-    /** Drafts are trees of this shape, of `steps` levels. */
     readonly tree?: DraftShape;
   },
 ): Promise<Decoded[]> {
-  const sequences = prompts.map((ids) => newSequence(ids));
-  const found = prompts.map((): Decoded => ({ ids: [], logprobs: [] }));
-  const put = (i: number, id: number, logprob: number | undefined) => {
-    if (found[i]!.ids.length >= MOST) return;
-    found[i]!.ids.push(id);
-    found[i]!.logprobs.push(logprob ?? NaN);
-  };
-  for (const sequence of sequences) {
-    assert.ok(core.openSlot(sequence));
-    assert.ok(core.reserve(sequence, CONTEXT));
-    core.setSampling(sequence, GREEDY);
-  }
-  const accepted = new Set<number>();
-  try {
-    await prefillAll(core, sequences, chunk, put);
-    for (let round = 0; found.some(({ ids }) => ids.length < MOST); round++) {
-      const proposals = found.map(({ ids }, i) => {
-        const right = (3 * round + i) % (steps + 1);
-        const tokens = Array.from({ length: steps }, (_, j) => {
-          const next = expected[i]?.ids[ids.length + j] ?? 3;
-          return j < right ? next : next === 9 ? 10 : 9;
-        });
-        return tree ? among(tokens, round + i) : { tokens, parents: tokens.map((_, j) => j) };
+  return decodeProposed(core, prompts, {
+    ...how,
+    shape: tree ?? chain(steps),
+    most: MOST,
+    context: CONTEXT,
+    propose(next, right, turn) {
+      const tokens = Array.from({ length: steps }, (_, j) => {
+        const token = next[j] ?? 3;
+        return j < right ? token : token === 9 ? 10 : 9;
       });
-      const asked = { shape: tree ?? chain(steps), count: 1, logprobs: 0 };
-      const [result] = await core.rounds(sequences, { ...asked, ...steps > 0 && { proposals } });
-      for (const [i, { ids, logprobs, ...of }] of result!.sequences.entries()) {
-        accepted.add(of.accepted);
-        for (const [j, id] of ids.entries()) put(i, id, logprobs?.[j]?.logprob);
-      }
-    }
-    assert.deepEqual([...accepted].toSorted(), Array.from({ length: steps + 1 }, (_, i) => i));
-    return found;
-  } finally {
-    for (const sequence of sequences) core.closeSlot(sequence);
-  }
-}
-
-/** Chunks of all prompts that are not stored yet in each forward. */
-async function prefillAll(
-  core: Runner,
-  sequences: readonly Sequence[],
-  chunk: number,
-  put: (i: number, id: number, logprob: number | undefined) => void,
-): Promise<void> {
-  const left = new Set(sequences);
-  while (left.size > 0) {
-    const chunks = [...left].map((sequence) => ({
-      sequence,
-      to: Math.min(sequence.ids.length, sequence.stored + chunk),
-      logprobs: 0,
-    }));
-    const tokens = await core.prefill(chunks);
-    for (const [i, { sequence }] of chunks.entries()) {
-      const token = tokens[i];
-      if (token === undefined) continue;
-      left.delete(sequence);
-      put(sequences.indexOf(sequence), token.id, token.logprobs?.logprob);
-    }
-  }
+      return tree ? among(tokens, turn) : { tokens, parents: tokens.map((_, j) => j) };
+    },
+  });
 }
 
 async function openGolden(name: string, software: boolean): Promise<Runner> {

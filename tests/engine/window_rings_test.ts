@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";
-import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
+import { newSequence } from "../../src/engine/device/sequence.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import type { EngineSizes } from "../../src/engine/device/buffers.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
@@ -13,6 +13,12 @@ import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import type { Proposal } from "../../src/speculate/trees.ts";
 import { drawn } from "../exhaustive.ts";
 import { openGpu } from "../gpu/shared.ts";
+import {
+  type Decoded,
+  decodeProposed,
+  prefillAll,
+  type ProposedDecoding,
+} from "./decode_proposed.ts";
 import { folderOf, loadSpeculated, openSpeculated } from "./speculated.ts";
 
 const BATCH = 4;
@@ -24,12 +30,6 @@ const TREE = treeNamed("3:4:16");
 const PROMPTS = [3, 150, 47, 20].map((length, i) =>
   Array.from({ length }, (_, j) => 3 + hash32(1, i, j) % 300)
 );
-
-interface Decoded {
-  readonly ids: number[];
-  /** Of each id, to the bit. */
-  readonly logprobs: number[];
-}
 
 /** @param sizes.prefillRows with many, rings would take more pages than the context, and there are none. */
 async function open(
@@ -73,76 +73,18 @@ function proposalOf(
   return { tokens, parents };
 }
 
-/** Decodes prompts together, each with drafts that are right up to a place, another one in each round and sequence. */
-async function decode(
+function decode(
   core: Runner,
   prompts: readonly (readonly number[])[],
-  { chunk, shape = chain(0), expected = [] }: {
-    /** Rows of a prompt in a forward. */
-    readonly chunk: number;
-    readonly shape?: DraftShape;
-    readonly expected?: readonly Decoded[];
-  },
+  how: Pick<ProposedDecoding, "chunk" | "expected"> & { readonly shape?: DraftShape },
 ): Promise<Decoded[]> {
-  const sequences = prompts.map((ids) => newSequence(ids));
-  const found = prompts.map((): Decoded => ({ ids: [], logprobs: [] }));
-  const put = (i: number, id: number, logprob: number | undefined) => {
-    if (found[i]!.ids.length >= MOST) return;
-    found[i]!.ids.push(id);
-    found[i]!.logprobs.push(logprob ?? NaN);
-  };
-  for (const sequence of sequences) {
-    assert.ok(core.openSlot(sequence));
-    assert.ok(core.reserve(sequence, CONTEXT));
-    core.setSampling(sequence, GREEDY);
-  }
-  const accepted = new Set<number>();
-  try {
-    await prefillAll(core, sequences, chunk, put);
-    for (let round = 0; found.some(({ ids }) => ids.length < MOST); round++) {
-      const proposals = found.map(({ ids }, i) => {
-        const next = expected[i]?.ids.slice(ids.length) ?? [];
-        return proposalOf(shape, next, (3 * round + i) % (shape.depth + 1));
-      });
-      const asked = { shape, count: 1, logprobs: 0 };
-      const [result] = await core.rounds(sequences, {
-        ...asked,
-        ...shape.depth > 0 && { proposals },
-      });
-      for (const [i, { ids, logprobs, ...of }] of result!.sequences.entries()) {
-        accepted.add(of.accepted);
-        for (const [j, id] of ids.entries()) put(i, id, logprobs?.[j]?.logprob);
-      }
-    }
-    assert.deepEqual([...accepted].toSorted(), [...Array(shape.depth + 1).keys()]);
-    return found;
-  } finally {
-    for (const sequence of sequences) core.closeSlot(sequence);
-  }
-}
-
-/** Chunks of all prompts that are not stored yet in each forward. */
-async function prefillAll(
-  core: Runner,
-  sequences: readonly Sequence[],
-  chunk: number,
-  put: (i: number, id: number, logprob: number | undefined) => void,
-): Promise<void> {
-  const left = new Set(sequences);
-  while (left.size > 0) {
-    const chunks = [...left].map((sequence) => ({
-      sequence,
-      to: Math.min(sequence.ids.length, sequence.stored + chunk),
-      logprobs: 0,
-    }));
-    const tokens = await core.prefill(chunks);
-    for (const [i, { sequence }] of chunks.entries()) {
-      const token = tokens[i];
-      if (token === undefined) continue;
-      left.delete(sequence);
-      put(sequences.indexOf(sequence), token.id, token.logprobs?.logprob);
-    }
-  }
+  const { shape = chain(0) } = how;
+  return decodeProposed(core, prompts, {
+    ...how,
+    most: MOST,
+    context: CONTEXT,
+    propose: (next, right) => proposalOf(shape, next, right),
+  });
 }
 
 const CASES = [

@@ -1,0 +1,96 @@
+/** Decodes on a runner with drafts that a test chooses, and keeps what must not depend on them. */
+import assert from "node:assert/strict";
+import type { Runner } from "../../src/engine/device/runner.ts";
+import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { chain, type DraftShape } from "../../src/speculate/round_shape.ts";
+import type { Proposal } from "../../src/speculate/trees.ts";
+
+export interface Decoded {
+  readonly ids: number[];
+  /** Of each id, to the bit. */
+  readonly logprobs: number[];
+}
+
+/** How prompts are decoded together. */
+export interface ProposedDecoding {
+  /** Rows of a prompt in a forward. */
+  readonly chunk: number;
+  /** Tokens decoded of each prompt. */
+  readonly most: number;
+  /** Cells reserved for each. */
+  readonly context: number;
+  /** Of the drafts; default: none. */
+  readonly shape?: DraftShape;
+  /** What plain decoding gives of each prompt, from which drafts are made. */
+  readonly expected?: readonly Decoded[];
+  /** Drafts for a sequence that goes on with `next`, of which the first `right` are right; `turn` changes with round and sequence. */
+  propose(next: readonly number[], right: number, turn: number): Proposal;
+}
+
+/** Decodes prompts together, each with drafts that are right up to a place, another one in each round and sequence. */
+export async function decodeProposed(
+  core: Runner,
+  prompts: readonly (readonly number[])[],
+  { chunk, most, context, shape = chain(0), expected = [], propose }: ProposedDecoding,
+): Promise<Decoded[]> {
+  const sequences = prompts.map((ids) => newSequence(ids));
+  const found = prompts.map((): Decoded => ({ ids: [], logprobs: [] }));
+  const put = (i: number, id: number, logprob: number | undefined) => {
+    if (found[i]!.ids.length >= most) return;
+    found[i]!.ids.push(id);
+    found[i]!.logprobs.push(logprob ?? NaN);
+  };
+  for (const sequence of sequences) {
+    assert.ok(core.openSlot(sequence));
+    assert.ok(core.reserve(sequence, context));
+    core.setSampling(sequence, GREEDY);
+  }
+  const accepted = new Set<number>();
+  try {
+    await prefillAll(core, sequences, chunk, put);
+    for (let round = 0; found.some(({ ids }) => ids.length < most); round++) {
+      const proposals = found.map(({ ids }, i) => {
+        const next = expected[i]?.ids.slice(ids.length) ?? [];
+        return propose(next, (3 * round + i) % (shape.depth + 1), round + i);
+      });
+      const asked = { shape, count: 1, logprobs: 0 };
+      const [result] = await core.rounds(sequences, {
+        ...asked,
+        ...shape.depth > 0 && { proposals },
+      });
+      for (const [i, { ids, logprobs, ...of }] of result!.sequences.entries()) {
+        accepted.add(of.accepted);
+        for (const [j, id] of ids.entries()) put(i, id, logprobs?.[j]?.logprob);
+      }
+    }
+    assert.deepEqual([...accepted].toSorted(), [...Array(shape.depth + 1).keys()]);
+    return found;
+  } finally {
+    for (const sequence of sequences) core.closeSlot(sequence);
+  }
+}
+
+/** Chunks of all prompts that are not stored yet in each forward. */
+export async function prefillAll(
+  core: Runner,
+  sequences: readonly Sequence[],
+  chunk: number,
+  put: (i: number, id: number, logprob: number | undefined) => void,
+): Promise<void> {
+  const left = new Set(sequences);
+  while (left.size > 0) {
+    const chunks = [...left].map((sequence) => ({
+      sequence,
+      to: Math.min(sequence.ids.length, sequence.stored + chunk),
+      logprobs: 0,
+    }));
+    const tokens = await core.prefill(chunks);
+    for (const [i, { sequence }] of chunks.entries()) {
+      const token = tokens[i];
+      if (token === undefined) continue;
+      left.delete(sequence);
+      put(sequences.indexOf(sequence), token.id, token.logprobs?.logprob);
+    }
+  }
+}
