@@ -6,8 +6,8 @@ import vm from "node:vm";
 const INTERVAL = 500;
 
 /**
- * The same where the device has work for long, as the forward of a prompt: a collection takes some 30 ms with an engine of
- * 8B and 64 requests, several rounds of theirs. So it comes then, where there are prompts.
+ * The same where the device has work for long, as the forward of a prompt: with an engine of 8B and 64 requests the round
+ * with a collection took 30 ms longer than the others. So it comes with prompts, where there are any.
  */
 const LASTING_INTERVAL = 250;
 
