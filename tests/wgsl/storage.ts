@@ -92,10 +92,11 @@ function joinedBuffers(kernel: string): number | undefined {
   return buffers.reduce((sum, each) => sum + each, 0);
 }
 
-/** What is wrong with the number of storage buffers of a kernel's WGSL, or undefined. */
-export function storageFault(kernel: string, code: string): string | undefined {
+/** What is wrong with the number of storage buffers of a kernel's WGSL, or undefined. @param name as record.ts has it: a hash may follow. */
+export function storageFault(name: string, code: string): string | undefined {
+  const kernel = name.replace(/-[0-9a-f]+$/, "");
   const count = [...code.matchAll(/var<storage/g)].length;
-  const named = joinedBuffers(kernel) ?? MORE.find(([name]) => name.test(kernel))?.[1];
+  const named = joinedBuffers(kernel) ?? MORE.find(([pattern]) => pattern.test(kernel))?.[1];
   const expected = named !== undefined && named > PROMISED ? named : undefined;
   if (expected === undefined ? count <= PROMISED : count === expected) return undefined;
   return `error: ${count} storage buffers, ${expected ?? `at most ${PROMISED}`} expected by ` +

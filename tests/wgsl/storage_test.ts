@@ -29,6 +29,7 @@ const CASES: readonly (readonly [kernel: string, buffers: number])[] = [
 Deno.test("kernels that bind more storage buffers than promised bind just the number told", () => {
   for (const [kernel, buffers] of CASES) {
     equal(storageFault(kernel, binds(buffers)), undefined, kernel);
+    equal(storageFault(`${kernel}-2ce25091`, binds(buffers)), undefined, kernel);
     for (const other of [buffers - 1, buffers + 1]) {
       match(storageFault(kernel, binds(other)) ?? "", RegExp(`${buffers} expected`), kernel);
     }
