@@ -27,9 +27,9 @@
 // One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do not
 // wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two places
 // for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys has four
-// interleaved parts in each, which are added first, then those of the lanes in order. Steps and rows are applied in
-// blocks: keys, queries and values of BLOCK rows are brought to workgroup memory together, while the block before is
-// applied. Nothing depends on where a block begins.
+// interleaved parts in each, which are added first, then those of the lanes in order. Steps and, behind them, rows are
+// applied in blocks: keys, queries and values of BLOCK of them are brought to workgroup memory together, while the block
+// before is applied; those of a round are one block. Nothing depends on where a block begins.
 
 //#import lib/slot_rows
 //#import lib/path
@@ -123,15 +123,13 @@ fn ring_at(run: Run, position: u32) -> u32 {
   return (run.slot * RING + position % RING) * (mixed_cols() / 4u);
 }
 
-// Four columns of the row that is `back` before row `i` of the run, before the convolution.
+// Four columns of the row that is `back` before row `i` of the run, before the convolution. Without branches, so that loads
+// do not wait for each other: both are loaded, one is taken.
 fn read_before(run: Run, i: u32, back: u32, quad: u32) -> vec4<f32> {
-  if (back <= i) {
-    return x[(run.first + i - back) * (X_COLS / 4u) + quad];
-  }
-  if (back > run.position + i) {
-    return vec4<f32>();
-  }
-  return ring[ring_at(run, run.position + i - back) + quad];
+  let position = run.position + i;
+  let own = x[(run.first + i - min(back, i)) * (X_COLS / 4u) + quad];
+  let kept = ring[ring_at(run, position - min(back, position)) + quad];
+  return select(select(kept, vec4<f32>(), back > position), own, back <= i);
 }
 
 // q, k or v of row `i` of the run, four columns of it.
@@ -176,11 +174,6 @@ fn mixed_value(run: Run, i: u32, col: u32) -> f32 {
   return mixed_quad(run, i, col / 4u)[col % 4u];
 }
 //#endif
-
-// The end of a block that begins at `step`: no block goes past `at`.
-fn cut(end: u32, step: u32, at: u32) -> u32 {
-  return select(end, min(end, at), at > step);
-}
 
 //#if TREE
 // The row at a level of the path to row `leaf`, of those from `first` on.
@@ -262,11 +255,7 @@ fn main(
     steps[memory + 1u] = 0.0;
   }
   //#endif
-  let found = workgroupUniformLoad(&header);
-  let read_steps = places + found.y * STEPS * STEP;
-  let kept_steps = places + (1u - found.y) * STEPS * STEP;
-  let kept_page = kept_from / PAGE * PAGE;
-  // Keys of this lane, in order; x, y, z and w of s0 are those of its first four.
+  // Keys of this lane, in order; x, y, z and w of s0 are those of its first four. Loaded before the header is waited for.
   //#for i in OWN
   var s$i = vec4<f32>();
   //#endfor
@@ -280,6 +269,10 @@ fn main(
     );
     //#endfor
   }
+  let found = workgroupUniformLoad(&header);
+  let read_steps = places + found.y * STEPS * STEP;
+  let kept_steps = places + (1u - found.y) * STEPS * STEP;
+  let kept_page = kept_from / PAGE * PAGE;
   let key_quads = head / (HEADS / KEY_HEADS) * QUADS;
   let value_col = 2u * KEY_HEADS * KEYS + head * VALUES + first_col + col;
   let decay_rate = exp(decay_weights[head]);
@@ -290,16 +283,9 @@ fn main(
 
   var step = found.x;
   var size = 0u; // of the block in workgroup memory
-  var own = false; // whether it is of rows, not of steps
   loop {
     let next = step + size;
-    let next_own = next >= position;
-    var next_end = min(next + BLOCK, select(position, end, next_own));
-    next_end = cut(next_end, next, kept_from);
-    //#if CHECKPOINT
-    next_end = cut(next_end, next, kept_page);
-    //#endif
-    let next_size = next_end - next;
+    let next_size = min(BLOCK, end - next);
     //#for i in EACH
     var key$i = vec4<f32>();
     var query$i = vec4<f32>();
@@ -308,10 +294,9 @@ fn main(
     var value$i = 0.0;
     //#endfor
     var rate = vec2<f32>(); // b and a'; of a step a
-    if (next_own) {
-      let level = next - position;
-      if (brought < next_size) {
-        let i = row_at(first, leaf, level + brought) - first;
+    if (brought < next_size) {
+      if (next + brought >= position) {
+        let i = row_at(first, leaf, next + brought - position) - first;
         //#for i in EACH
         if (first_quad + $iu * ROW_THREADS < QUADS) {
           let quad = key_quads + first_quad + $iu * ROW_THREADS;
@@ -327,20 +312,7 @@ fn main(
         //#endfor
         let of_row = (first + i) * 2u * HEADS + head;
         rate = vec2<f32>(rates[of_row], rates[of_row + HEADS]);
-      }
-      //#for i in VALUE_ROWS
-      if ($iu * LANES + lane < next_size) {
-        let i = row_at(first, leaf, level + $iu * LANES + lane) - first;
-        value$i = mixed_value(run, i, value_col);
-        //#if CONV
-        if (col % 4u == 0u) {
-          keep_quad(run, i, value_col / 4u);
-        }
-        //#endif
-      }
-      //#endfor
-    } else {
-      if (brought < next_size) {
+      } else {
         let at = read_steps + (next + brought) % STEPS * STEP;
         //#for i in EACH
         if (first_quad + $iu * ROW_THREADS < QUADS) {
@@ -350,19 +322,56 @@ fn main(
         //#endfor
         rate = vec2<f32>(0.0, steps[at]);
       }
-      //#for i in VALUE_ROWS
-      if ($iu * LANES + lane < next_size) {
-        let at = read_steps + (next + $iu * LANES + lane) % STEPS * STEP;
-        value$i = steps[at + 4u + KEYS + first_col + col];
-      }
-      //#endfor
     }
+    //#for i in VALUE_ROWS
+    if ($iu * LANES + lane < next_size) {
+      let number = next + $iu * LANES + lane;
+      if (number >= position) {
+        let i = row_at(first, leaf, number - position) - first;
+        value$i = mixed_value(run, i, value_col);
+        //#if CONV
+        if (col % 4u == 0u) {
+          keep_quad(run, i, value_col / 4u);
+        }
+        //#endif
+      } else {
+        value$i = steps[read_steps + number % STEPS * STEP + 4u + KEYS + first_col + col];
+      }
+    }
+    //#endfor
 
     for (var r = 0u; r < size; r++) {
+      let number = step + r;
+      //#if CHECKPOINT
+      if (number == kept_page && number > 0u && keeps_state) {
+        let half = arrayLength(&states) / 2u + state;
+        //#for i in OWN
+        states[half + $(4 * i * VALUES)u] = s$i.x;
+        states[half + $(4 * i * VALUES + VALUES)u] = s$i.y;
+        states[half + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
+        states[half + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
+        //#endfor
+        if (thread == 0u) {
+          steps[memory + 1u] = f32(number);
+        }
+      }
+      //#endif
+      if (number == kept_from && keeps_state) {
+        //#for i in OWN
+        states[state + $(4 * i * VALUES)u] = s$i.x;
+        states[state + $(4 * i * VALUES + VALUES)u] = s$i.y;
+        states[state + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
+        states[state + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
+        //#endfor
+        if (thread == 0u) {
+          steps[memory] = f32(number);
+          steps[memory + 2u] = f32(1u - found.y);
+        }
+      }
       let factor = factors[r];
       let at = r * QUADS + lane * OWN;
       var delta = values[r * COLS + col];
-      if (own) {
+      if (number >= position) {
         var with_key = vec4<f32>();
         var with_query = vec4<f32>();
         //#for i in OWN
@@ -378,12 +387,12 @@ fn main(
         //#endfor
         delta = factor.y * fma(-factor.x, sum.x, delta);
         if (lane == r % LANES) {
-          let row = row_at(first, leaf, step + r - position);
+          let row = row_at(first, leaf, number - position);
           out[row * HEADS * VALUES + head * VALUES + first_col + col] =
             fma(factor.z, delta, factor.x * sum.y);
-          if (step >= kept_from) {
-            let number = position + row - first;
-            steps[kept_steps + number % STEPS * STEP + 4u + KEYS + first_col + col] = delta;
+          if (number >= kept_from) {
+            let cell = position + row - first;
+            steps[kept_steps + cell % STEPS * STEP + 4u + KEYS + first_col + col] = delta;
           }
         }
       }
@@ -393,32 +402,6 @@ fn main(
     }
 
     step = next;
-    //#if CHECKPOINT
-    if (step == kept_page && step > 0u && keeps_state) {
-      let half = arrayLength(&states) / 2u + state;
-      //#for i in OWN
-      states[half + $(4 * i * VALUES)u] = s$i.x;
-      states[half + $(4 * i * VALUES + VALUES)u] = s$i.y;
-      states[half + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
-      states[half + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
-      //#endfor
-      if (thread == 0u) {
-        steps[memory + 1u] = f32(step);
-      }
-    }
-    //#endif
-    if (step == kept_from && keeps_state) {
-      //#for i in OWN
-      states[state + $(4 * i * VALUES)u] = s$i.x;
-      states[state + $(4 * i * VALUES + VALUES)u] = s$i.y;
-      states[state + $(4 * i * VALUES + 2 * VALUES)u] = s$i.z;
-      states[state + $(4 * i * VALUES + 3 * VALUES)u] = s$i.w;
-      //#endfor
-      if (thread == 0u) {
-        steps[memory] = f32(step);
-        steps[memory + 2u] = f32(1u - found.y);
-      }
-    }
     if (next_size == 0u) {
       //#if TREE
       let next_leaf = leaf_from(inner, leaf - first + 1u, length);
@@ -444,7 +427,7 @@ fn main(
 
     // The block that was brought takes the place of the one that was applied.
     size = next_size;
-    own = next_own;
+    let own = step + brought >= position;
     var square = mat3x4<f32>();
     //#for i in EACH
     square[0] = fma(key$i, key$i, square[0]);
@@ -470,8 +453,8 @@ fn main(
       );
     }
     // One workgroup of a head stores what all of them have.
-    let keeps = own && step >= kept_from && first_col == 0u && brought < size;
-    let kept_row = row_at(first, leaf, step - min(step, position) + brought);
+    let keeps = step + brought >= kept_from && first_col == 0u && brought < size;
+    let kept_row = row_at(first, leaf, step + brought - min(step + brought, position));
     let at = kept_steps + (position + kept_row - first) % STEPS * STEP;
     //#for i in EACH
     if (first_quad + $iu * ROW_THREADS < QUADS) {
