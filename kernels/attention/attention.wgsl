@@ -37,7 +37,7 @@ override PATHS: u32; // 1: rows may have paths; 0: none is looked at
 const GROUP = $GROUPu; // query heads of a workgroup
 const TILE = $TILEu; // rows of a workgroup
 const PATH_GROUPS = $PATH_GROUPSu; // workgroups along z before those of all splits, with PATHS
-const THREADS = 128u;
+const THREADS = $THREADSu;
 const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
 const LANES = $LANESu; // invocations a cell
 const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is SPLIT_CELLS
@@ -52,7 +52,7 @@ const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 
-var<workgroup> pool: array<vec4<f32>, 520>; // LANES * STRIDE, then 4 * PARTS * VEC8S
+var<workgroup> pool: array<vec4<f32>, $POOL>; // [LANES, STRIDE], then [PARTS, 4, VEC8S]
 var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;

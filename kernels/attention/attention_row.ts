@@ -23,10 +23,13 @@ export interface RelayedHeads {
   readonly turns: number;
 }
 
+/** How values are made of a row whose heads are normed. */
+type OwnValues = "normed" | "keys";
+
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
   /**
-   * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], or where there is no norm
+   * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], kvHeads fewer without v, or where there is no norm
    * [rows, 2, heads + 2 kvHeads, headDim / 2], outputs of a matrix of row order rope_halves.
    */
   readonly qkv: Operand;
@@ -36,8 +39,8 @@ export interface OwnHeads {
   readonly norm?: {
     readonly weight: Operand;
     readonly eps: number;
-    /** Whether values are normed too, without weights; default: they are not. */
-    readonly values?: boolean;
+    /** Values are "normed" too, without weights, or are the "keys" as they are, normed so, where a row has no v; default: v as it is. */
+    readonly values?: OwnValues | undefined;
   } | undefined;
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;
@@ -66,9 +69,9 @@ export function ownsHeads(
     readonly tuning: Tuning;
   },
 ): boolean {
-  const { software, storageBuffers, workgroupBytes } = tuning;
+  const { software, storageBuffers, workgroupBytes, rowLanes } = tuning;
   return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS + Number(normed) &&
-    ownBytes(headDim) <= workgroupBytes;
+    ownBytes(headDim) <= workgroupBytes && rowThreads(headDim) <= rowLanes;
 }
 
 /** Bytes of workgroup memory that it takes then, at most. */
@@ -79,8 +82,10 @@ function ownBytes(headDim: number): number {
   return 16 * rowPool(headDim, queries) + scores + 4 * heads * (headDim + NORM_LANES);
 }
 
-/** Invocations of a workgroup of attention_row.wgsl. */
-export const ROW_THREADS = 256;
+/** Invocations of a workgroup of attention_row.wgsl: each has four dims of a value. */
+export function rowThreads(headDim: number): number {
+  return 2 * splitCounts(headDim, 1, 1).THREADS;
+}
 
 /** Floats between lanes of a query's dots there: STRIDE. */
 const DOT_STRIDE = SPLIT_CELLS + 4;
@@ -97,8 +102,8 @@ interface RowParameters extends SplitOrder {
   readonly kv: KvDtype;
   /** Whether queries and keys are normed. */
   readonly NORMED: boolean;
-  /** Whether values are normed too. */
-  readonly VALUES_NORMED: boolean;
+  /** How values are made. */
+  readonly made: OwnValues | "plain";
   /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
   readonly RELAYED: boolean;
   readonly RANGE: number;
@@ -125,25 +130,25 @@ function rowKernel(
   { group, normed, values, words }: {
     readonly group: number;
     readonly normed: boolean;
-    /** Whether values are normed too. */
-    readonly values: boolean;
+    readonly values: OwnValues | undefined;
     /** Of q, k and v where the same dispatch makes them; default: it does not. */
     readonly words?: number | undefined;
   },
 ): Kernel {
   const kinds = [
     ...normed ? ["normed"] : [],
-    ...values ? ["values"] : [],
+    ...values === undefined ? [] : [values === "normed" ? "values" : "keys"],
     ...words === undefined ? [] : ["relayed", words],
   ];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, 1);
   const pairs = Math.ceil(group / 2);
-  const SETS = Math.min(pairs, Math.floor(ROW_THREADS / (PARTS * headDim / 4)));
+  const threads = rowThreads(headDim);
+  const SETS = Math.min(pairs, Math.floor(threads / (PARTS * headDim / 4)));
   const parameters = {
     kv: kvDtype,
     NORMED: normed,
-    VALUES_NORMED: values,
+    made: values ?? "plain" as const,
     RELAYED: words !== undefined,
     GROUP: group,
     SETS,
@@ -154,8 +159,8 @@ function rowKernel(
     STEPS,
     PARTS,
     CELLS,
-    THREADS: ROW_THREADS,
-    PASSES: Math.ceil(SPLIT_CELLS * LANES / ROW_THREADS),
+    THREADS: threads,
+    PASSES: Math.ceil(SPLIT_CELLS * LANES / threads),
     NORM_LANES,
     NORM_QUADS: NORM_LANES / 4,
     PAIRS: Math.ceil(headDim / 2 / NORM_LANES),
@@ -179,7 +184,7 @@ export function rowSums(
 ): Dispatch {
   const { kvHeads, headDim } = heads;
   const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
-  const normed = { normed: norm !== undefined, values: norm?.values ?? false };
+  const normed = { normed: norm !== undefined, values: norm?.values };
   const kind = { group, ...normed, words: relay && words * headDim };
   const from = relay
     ? {

@@ -18,7 +18,6 @@ import {
   type SplitOrder,
   type SplitRows,
   splitsOf,
-  THREADS,
   type Tile,
 } from "./splits.ts";
 
@@ -113,7 +112,7 @@ interface SharedParameters extends SharedCounts {
 }
 
 function sharedCounts(headDim: number, { group, tile }: Tile): SharedCounts {
-  const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
+  const { VEC8S, LANES, STEPS, PARTS, CELLS, THREADS, PASSES } = splitCounts(headDim, group, tile);
   return {
     GROUP: group,
     TILE: tile,
@@ -124,7 +123,7 @@ function sharedCounts(headDim: number, { group, tile }: Tile): SharedCounts {
     STEPS,
     PARTS,
     CELLS,
-    PASSES: SPLIT_CELLS * LANES / THREADS,
+    PASSES,
     TURNS: MOST_QUERIES * PARTS / THREADS,
     LINES: CELLS / 4,
   };

@@ -10,7 +10,7 @@ import { MANY_WEIGHTS } from "../matmul/matmul_rows.ts";
 import { residentShape } from "../matmul/matmul_shape.ts";
 import { canBeResident } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
-import { type RelayedHeads, ROW_THREADS } from "./attention_row.ts";
+import { type RelayedHeads, rowThreads } from "./attention_row.ts";
 
 /** Storage buffers of both besides those of what brings x to the first. */
 const BUFFERS = 3 + 8;
@@ -20,15 +20,22 @@ export function headWords(width: number): number {
   return width + 1;
 }
 
-/** Whether q, k and v of one row go together with their attention. */
-export function relaysHeads(matrix: Matrix, hold: Hold, tuning: Tuning): boolean {
+/** Whether q, k and v of one row, of heads of this size, go together with their attention. */
+export function relaysHeads(
+  matrix: Matrix,
+  { hold, headDim, tuning }: {
+    readonly hold: Hold;
+    readonly headDim: number;
+    readonly tuning: Tuning;
+  },
+): boolean {
   const { relays, storageBuffers, tensor } = tuning;
   const bound = BUFFERS + Object.keys(hold.buffers).length;
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
   if (!relays || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
   return canBeResident(matrix, use) &&
-    residentShape(matrix, use, true).groups * lanesOf(matrix, tuning) === ROW_THREADS;
+    residentShape(matrix, use, true).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 
 /** Records both; see `relaysHeads`. */

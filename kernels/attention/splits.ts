@@ -6,8 +6,9 @@ import type { Heads } from "../lib/heads.ts";
 export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
-/** Invocations of its workgroup. */
-export const THREADS = 128;
+/** Invocations of its workgroup; of wide heads twice as many, or each would have more keys and values than registers. */
+const THREADS = 128;
+const WIDE_HEAD = 256;
 /** Most parts of a split whose sums are added one after the other. */
 export const MOST_PARTS = 16;
 /** Lanes of attention_combine.wgsl. */
@@ -41,6 +42,11 @@ export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;
 }
 
+/** Invocations of a workgroup of attention.wgsl for heads of this size. */
+function splitThreads(headDim: number): number {
+  return headDim > WIDE_HEAD ? 2 * THREADS : THREADS;
+}
+
 /** The order of sums in a split, which all kernels of attention without matrix units have. */
 export interface SplitOrder {
   /** Vec8s of a head. */
@@ -58,6 +64,10 @@ export interface SplitParameters extends SplitOrder {
   /** Query heads and rows of a workgroup. */
   readonly GROUP: number;
   readonly TILE: number;
+  /** Invocations of a workgroup. */
+  readonly THREADS: number;
+  /** Vectors of four floats for the lanes' dots, and then for the parts' sums of two queries. */
+  readonly POOL: number;
   /** Workgroups of a tile for the splits with paths. */
   readonly PATH_GROUPS: number;
   /** Fours of queries of a workgroup; queries of one four, those that are missing of it, and pairs of it. */
@@ -78,6 +88,7 @@ export interface SplitParameters extends SplitOrder {
 
 export function splitCounts(headDim: number, group: number, tile: number): SplitParameters {
   const VEC8S = headDim / 8;
+  const THREADS = splitThreads(headDim);
   const QUADS = Math.ceil(tile * group / 4);
   const QUERIES = Math.min(4, tile * group);
   // A split's cells times the lanes of each are at least the workgroup.
@@ -89,6 +100,8 @@ export function splitCounts(headDim: number, group: number, tile: number): Split
   return {
     GROUP: group,
     TILE: tile,
+    THREADS,
+    POOL: Math.max(LANES * (SPLIT_CELLS + 1), 4 * PARTS * VEC8S),
     PATH_GROUPS: pathGroups(tile),
     QUADS,
     VEC8S,

@@ -35,8 +35,8 @@ interface Shape {
   readonly kvDtype: KvDtype;
   readonly window?: number;
   readonly cap?: number;
-  /** Whether values are normed too. */
-  readonly values?: boolean;
+  /** Whether values are normed too, or are keys that are normed so. */
+  readonly values?: "normed" | "keys";
 }
 
 /** Cells of each slot before its row: around pages of 16 and splits of 64; with a window the last sees none of the first two. */
@@ -51,7 +51,7 @@ function rowsOf(before: readonly number[], padded: boolean) {
 
 /** What both ways read, and what they leave: the output, keys and values. */
 async function run(shape: Shape, before: readonly number[], own: boolean) {
-  const { group, kvHeads, headDim, kvDtype, window, cap, values: normed = false } = shape;
+  const { group, kvHeads, headDim, kvDtype, window, cap, values: made } = shape;
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
   const fields = rowsOf(before, before[0] === 60);
   const count = fields.length;
@@ -76,7 +76,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
         ...heads,
         count,
         eps: EPS,
-        values: normed ? "normed" : "plain",
+        values: made ?? "plain",
         tuning: HARDWARE,
         label: "norm",
       },
@@ -89,7 +89,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
       pages,
       out,
       partial,
-      ...own ? { own: { qkv, norm: { weight, eps: EPS, values: normed }, rope } } : {},
+      ...own ? { own: { qkv, norm: { weight, eps: EPS, values: made }, rope } } : {},
     }, { ...launch, label: "test" }),
   ]);
   return {
@@ -115,7 +115,13 @@ Deno.test("attention norms heads itself for one row, with buffers enough for it"
 
 type GPUOperand = ReturnType<typeof device.words>;
 
-function tensors({ group, kvHeads, headDim, kvDtype }: Shape, count: number) {
+/** Heads of a row of q, k and v. */
+function rowHeads({ group, kvHeads, values }: Shape): number {
+  return (group + (values === "keys" ? 1 : 2)) * kvHeads;
+}
+
+function tensors(shape: Shape, count: number) {
+  const { kvHeads, headDim, kvDtype } = shape;
   const table = ropeTable(
     { theta: 1e4, width: headDim, scaling: { kind: "default" } },
     headDim,
@@ -123,7 +129,7 @@ function tensors({ group, kvHeads, headDim, kvDtype }: Shape, count: number) {
   );
   const all = SLOTS * CELLS * kvHeads * headDim;
   return {
-    qkv: numbers(count * (group + 2) * kvHeads * headDim, 1),
+    qkv: numbers(count * rowHeads(shape) * headDim, 1),
     weight: numbers(2 * headDim, 2).map((value) => value + 2),
     rope: new Float32Array(table),
     keys: kept(kvDtype, numbers(all, 3)),
@@ -136,13 +142,15 @@ const SHAPES: readonly Shape[] = [
   { group: 8, kvHeads: 1, headDim: 64, kvDtype: "f32", cap: 5 }, // two workgroups a group
   { group: 3, kvHeads: 2, headDim: 80, kvDtype: "f16" },
   { group: 1, kvHeads: 3, headDim: 16, kvDtype: "bf16" },
-  { group: 2, kvHeads: 2, headDim: 32, kvDtype: "f32", window: 70, values: true },
+  { group: 2, kvHeads: 2, headDim: 32, kvDtype: "f32", window: 70, values: "normed" },
+  { group: 3, kvHeads: 2, headDim: 32, kvDtype: "bf16", values: "keys" },
   // With the kernels of shapes above.
   { group: 2, kvHeads: 1, headDim: 128, kvDtype: "f32", window: 70 },
   { group: 1, kvHeads: 2, headDim: 16, kvDtype: "bf16", window: 3 },
   ...EXHAUSTIVE
     ? [
       { group: 4, kvHeads: 1, headDim: 256, kvDtype: "f32", cap: 5 },
+      { group: 4, kvHeads: 1, headDim: 512, kvDtype: "f32", values: "keys" }, // Gemma 4's full layers
       { group: 1, kvHeads: 1, headDim: 32, kvDtype: "f32", window: 70 },
       { group: 2, kvHeads: 1, headDim: 64, kvDtype: "bf16", window: 3 },
     ] as const
@@ -180,7 +188,7 @@ function reference(
 ): number[] {
   const { group, kvHeads, headDim, kvDtype, window = Infinity, cap, values } = shape;
   const row = fields[r] as typeof fields[number];
-  const line = (group + 2) * kvHeads;
+  const line = rowHeads(shape);
   const head = (at: number, h: number) => {
     const from = (at * line + h) * headDim;
     return [...of.qkv.subarray(from, from + headDim)];
@@ -207,7 +215,8 @@ function reference(
   const cellOf = (stored: Float32Array, kind: number, cell: number, kvHead: number) => {
     const at = inFlight(cell);
     if (at >= 0) {
-      const x = head(at, (group + kind) * kvHeads + kvHead);
+      const of = values === "keys" ? 0 : kind;
+      const x = head(at, (group + of) * kvHeads + kvHead);
       const y = kind === 0 ? normed(x, 1, cell) : values ? unweighted(x) : x;
       return [...kept(kvDtype, Float32Array.from(y))];
     }

@@ -150,7 +150,7 @@ for (const [place, shape] of SHAPES.entries()) {
     const relay = device.words(new Uint32Array(headWords(width)));
     for (const turns of [NO_TURNS, 50_000, 50_000]) {
       const found = await run(shape, ({ matrix, x, hold, own }, scored) => {
-        assert.ok(relaysHeads(matrix, hold, HARDWARE));
+        assert.ok(relaysHeads(matrix, { hold, headDim: 128, tuning: HARDWARE }));
         const of = { hold, tuning: HARDWARE, turns, label: "joined" };
         return [
           relayedHeads({ matrix, x, words: relay }, of, (from) => scored({ ...own, relay: from })),

@@ -700,9 +700,14 @@ function ownHeads(
     rope,
     ...relay && { relay },
     ...norm && {
-      norm: { weight: norm.weight, eps: norm.eps, values: norm.values === "normed" },
+      norm: { weight: norm.weight, eps: norm.eps, values: storedValues(norm.values) },
     },
   };
+}
+
+/** Of heads whose keys and values are stored. */
+function storedValues(values: NonNullable<StoreHeads["norm"]>["values"]) {
+  return values === "none" ? missing("values") : values;
 }
 
 function partialOf(at: Emitting["at"], { sums, stats, halves }: PartialValues): PartialSums {

@@ -48,15 +48,14 @@ interface Own {
 }
 
 /**
- * What attention places itself: q and k of heads that are normed each or not at all, and v as it is or normed too. One binding has all of the
+ * What attention places itself: q and k of heads that are normed each or not at all, and their v. One binding has all of the
  * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
  */
 function ownOf(made: LoweredOp, { tuning: { tensor } }: DecoderContext): Own | undefined {
   if (made.kind === "store_heads") {
     const { qkv, norm } = made;
     if (!norm || norm.whole) return undefined;
-    const kept = norm.values === undefined || norm.values === "normed";
-    return kept ? { qkv, store: made, raw: undefined } : undefined;
+    return norm.values !== "none" ? { qkv, store: made, raw: undefined } : undefined;
   }
   if (made.kind !== "matmul" || made.epilogue.of !== "heads") return undefined;
   const { matrix, epilogue: { bias, store } } = made;

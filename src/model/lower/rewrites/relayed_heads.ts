@@ -12,11 +12,11 @@ export const relayedHeads: Rewrite = {
       if (!context.relay || attention.kind !== "attention" || !attention.own) continue;
       const qkv = edits.writer(attention.own.qkv);
       if (qkv?.kind !== "matmul" || qkv.epilogue.of !== "store") continue;
-      // Words are not read twice: nobody waits for those of a gate behind q, k and v.
+      // Every word is waited for once: nobody waits for a gate behind q, k and v, and a row without v has keys read twice.
       const { heads: { heads, kvHeads, headDim } } = attention;
-      if (qkv.out.cols > (heads + 2 * kvHeads) * headDim) continue;
+      if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
       const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;
-      if (!relaysHeads(qkv.matrix, hold, context.tuning)) continue;
+      if (!relaysHeads(qkv.matrix, { hold, headDim, tuning: context.tuning })) continue;
       const { label, part, forCells } = attention;
       const relayed = { kind: "relayed_heads", qkv, attention, label, part, forCells } as const;
       // For more cells the matmul stays: other operations read what it stores.
