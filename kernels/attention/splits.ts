@@ -6,9 +6,9 @@ import type { Heads } from "../lib/heads.ts";
 export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
-/** Invocations of its workgroup; of wide heads twice as many, or each would have more keys and values than registers. */
+/** Invocations of its workgroup; twice as many where heads are wider, or each would have more keys and values than registers. */
 const THREADS = 128;
-const WIDE_HEAD = 256;
+export const WIDE_HEAD = 256;
 /** Most parts of a split whose sums are added one after the other. */
 export const MOST_PARTS = 16;
 /** Lanes of attention_combine.wgsl. */

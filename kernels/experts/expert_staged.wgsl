@@ -13,9 +13,6 @@
 //#import lib/staged_x
 //#import lib/expert_jobs
 //#import lib/expert_rows
-//#if PACKED_FEW
-//#import lib/packed_place
-//#endif
 
 override FIRST_EXPERT: u32; // of the shard
 override SHARD_EXPERTS: u32;
@@ -27,6 +24,12 @@ const THREADS = $THREADSu; // LANES * GROUPS
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [jobs, OUT_COLS]
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>; // of x, and then the lanes' sums
+//#if PACKED_FEW
+// Where vec8 e of a stage lies: lanes read vec8s that are 8 apart, which would all begin in the same banks.
+fn place_in_stage(e: u32) -> u32 {
+  return e ^ ((e >> 3u) & 7u);
+}
+//#endif
 
 var<workgroup> x_rows: array<u32, $ROWS>; // the first vector of each job's row of x
 

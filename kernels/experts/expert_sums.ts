@@ -66,17 +66,7 @@ export function canSum(
   if (biased && lanes < MOST_OUTS) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
-  if (lanes !== matrix.lanes && sumsBytes(invocations, matrix) > tuning.workgroupBytes) {
-    return false;
-  }
   return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
-}
-
-/** Most bytes of workgroup memory, where x passes through it. */
-function sumsBytes(invocations: number, { format }: Pick<Matrix, "format">): number {
-  const x = 32 * invocations * BLOCK_VEC8S[format];
-  const sums = 16 * (MOST_OUTS / 4) * 2 * (invocations + 1);
-  return x + sums + 4 * invocations * (MOST_OUTS + 1);
 }
 
 function shapeOf(
@@ -137,11 +127,6 @@ interface AnySumsParameters {
 interface SumsParameters extends AnySumsParameters {
   /** Fours of outputs. */
   readonly QUADS: number;
-  /** Halves of the vec8s of a packed block of weights. */
-  readonly HALVES: number;
-  /** With PACKED_FEW vec8s of x that a job's lanes pass on at a time, and vectors of workgroup memory for all jobs'. */
-  readonly STAGE: number;
-  readonly STAGED: number;
   /** Whether biases are added to the experts' outputs. */
   readonly BIASED: boolean;
 }
@@ -179,17 +164,7 @@ function sumsKernel(
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
   };
-  if (held === 0) {
-    const STAGE = lanes * BLOCK_VEC8S[format];
-    return SUMS({
-      ...parameters,
-      QUADS: outs / 4,
-      BIASED: biased,
-      HALVES: 2 * BLOCK_VEC8S[format],
-      STAGE,
-      STAGED: 2 * groups * STAGE,
-    }, { name });
-  }
+  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
   const LOADS = Math.ceil(held / threads);
   const staged = { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS } as const;
   return HELD_SUMS({ ...parameters, ...staged }, { name });

@@ -3,17 +3,13 @@
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
-// norm/rms_norm.wgsl, with BIASED each with its expert's bias. $STEPS blocks of each of a lane's rows of W are loaded at a
-// time; without WHOLE the last ones may be fewer. With PACKED_FEW the lanes' vec8s of x are not neighbours: the lanes of a
-// job load x in the order of k, and pass it on through workgroup memory, a block of each at a time.
+// norm/rms_norm.wgsl, with BIASED each with its expert's bias. $STEPS blocks of each of a lane's rows of W are loaded at a time; without WHOLE the last ones may
+// be fewer.
 
 //#import lib/matmul_sizes
 //#import lib/weights_$weights
 //#import lib/dot
 //#import lib/expert_rows
-//#if PACKED_FEW
-//#import lib/packed_place
-//#endif
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [rows, GROUPS]
@@ -29,11 +25,6 @@ const QUADS = $QUADSu; // outputs by four
 var<workgroup> lane_sums: array<vec4<f32>, $LANE_SUMS>; // of a group, and one of padding
 var<workgroup> job_shares: array<f32, GROUPS>;
 var<workgroup> job_sums: array<vec4<f32>, $JOB_SUMS>; // [GROUPS, QUADS]
-//#if PACKED_FEW
-const STAGE = $STAGEu; // vec8s of x of a block of each of a job's lanes
-
-var<workgroup> staged: array<vec4<f32>, $STAGED>; // [GROUPS, 2, STAGE]: low and high halves
-//#endif
 
 @compute @workgroup_size(LANES * GROUPS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -58,16 +49,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let at$o = (rows.first + min(first + $ou, MATRIX_ROWS - 1u) * rows.step) * blocks;
   var sum$o = 0.0;
   //#endfor
-  let job_x = job * (COLS / 4u);
-  //#if PACKED_FEW
-  let own_stage = group * 2u * STAGE;
-  let packed = lane / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + lane % packed_lanes();
-  //#endif
   for (var i = 0u; i < blocks; i += $STEPSu * LANES) {
     //#for j in STEPS
     //#if PACKED_FEW
     let from$j = min(i + $ju * LANES + lane, blocks - 1u);
     let is_there$j = i + $ju * LANES + lane < blocks;
+    let vec8$j = from$j / packed_lanes() * packed_lanes() * $BLOCK_VEC8Su + from$j % packed_lanes();
     //#else
     let from$j = min(i + $ju * LANES, blocks - LANES) + lane;
     let is_there$j = i + $ju * LANES < blocks;
@@ -77,40 +64,17 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let block$o_$j = load_block(at$o + from$j);
     //#endfor
     //#endfor
-    //#if PACKED_FEW
-    //#for j in STEPS
-    //#for h in HALVES
-    let x$j_$h = x[min(job_x + (i + $ju * LANES) * $HALVESu + $hu * LANES + lane, job_x + COLS / 4u - 1u)];
-    //#endfor
-    //#endfor
-    //#else
     //#for j in STEPS
     //#for c in BLOCK_VEC8S
-    let at$j_$c = job_x + (vec8$j + $cu * LANES) * 2u;
+    let at$j_$c = (job * (COLS / 8u) + vec8$j + $cu * packed_lanes()) * 2u;
     let lo$j_$c = x[at$j_$c];
     let hi$j_$c = x[at$j_$c + 1u];
     //#endfor
     //#endfor
-    //#endif
     //#for j in STEPS
-    //#if PACKED_FEW
-    workgroupBarrier();
-    //#for h in HALVES
-    {
-      let half = $hu * LANES + lane;
-      staged[own_stage + half % 2u * STAGE + place_in_stage(half / 2u)] = x$j_$h;
-    }
-    //#endfor
-    workgroupBarrier();
-    //#endif
     //#for c in BLOCK_VEC8S
     {
-      //#if PACKED_FEW
-      let place = own_stage + place_in_stage(packed + $cu * packed_lanes());
-      let own = x_of(staged[place], staged[place + STAGE]);
-      //#else
       let own = x_of(lo$j_$c, hi$j_$c);
-      //#endif
       //#if WHOLE
       //#for o in OUTS
       sum$o = add_dot(sum$o, own, weights_$c(block$o_$j));

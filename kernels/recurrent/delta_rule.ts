@@ -46,14 +46,14 @@ export interface DeltaHeads {
   readonly valueDim: number;
 }
 
-/** Columns of a workgroup, a part of a head's: as many as a subgroup has invocations, where they divide the head. */
+/** Columns of a workgroup, a part of a head's: where few, an invocation has less to do, and multiprocessors more workgroups. */
 function colsOf({ valueDim }: Pick<DeltaHeads, "valueDim">): number {
-  return [32, 16].find((cols) => valueDim % cols === 0) ?? 8;
+  return valueDim % 16 === 0 ? 16 : 8;
 }
 
 /** Invocations of a column: keys are a multiple of 8. */
 function lanesOf({ keyDim }: Pick<DeltaHeads, "keyDim">): number {
-  return keyDim % 16 === 0 ? 4 : 2;
+  return [8, 4].find((lanes) => keyDim % (4 * lanes) === 0) ?? 2;
 }
 
 function deltaKernel(
