@@ -47,6 +47,7 @@ const BLOCK = $BLOCKu; // a multiple of LANES
 const PARTS = VALUES / COLS; // workgroups of a head
 const THREADS = LANES * COLS;
 const ROW_THREADS = THREADS / BLOCK; // that bring a row
+const ROWS_TOGETHER = clamp(32u / ROW_THREADS, 1u, BLOCK); // rows that a subgroup brings, where it has 32 invocations
 const OWN = $OWNu; // QUADS / LANES
 const STEP = KEYS + VALUES + 4u; // words: a, three of padding, k, d
 const LENGTH_EPS = 1e-6;
@@ -278,7 +279,10 @@ fn main(
   let decay_rate = exp(decay_weights[head]);
   let decay_bias = decay_weights[HEADS + head];
   // What this invocation brings of a block: a part of the keys and queries of one row, and values of its column.
-  let brought = thread / ROW_THREADS;
+  // Neighbouring rows are other subgroups', and values those of the last: in a round of few rows none waits for two of them.
+  let first_of_row = thread / ROW_THREADS * ROW_THREADS;
+  let brought = thread / ROW_THREADS % ROWS_TOGETHER * (BLOCK / ROWS_TOGETHER) + thread / ROW_THREADS / ROWS_TOGETHER;
+  let value_row = LANES - 1u - lane;
   let first_quad = thread % ROW_THREADS;
 
   var step = found.x;
@@ -324,8 +328,8 @@ fn main(
       }
     }
     //#for i in VALUE_ROWS
-    if ($iu * LANES + lane < next_size) {
-      let number = next + $iu * LANES + lane;
+    if ($iu * LANES + value_row < next_size) {
+      let number = next + $iu * LANES + value_row;
       if (number >= position) {
         let i = row_at(first, leaf, number - position) - first;
         value$i = mixed_value(run, i, value_col);
@@ -442,7 +446,7 @@ fn main(
     if (own) {
       var of_row = vec3<f32>();
       //#for i in ROW_THREADS
-      of_row += squares[brought * ROW_THREADS + $iu];
+      of_row += squares[first_of_row + $iu];
       //#endfor
       key_scale = inverseSqrt(of_row.x + LENGTH_EPS);
       query_scale = inverseSqrt(of_row.y + LENGTH_EPS) / sqrt(f32(KEYS));
@@ -471,7 +475,7 @@ fn main(
     }
     //#endfor
     //#for i in VALUE_ROWS
-    values[($iu * LANES + lane) * COLS + col] = value$i;
+    values[($iu * LANES + value_row) * COLS + col] = value$i;
     //#endfor
     if (first_quad == 0u) {
       factors[brought] = factor;
