@@ -45,9 +45,12 @@ export function dotsOf(
   return rows <= tuning.packedRows ? "packed" : "whole";
 }
 
+/** Stages of a range beyond which fewer and longer ones are better, though the last is a part of one: each is a wait for memory. */
+const MANY_STAGES = 8;
+
 /**
  * Stages of the ranges of a matrix, the one that suits most first: those that the ranges divide into, or
- * where none does, all, the last a part of one.
+ * where none does or few rows would have many, all, the last a part of one.
  */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
@@ -60,7 +63,11 @@ export function stagesOf(
   const whole = possible.filter((stage) => range % stage === 0);
   // Rows are packed block by block for all their lanes.
   const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
-  return whole.length > 0 || !parts ? whole : possible;
+  if (!parts) return whole;
+  const [longest = 0] = whole;
+  const many = range > MANY_STAGES * longest && dotsOf(format, use) === "packed" &&
+    use.rows <= FEW_ROWS;
+  return longest === 0 || many ? possible : whole;
 }
 
 /**
