@@ -5,7 +5,7 @@
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
-import { link } from "../src/gpu/wgsl.ts";
+import { link, workgroupVariables } from "../src/gpu/wgsl.ts";
 import { BINDINGS_EACH, BUILTINS, countOf, named, together } from "./joined.ts";
 import { shader } from "./shader.ts";
 
@@ -28,6 +28,14 @@ const BYTES: Readonly<Record<string, number>> = {
   "u32": 4,
 };
 
+/** An array of workgroup memory that two kernels have in common, or one of them has. */
+interface SharedArray {
+  readonly of: string;
+  readonly count: number;
+  /** What the first and the second call it. */
+  readonly names: readonly [first: string | undefined, second: string | undefined];
+}
+
 /** An array of a kernel's workgroup memory. */
 interface WorkgroupArray {
   readonly name: string;
@@ -35,48 +43,51 @@ interface WorkgroupArray {
   readonly count: number;
 }
 
-/** The arrays of a kernel's workgroup memory; undefined where its text does not say how long they are as products of numbers. */
-function arraysOf({ code }: Pick<Kernel, "code">): WorkgroupArray[] | undefined {
-  const all = [...code.matchAll(/var<workgroup>\s+(\w+):([^;]*);/g)].map(
-    ([, name = "", type = ""]) => {
-      const [, of = "", count = ""] = /^\s*array<(.*), ([\du* ]+)>$/.exec(type) ?? [];
-      const numbers = count.split("*").map((number) => parseInt(number));
-      return { name, of, count: numbers.reduce((product, number) => product * number, 1) };
-    },
-  );
+/** Those of kernels whose text was read. */
+const known = new WeakMap<Pick<Kernel, "code">, WorkgroupArray[] | undefined>();
+
+/** The arrays of a kernel; undefined where its text does not say how long they are as products of numbers. */
+function arraysOf(kernel: Pick<Kernel, "code">): WorkgroupArray[] | undefined {
+  return known.getOrInsertComputed(kernel, readArrays);
+}
+
+function readArrays({ code }: Pick<Kernel, "code">): WorkgroupArray[] | undefined {
+  const all = workgroupVariables(code).map(({ name, type }) => {
+    const [, of = "", count = ""] = /^array<(.*),([\du*]+)>$/.exec(type) ?? [];
+    const numbers = count.split("*").map((number) => parseInt(number));
+    return { name, of, count: numbers.reduce((product, number) => product * number, 1) };
+  });
   return all.every(({ of }) => of in BYTES) ? all : undefined;
 }
 
-/** Memory that workgroups of two kernels have in common: those of the first, as long as either wants them. */
+/** Workgroup memory of two kernels, of which a workgroup runs one: arrays of a type are one, as long as either wants it. */
 interface Memory {
-  readonly arrays: readonly WorkgroupArray[];
-  /** Names of the second's arrays, and of those of the first in whose place they are. */
-  readonly shared: ReadonlyMap<string, string>;
+  readonly arrays: readonly SharedArray[];
   readonly bytes: number;
 }
 
 /** Undefined where it is not known: see `arraysOf`. */
 export function memoryOf(a: Pick<Kernel, "code">, b: Pick<Kernel, "code">): Memory | undefined {
-  const [own, others] = [arraysOf(a), arraysOf(b)];
-  if (!own || !others) return undefined;
-  const arrays = own.slice();
-  const shared = new Map<string, string>();
-  let unshared = 0;
-  for (const { name, of, count } of others) {
-    const taken = [...shared.values()];
-    const at = arrays.findIndex((each) => each.of === of && !taken.includes(each.name));
-    const found = arrays[at];
-    if (!found) unshared += bytesOf({ of, count });
-    else {
-      arrays[at] = { ...found, count: Math.max(found.count, count) };
-      shared.set(name, found.name);
-    }
+  const [first, second] = [arraysOf(a), arraysOf(b)];
+  if (!first || !second) return undefined;
+  const arrays: SharedArray[] = first.map(({ name, ...array }) => ({
+    ...array,
+    names: [name, undefined],
+  }));
+  for (const { name, of, count } of second) {
+    const at = arrays.findIndex((each) => each.of === of && each.names[1] === undefined);
+    const found = arrays[at] ?? { of, count, names: [undefined, undefined] };
+    const shared: SharedArray = {
+      of,
+      count: Math.max(found.count, count),
+      names: [found.names[0], name],
+    };
+    arrays.splice(at < 0 ? arrays.length : at, 1, shared);
   }
-  return { arrays, shared, bytes: arrays.reduce((sum, each) => sum + bytesOf(each), unshared) };
-}
-
-function bytesOf({ of, count }: Pick<WorkgroupArray, "of" | "count">): number {
-  return (BYTES[of] ?? NaN) * count;
+  return {
+    arrays,
+    bytes: arrays.reduce((sum, { of, count }) => sum + (BYTES[of] ?? NaN) * count, 0),
+  };
 }
 
 /** Invocations of a launch's workgroups. */
@@ -120,25 +131,29 @@ function besideKernel(launches: readonly [Dispatch, Dispatch]): Kernel {
   const name = `beside_${SIZE}_${launches.map(({ kernel }) => kernel.name).join("_with_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const [a, b] = launches.map(({ kernel }) => kernel) as [Kernel, Kernel];
-    const { arrays = [], shared = new Map<string, string>() } = memoryOf(a, b) ?? {};
+    const { arrays = [] } = memoryOf(a, b) ?? {};
     const directives = [a, b].flatMap(({ code }) => code.match(DIRECTIVES) ?? []);
-    const longest = arrays.reduce(
-      (code, { name, of, count }) =>
-        code.replace(
-          RegExp(`var<workgroup>\\s+${name}:[^;]*;`),
-          `var<workgroup> ${name}: array<${of}, ${count}>;`,
-        ),
-      a.code,
+    const memory = arrays.map(({ of, count }, i) =>
+      `var<workgroup> ${sharedName(i)}: array<${of}, ${count}>;`
     );
-    const given = Object.fromEntries(shared.entries().map(([name, own]) => [name, `a_${own}`]));
+    const given = (place: 0 | 1) =>
+      Object.fromEntries(arrays.flatMap(({ names }, i) => {
+        const name = names[place];
+        return name === undefined ? [] : [[name, sharedName(i)]];
+      }));
+    const text = ({ code }: Kernel) => code.replace(DIRECTIVES, "");
     const parts = [
-      link(longest.replace(DIRECTIVES, ""), { prefix: "a_", firstBinding: 0 }),
-      link(b.code.replace(DIRECTIVES, ""), { prefix: "b_", firstBinding: BINDINGS_EACH, given }),
+      link(text(a), { prefix: "a_", firstBinding: 0, given: given(0) }),
+      link(text(b), { prefix: "b_", firstBinding: BINDINGS_EACH, given: given(1) }),
     ].map(({ code, entry }) => {
       if (`${entry.builtins}` === BUILTINS) return code;
       throw new Error(`Cannot put "${name}" together: its main takes ${entry.builtins}`);
     });
     const entry = shader("beside", { SIZE } satisfies BesideParameters);
-    return kernel(name, [...new Set(directives), ...parts, entry].join("\n"));
+    return kernel(name, [...new Set(directives), ...memory, ...parts, entry].join("\n"));
   });
+}
+
+function sharedName(i: number): string {
+  return `shared_${i}`;
 }

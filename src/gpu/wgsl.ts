@@ -65,6 +65,27 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   return { code: linked.join(""), entry: { workgroupSize, builtins } };
 }
 
+/** A variable of workgroup memory, and its type without blanks. */
+export interface WorkgroupVariable {
+  readonly name: string;
+  readonly type: string;
+}
+
+/**
+ * The variables of a module that are in workgroup memory.
+ *
+ * @throws Error on a text that is no module.
+ */
+export function workgroupVariables(code: string): WorkgroupVariable[] {
+  const { tokens, declarations } = parse(code);
+  return declarations.flatMap(({ name, nameAt, whole: [from, end] }) => {
+    const text = (first: number, past: number) =>
+      tokens.slice(first, past).filter((token) => !isBlank(token)).join("");
+    if (text(from, nameAt) !== "var<workgroup>") return [];
+    return [{ name, type: text(nameAt + 1, end).slice(":".length, -";".length) }];
+  });
+}
+
 /** A module whose constants are read from a uniform buffer, where nothing needs them when it is compiled. */
 export interface UniformModule {
   readonly code: string;

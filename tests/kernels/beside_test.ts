@@ -101,7 +101,11 @@ Deno.test("arrays of one type are one of both, as long as the longer; lengths ar
   const a = of("array<vec4<f32>, 3u * 4u>", "array<f32, 5>");
   const b = of("array<f32, 2>", "array<f32, 7>", "array<vec4<f32>, 20>");
   const memory = memoryOf(a, b);
-  assert.deepEqual([...memory?.shared ?? []], [["v0", "v1"], ["v2", "v0"]]);
+  assert.deepEqual(memory?.arrays, [
+    { of: "vec4<f32>", count: 20, names: ["v0", "v2"] },
+    { of: "f32", count: 5, names: ["v1", "v0"] },
+    { of: "f32", count: 7, names: [undefined, "v1"] },
+  ]);
   assert.equal(memory?.bytes, 16 * 20 + 4 * 5 + 4 * 7);
   assert.equal(memoryOf(of(), of())?.bytes, 0);
   for (const other of ["array<f32, LANES>", "array<Sum, 4>", "u32"]) {
