@@ -89,7 +89,7 @@ Deno.test("a bad preset is told before anything is opened", async () => {
 /** Runs `generate` on the embedded model; the object of --json. */
 async function generated(args: readonly string[]) {
   const io: FakeIo = fakeIo({ stdin: "" });
-  const all = [...args, "--json", "--quiet", "--temperature", "0", "Count from 1 to 20."];
+  const all = [...args, "--json", "--quiet", "--temperature", "0", "Count from 1 to 9."];
   assert.equal(await runGenerate(parsed(all), { open, io }), 0);
   return JSON.parse(io.out());
 }

@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { checkDraft } from "../../src/engine/check/check_draft.ts";
 import { type LocalOptions, openEngine } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 import { embeddedHead, safetensorsFiles } from "../model/draft_formats.ts";
+
+/** A wrong base is seen in two short answers; the product's own are longer. */
+const answersOf = (maxTokens: number) =>
+  EXHAUSTIVE ? undefined : {
+    prompts: ["Write the numbers from 1 to 60.", "Show me the times table for 7 up to 12."],
+    maxTokens,
+  };
 
 Deno.test("a draft whose config names another rope base than it was trained with", async () => {
   const { config, tensors } = embeddedHead("eagle3");
@@ -13,7 +21,7 @@ Deno.test("a draft whose config names another rope base than it was trained with
     for (const [file, bytes] of Object.entries(files)) {
       Deno.writeFileSync(`${draft}/${file}`, bytes);
     }
-    const report = await checkDraft({ model: { draft } }, openEngine);
+    const report = await checkDraft({ model: { draft } }, openEngine, answersOf(32));
     assert.deepEqual([report.theta, report.best], [4, 10_000]);
     const [said, trained] = report.measured;
     assert.deepEqual([said?.theta, trained?.theta], [4, 10_000]);
@@ -32,7 +40,7 @@ Deno.test("the base of training is measured once; a draft that is none is told",
     opened.push(options);
     return openEngine(options);
   };
-  const { measured, best } = await checkDraft({ model: { draft } }, open);
+  const { measured, best } = await checkDraft({ model: { draft } }, open, answersOf(4));
   assert.deepEqual([measured.length, best, opened.length], [1, 10_000, 1]);
   await assert.rejects(() => checkDraft({ model: { draft: "none" } }, open), UsageError);
 });

@@ -9,6 +9,7 @@ import { PAGE } from "../../src/model/device_layout.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type LocalEngine, openEngine } from "./open.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
+import { EXHAUSTIVE } from "../exhaustive.ts";
 import { EOS } from "./fledgling.ts";
 
 const REQUEST: Omit<GenerateRequest, "promptIds"> = {
@@ -35,7 +36,12 @@ function user(engine: LocalEngine, content: string): number[] {
 }
 
 Deno.test("a request on the embedded model", async (t) => {
-  using engine = await openEngine({ hooks: { plan: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) } });
+  // A shorter context is as full at its end as the model's own.
+  using engine = await openEngine({
+    hooks: { plan: statically(3, [0, 1, 2, 3, 4, 5, 6, 7]) },
+    limits: EXHAUSTIVE ? {} : { contextLength: 160 },
+  });
+  const { contextLength } = engine.info;
   const promptIds = user(engine, "Count from 3 to 20.");
   const counted = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20.";
 
@@ -101,20 +107,20 @@ Deno.test("a request on the embedded model", async (t) => {
   });
 
   await t.step("a context that fills ends the text", async () => {
-    const long = user(engine, "Count from 1 to 9. ".repeat(150)).slice(0, 1001);
+    const long = user(engine, "Count from 1 to 9. ".repeat(150)).slice(0, contextLength - 23);
     const result = await run({ promptIds: long, ignoreEos: true, maxTokens: 999 });
     assert.equal(result.finishReason, "length");
-    assert.equal(result.outputIds.length, engine.info.contextLength - long.length);
+    assert.equal(result.outputIds.length, contextLength - long.length);
   });
 
   await t.step("a prompt as long as the context is refused", async () => {
-    const promptIds = Array.from({ length: engine.info.contextLength }, () => 300);
+    const promptIds = Array.from({ length: contextLength }, () => 300);
     await assert.rejects(
       run({ promptIds }),
       {
         name: "UsageError",
-        message:
-          'Cannot generate: the prompt has 1024 tokens, the context of "fledgling/target" holds 1024',
+        message: `Cannot generate: the prompt has ${contextLength} tokens, ` +
+          `the context of "fledgling/target" holds ${contextLength}`,
       },
     );
   });
@@ -153,7 +159,9 @@ Deno.test("a conversation computes only what is new, and answers as from the sta
     limits: { roundsPerSync: 3, prefixCache: false },
   });
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "Thank you!"];
-  for (const drafting of [[3, 3, 3], [0, 3, 7], [3, 0, 2], [0, 0, 0]]) {
+  // The draft catches up in both of these; the lossless array continues cached prompts that drafted throughout.
+  const others = EXHAUSTIVE ? [[3, 3, 3], [0, 0, 0]] : [];
+  for (const drafting of [[0, 3, 7], [3, 0, 2], ...others]) {
     await t.step(`num_steps ${drafting}`, async () => {
       const messages: { role: "user" | "assistant"; content: string }[] = [];
       engine.cache.clear();

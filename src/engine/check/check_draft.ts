@@ -38,21 +38,30 @@ export const TRAINING_THETA = 10_000;
 /** A base must gain this much before it is advised against the config's: the prompts are few. */
 const LEAST_GAIN = 1.01;
 const NUM_STEPS = 3;
-const MAX_TOKENS = 128;
 
 /** Rope errs with distance, so the answers should be long; kinds differ in how certain they are. */
-const PROMPTS = [
-  "Tell me a story about a fox and a lantern.",
-  "Write the numbers from 1 to 60.",
-  "Show me the times table for 7 up to 12.",
-  "Explain step by step why the sky is blue and the sunset is red.",
-  "Write a Python function that returns the n-th Fibonacci number, and explain how it works.",
-  "What is speculative decoding?",
-];
+const ANSWERS = {
+  prompts: [
+    "Tell me a story about a fox and a lantern.",
+    "Write the numbers from 1 to 60.",
+    "Show me the times table for 7 up to 12.",
+    "Explain step by step why the sky is blue and the sunset is red.",
+    "Write a Python function that returns the n-th Fibonacci number, and explain how it works.",
+    "What is speculative decoding?",
+  ],
+  maxTokens: 128,
+};
 
 /** How the models are opened; the draft is needed. */
 export interface DraftCheck extends Omit<EngineOptions, "limits" | "speculation"> {
   readonly model: ModelOptions & { readonly draft: string };
+}
+
+/** What is answered with each base. */
+export interface Answers {
+  readonly prompts: readonly string[];
+  /** Of an answer, at most. */
+  readonly maxTokens: number;
 }
 
 /** `openEngine` or a stand-in. */
@@ -64,7 +73,11 @@ export type Open = (options: LocalOptions) => Promise<LocalEngine>;
  *
  * @throws UsageError when the models cannot be used.
  */
-export async function checkDraft(options: DraftCheck, open: Open): Promise<DraftReport> {
+export async function checkDraft(
+  options: DraftCheck,
+  open: Open,
+  answers: Answers = ANSWERS,
+): Promise<DraftReport> {
   const theta = configTheta(options);
   const measured: ThetaAcceptance[] = [];
   for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
@@ -75,7 +88,7 @@ export async function checkDraft(options: DraftCheck, open: Open): Promise<Draft
       limits: { sizeFlags: {} },
       hooks: { ...options.hooks, plan: statically(NUM_STEPS) },
     });
-    measured.push(await measure(engine, draftRopeTheta));
+    measured.push(await measure(engine, draftRopeTheta, answers));
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
   const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
@@ -89,10 +102,14 @@ function configTheta({ model }: DraftCheck): number {
   throw new UsageError(`Cannot check the draft "${model.draft}": allowed is a folder`);
 }
 
-async function measure(engine: LocalEngine, theta: number): Promise<ThetaAcceptance> {
+async function measure(
+  engine: LocalEngine,
+  theta: number,
+  { prompts, maxTokens }: Answers,
+): Promise<ThetaAcceptance> {
   let [rounds, tokens, drafted, accepted] = [0, 0, 0, 0];
-  for (const prompt of PROMPTS) {
-    const { speculative } = await answer(engine, prompt);
+  for (const prompt of prompts) {
+    const { speculative } = await answer(engine, prompt, maxTokens);
     rounds += speculative.rounds;
     drafted += speculative.draft_tokens;
     accepted += speculative.accepted_tokens;
@@ -107,14 +124,18 @@ async function measure(engine: LocalEngine, theta: number): Promise<ThetaAccepta
   };
 }
 
-async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResult> {
+async function answer(
+  engine: LocalEngine,
+  prompt: string,
+  maxTokens: number,
+): Promise<GenerateResult> {
   const input = engine.info.hasChatTemplate
     ? { messages: [{ role: "user", content: prompt }] as const }
     : { raw: prompt };
   const request: GenerateRequest = {
     promptIds: engine.text.encodePrompt(input),
     sampling: GREEDY,
-    maxTokens: MAX_TOKENS,
+    maxTokens,
     stop: [],
     ignoreEos: false,
     numSteps: NUM_STEPS,

@@ -8,6 +8,12 @@ export interface CompileProgress {
   readonly total: number;
 }
 
+/**
+ * Pipelines that have run, of whatever engine: those on one device may have them in common, and an adapter compiles
+ * each once.
+ */
+const RAN = new WeakSet<GPUComputePipeline>();
+
 /** Which pipelines of an engine have run, and the time that their first runs took. */
 export interface FirstRuns {
   /** Milliseconds so far, of the runs below. */
@@ -25,12 +31,13 @@ export interface FirstRuns {
 }
 
 export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRuns {
+  /** Of this engine. */
   const ran = new Set<GPUComputePipeline>();
   let ms = 0;
 
   function missing(programs: readonly Program[]): Set<GPUComputePipeline> {
     const all = programs.flatMap(({ steps }) => steps.map(({ pipeline }) => pipeline));
-    return new Set(all).difference(ran);
+    return new Set(all.filter((pipeline) => !RAN.has(pipeline)));
   }
 
   return {
@@ -55,14 +62,15 @@ export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRu
 }
 
 /**
- * The steps in their order, in parts that end with the first step of a pipeline that is not in `ran`,
- * which is added. Steps after the last of these are left out.
+ * The steps in their order, in parts that end with the first step of a pipeline that has not run,
+ * which is added to `ran`. Steps after the last of these are left out.
  */
 function* segments(steps: readonly Step[], ran: Set<GPUComputePipeline>): Generator<Step[]> {
   let part: Step[] = [];
   for (const step of steps) {
     part.push(step);
-    if (ran.has(step.pipeline)) continue;
+    if (RAN.has(step.pipeline)) continue;
+    RAN.add(step.pipeline);
     ran.add(step.pipeline);
     yield part;
     part = [];
