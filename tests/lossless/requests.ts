@@ -7,16 +7,13 @@ import type { LocalEngine } from "../engine/open.ts";
 import type { Case } from "./axes.ts";
 
 /** Tokens of the answers in turn, at most. */
-const MOST = { software: [16, 16, 9, 12], hardware: [6, 6, 3, 4] } as const;
+const MOST = { software: [20, 20, 9, 13], hardware: [6, 6, 3, 4] } as const;
 
-/**
- * Prompts of many kinds; two are the same. All but the last have 32 tokens at most: what four of them take together is
- * the rows of a forward.
- */
-const PROMPTS = [7, 10, 8, 7, 12];
+/** Prompts of many kinds; two are the same. */
+const PROMPTS = [0, 5, 8, 12, 9, 6, 13, 1, 11, 0];
 
-/** Begins every prompt, so that they have a page in common, and a token after it. */
-const SHARED = "In one short line of plain English: ";
+/** Begins every prompt, so that they have pages in common. */
+const SHARED = "Answer in one short line, in plain English, and say nothing else.";
 
 type Kind = Exclude<Case["requests"], "mixed">;
 
@@ -78,11 +75,11 @@ export function requestOf(
   const constrained = kind === "constrained";
   return {
     promptIds: engine.text.encodePrompt({
-      messages: [{ role: "user", content: `${SHARED}${content}` }],
+      messages: [{ role: "system", content: SHARED }, { role: "user", content }],
     }),
     sampling: samplingOf(kind, n),
     maxTokens: MOST[kernels][n % 4] as number,
-    stop: n % 7 === 3 ? [", 1", "le the "] : [],
+    stop: n % 7 === 3 ? [", 1", " the "] : [],
     ignoreEos: n % 5 === 2 && !constrained,
     ...constrained ? { grammar: GRAMMARS[n % 2] as Grammar } : {},
     ...kind === "logprobs" ? { logprobs: n % 3 } : {},

@@ -15,7 +15,7 @@ import { predictionOf, requestOf } from "./requests.ts";
 const TARGET = new URL("../../models/fledgling/target", import.meta.url).pathname;
 
 /** Of the longest prompt and the longest answer. */
-const CONTEXT = 80;
+const CONTEXT = 112;
 const PAGE = 16;
 
 /** What decides the bits of logits: plain decoding is run once for each of these. */
@@ -125,8 +125,8 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
       roundsPerSync: of.roundsPerSync,
       prefixCache: of.prefixCache,
       predictions: of.prediction !== "none",
-      // Two requests are admitted with three pages each, and not both go on to their fourth.
-      ...of.pages === "few" ? { maxKvTokens: 6 * PAGE } : {},
+      // Two requests are admitted with five pages each, and not both go on to their sixth.
+      ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
       ...of.promptRows === "few" ? { maxBatchedRows: 16 } : {},
       ...of.elasticDraft
         ? {
