@@ -125,12 +125,12 @@ fn ring_at(run: Run, position: u32) -> u32 {
 }
 
 // Four columns of the row that is `back` before row `i` of the run, before the convolution. Without branches, so that loads
-// do not wait for each other: both are loaded, one is taken.
+// do not wait for each other: both are loaded, one is taken. The ring is read before the run's rows, which other workgroups
+// may be storing there.
 fn read_before(run: Run, i: u32, back: u32, quad: u32) -> vec4<f32> {
-  let position = run.position + i;
   let own = x[(run.first + i - min(back, i)) * (X_COLS / 4u) + quad];
-  let kept = ring[ring_at(run, position - min(back, position)) + quad];
-  return select(select(kept, vec4<f32>(), back > position), own, back <= i);
+  let kept = ring[ring_at(run, RING + run.position + i - max(back, i + 1u)) + quad];
+  return select(select(kept, vec4<f32>(), back > run.position + i), own, back <= i);
 }
 
 // q, k or v of row `i` of the run, four columns of it.
