@@ -42,6 +42,7 @@ const QUADS = $QUADSu; // ceil(TILE * GROUP / 4)
 const LANES = $LANESu; // invocations a cell
 const AT_ONCE = THREADS / LANES; // cells in flight; $PASSES times that is SPLIT_CELLS
 const PARTS = $PARTSu; // of the split's cells, for the values
+const SUMMED = $(2 * SUMMED_QUERIES)u * VEC8S; // fours of the queries whose parts are added at a time
 const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
@@ -52,7 +53,7 @@ const STRIDE = SPLIT_CELLS + 1u; // odd: lanes write to different banks
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KV_SPLITS, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KV_SPLITS]: peak, total
 
-var<workgroup> pool: array<vec4<f32>, $POOL>; // [LANES, STRIDE], then [PARTS, 4, VEC8S]
+var<workgroup> pool: array<vec4<f32>, 520>; // [LANES, STRIDE], then [PARTS, SUMMED]
 var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
@@ -260,23 +261,23 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (i == 0u && part < PARTS) {
     totals[$ju * PARTS + part] = total$j;
   }
-  //#for b in HALVES
+  //#for b in SUM_TURNS
   if (part < PARTS) {
-    let to = part * 4u * VEC8S + i;
-    pool[to] = select(lo$j_2, lo$j_0, $bu == 0u);
-    pool[to + VEC8S] = select(hi$j_2, hi$j_0, $bu == 0u);
-    pool[to + 2u * VEC8S] = select(lo$j_3, lo$j_1, $bu == 0u);
-    pool[to + 3u * VEC8S] = select(hi$j_3, hi$j_1, $bu == 0u);
+    let to = part * SUMMED + i;
+    //#for h in SUMMED_QUERIES
+    pool[to + $(2 * h)u * VEC8S] = lo$j_$(SUMMED_QUERIES * b + h);
+    pool[to + $(2 * h + 1)u * VEC8S] = hi$j_$(SUMMED_QUERIES * b + h);
+    //#endfor
   }
   workgroupBarrier();
   //#for o in OUTS
   {
     let o = thread + $ou * THREADS;
-    let query = 4u * $ju + 2u * $bu + o / (2u * VEC8S);
-    if (o < 4u * VEC8S && ((mine >> (query / GROUP)) & 1u) == 1u) {
+    let query = 4u * $ju + $(SUMMED_QUERIES * b)u + o / (2u * VEC8S);
+    if (o < SUMMED && ((mine >> (query / GROUP)) & 1u) == 1u) {
       var sum = vec4<f32>(0.0);
       //#for g in PARTS
-      sum += pool[$gu * 4u * VEC8S + o];
+      sum += pool[$gu * SUMMED + o];
       //#endfor
       let at = ((row + query / GROUP) * heads + tile.y * GROUP + query % GROUP) * KV_SPLITS + split;
       sums[at * (2u * VEC8S) + o % (2u * VEC8S)] = sum;

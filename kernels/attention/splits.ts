@@ -66,15 +66,12 @@ export interface SplitParameters extends SplitOrder {
   readonly TILE: number;
   /** Invocations of a workgroup. */
   readonly THREADS: number;
-  /** Vectors of four floats for the lanes' dots, and then for the parts' sums of two queries. */
-  readonly POOL: number;
   /** Workgroups of a tile for the splits with paths. */
   readonly PATH_GROUPS: number;
-  /** Fours of queries of a workgroup; queries of one four, those that are missing of it, and pairs of it. */
+  /** Fours of queries of a workgroup; queries of one four, and those that are missing of it. */
   readonly QUADS: number;
   readonly QUERIES: number;
   readonly UNUSED: number;
-  readonly HALVES: number;
   /** Cells of an invocation for the scores, one after the other. */
   readonly PASSES: number;
   /** Cells of a part whose values are loaded before the weights are there, and the others. */
@@ -82,7 +79,9 @@ export interface SplitParameters extends SplitOrder {
   readonly LATE: number;
   /** Cells of an invocation for the weights, for each four of queries. */
   readonly TURNS: number;
-  /** Fours of sums that an invocation writes of each query. */
+  /** Queries of a four whose parts are added at a time, how many times, and fours of sums that an invocation then writes. */
+  readonly SUMMED_QUERIES: number;
+  readonly SUM_TURNS: number;
   readonly OUTS: number;
 }
 
@@ -95,13 +94,14 @@ export function splitCounts(headDim: number, group: number, tile: number): Split
   const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
   const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
   const CELLS = Math.ceil(SPLIT_CELLS / PARTS);
+  // Sums of two queries of a wide head would take more workgroup memory than WebGPU promises.
+  const SUMMED_QUERIES = headDim > WIDE_HEAD ? 1 : 2;
   // All or none: where registers allow.
   const EARLY = QUADS === 1 && CELLS <= 8 ? CELLS : 0;
   return {
     GROUP: group,
     TILE: tile,
     THREADS,
-    POOL: Math.max(LANES * (SPLIT_CELLS + 1), 4 * PARTS * VEC8S),
     PATH_GROUPS: pathGroups(tile),
     QUADS,
     VEC8S,
@@ -113,8 +113,9 @@ export function splitCounts(headDim: number, group: number, tile: number): Split
     EARLY,
     LATE: CELLS - EARLY,
     TURNS: Math.ceil(QUADS * SPLIT_CELLS / THREADS),
-    OUTS: Math.ceil(4 * VEC8S / THREADS),
-    HALVES: Math.ceil(QUERIES / 2),
+    SUMMED_QUERIES,
+    SUM_TURNS: Math.ceil(QUERIES / SUMMED_QUERIES),
+    OUTS: Math.ceil(2 * SUMMED_QUERIES * VEC8S / THREADS),
     QUERIES,
     UNUSED: 4 - QUERIES,
   };
