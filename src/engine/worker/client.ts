@@ -30,7 +30,7 @@ export function engineInWorker(url: string | URL): OpenEngine {
 }
 
 function client(channel: Channel, { info, status }: OpenedEngine, text: TextThread): Engine {
-  /** An abort was not answered in time. */
+  /** An abort was not answered in time, and nothing has come since. */
   let unresponsive = false;
 
   function submit(request: GenerateRequest): EventStream {
@@ -60,7 +60,10 @@ function client(channel: Channel, { info, status }: OpenedEngine, text: TextThre
       interrupted();
       return stream;
     }
-    const job = channel.submit(sent, push);
+    const job = channel.submit(sent, (event) => {
+      unresponsive = false;
+      push(event);
+    });
     if (!stream.ended) signal?.addEventListener("abort", cancel);
     return stream;
   }
