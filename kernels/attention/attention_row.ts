@@ -4,6 +4,7 @@ import type { KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
+import type { ValuesOf } from "./norm_rope_store.ts";
 import {
   NORM_LANES,
   SPLIT_CELLS,
@@ -23,8 +24,8 @@ export interface RelayedHeads {
   readonly turns: number;
 }
 
-/** How values are made of a row whose heads are normed. */
-type OwnValues = "normed" | "keys";
+/** How values are made of a row whose heads are normed: it stores them. */
+type OwnValues = Exclude<ValuesOf, "none">;
 
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
@@ -39,7 +40,7 @@ export interface OwnHeads {
   readonly norm?: {
     readonly weight: Operand;
     readonly eps: number;
-    /** Values are "normed" too, without weights, or are the "keys" as they are, normed so, where a row has no v; default: v as it is. */
+    /** Default: "plain". */
     readonly values?: OwnValues | undefined;
   } | undefined;
   /** cos and sin, [positions, headDim / 2, 2]. */
@@ -103,7 +104,7 @@ interface RowParameters extends SplitOrder {
   /** Whether queries and keys are normed. */
   readonly NORMED: boolean;
   /** How values are made. */
-  readonly made: OwnValues | "plain";
+  readonly values: OwnValues;
   /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
   readonly RELAYED: boolean;
   readonly RANGE: number;
@@ -130,14 +131,14 @@ function rowKernel(
   { group, normed, values, words }: {
     readonly group: number;
     readonly normed: boolean;
-    readonly values: OwnValues | undefined;
+    readonly values: OwnValues;
     /** Of q, k and v where the same dispatch makes them; default: it does not. */
     readonly words?: number | undefined;
   },
 ): Kernel {
   const kinds = [
     ...normed ? ["normed"] : [],
-    ...values === undefined ? [] : [values === "normed" ? "values" : "keys"],
+    ...values === "plain" ? [] : [values === "normed" ? "values" : "keys"],
     ...words === undefined ? [] : ["relayed", words],
   ];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
@@ -148,7 +149,7 @@ function rowKernel(
   const parameters = {
     kv: kvDtype,
     NORMED: normed,
-    made: values ?? "plain" as const,
+    values,
     RELAYED: words !== undefined,
     GROUP: group,
     SETS,
@@ -184,7 +185,7 @@ export function rowSums(
 ): Dispatch {
   const { kvHeads, headDim } = heads;
   const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
-  const normed = { normed: norm !== undefined, values: norm?.values };
+  const normed = { normed: norm !== undefined, values: norm?.values ?? "plain" };
   const kind = { group, ...normed, words: relay && words * headDim };
   const from = relay
     ? {

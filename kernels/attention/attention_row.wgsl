@@ -18,7 +18,7 @@
 //            of invocations have them all.
 
 //
-// Values are $made: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no v.
+// Values are $values: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no v.
 
 //#import lib/rows
 //#import lib/visible
@@ -225,7 +225,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let row = tile.x;
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
-  //#if made == keys
+  //#if values == keys
   let all_heads = heads + KV_HEADS;
   //#else
   let all_heads = heads + 2u * KV_HEADS;
@@ -233,7 +233,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let head = thread / NORM_LANES;
   let norm_lane = thread % NORM_LANES;
   let is_query = head < GROUP;
-  //#if made == keys
+  //#if values == keys
   let of_qkv = select(heads + kv_head, tile.y * GROUP + head, is_query);
   //#else
   let of_qkv = select(heads + (min(head, VALUE) - KEY) * KV_HEADS + kv_head, tile.y * GROUP + head, is_query);
@@ -395,7 +395,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endif
     //#for p in PAIRS
     if (w$p < HALF) {
-      //#if made == plain
+      //#if values == plain
       let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p, head == VALUE);
       //#else
       let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p * scale, head == VALUE);

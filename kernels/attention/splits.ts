@@ -68,7 +68,7 @@ export interface SplitParameters extends SplitOrder {
   readonly THREADS: number;
   /** Workgroups of a tile for the splits with paths. */
   readonly PATH_GROUPS: number;
-  /** Fours of queries of a workgroup; queries of one four, and those that are missing of it. */
+  /** Vectors of four queries of a workgroup; queries of a vector, and its components that none uses. */
   readonly QUADS: number;
   readonly QUERIES: number;
   readonly UNUSED: number;
@@ -79,7 +79,7 @@ export interface SplitParameters extends SplitOrder {
   readonly LATE: number;
   /** Cells of an invocation for the weights, for each four of queries. */
   readonly TURNS: number;
-  /** Queries of a four whose parts are added at a time, how many times, and fours of sums that an invocation then writes. */
+  /** Queries of a vector whose parts are added at a time, how many times, and vectors of sums that an invocation then writes. */
   readonly SUMMED_QUERIES: number;
   readonly SUM_TURNS: number;
   readonly OUTS: number;

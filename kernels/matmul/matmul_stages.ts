@@ -65,8 +65,7 @@ export function stagesOf(
   const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
   if (!parts) return whole;
   const [longest = 0] = whole;
-  const many = range > MANY_STAGES * longest && dotsOf(format, use) === "packed" &&
-    use.rows <= FEW_ROWS;
+  const many = range > MANY_STAGES * longest && hasLongStages(format, use);
   return longest === 0 || many ? possible : whole;
 }
 
@@ -77,8 +76,11 @@ export function stagesOf(
 function stages(format: WeightFormat, use: TileUse): number[] {
   const short = use.packed && (use.manyTiles || use.pairs > use.tuning.pairs);
   if (short || use.rows >= PREFETCH_ROWS) return [PREFETCH_STAGE, 64];
-  const long = dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
-  return long ? [128, 64, 32] : [64, 32];
+  return hasLongStages(format, use) ? [128, 64, 32] : [64, 32];
+}
+
+function hasLongStages(format: WeightFormat, use: TileUse): boolean {
+  return dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */

@@ -13,14 +13,15 @@ const PIPELINES: Record<string, object> = { a: {}, b: {}, c: {} };
 Deno.test("kernels run for the first time in their order, one more in each part, and only once", async () => {
   const runs: string[] = [];
   let forgotten = 0;
-  const firsts = firstRuns({
+  const submitter = {
     async run({ programs }: Submission) {
       runs.push(programs.flatMap(({ steps }) => steps.map(({ label }) => label)).join(" "));
       await new Promise((resolve) => setTimeout(resolve, 2));
       return { words: new Uint32Array(), extra: new Uint32Array(), ms: [] };
     },
     forget: () => void forgotten++,
-  });
+  };
+  const firsts = firstRuns(submitter);
   const programs = [{ steps: fakeSteps("a", "a", "b") }, { steps: fakeSteps("a") }];
   const told: CompileProgress[] = [];
   equal(firsts.missing(programs), 2);
@@ -36,4 +37,8 @@ Deno.test("kernels run for the first time in their order, one more in each part,
   await firsts.run([{ steps: fakeSteps("b", "c") }], (progress) => told.push(progress));
   deepEqual(runs, ["b c"]);
   deepEqual(told, [{ done: 2, total: 3 }, { done: 3, total: 3 }]);
+
+  const another = firstRuns(submitter); // an engine with the same pipelines
+  await another.run(programs, () => {});
+  deepEqual([another.missing(programs), another.ms, runs.length], [0, 0, 1]);
 });

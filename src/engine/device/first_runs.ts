@@ -31,8 +31,8 @@ export interface FirstRuns {
 }
 
 export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRuns {
-  /** Of this engine. */
-  const ran = new Set<GPUComputePipeline>();
+  /** Pipelines that ran first for this engine. */
+  let done = 0;
   let ms = 0;
 
   function missing(programs: readonly Program[]): Set<GPUComputePipeline> {
@@ -46,13 +46,14 @@ export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRu
     },
     missing: (programs) => missing(programs).size,
     async run(programs, onProgress) {
-      const total = ran.size + missing(programs).size;
-      if (total === ran.size) return;
+      const total = done + missing(programs).size;
+      if (total === done) return;
       const began = performance.now();
-      onProgress({ done: ran.size, total });
-      for (const steps of segments(programs.flatMap(({ steps }) => steps), ran)) {
+      onProgress({ done, total });
+      for (const steps of segments(programs.flatMap(({ steps }) => steps))) {
         await submitter.run({ programs: [{ steps }], words: 0 });
-        onProgress({ done: ran.size, total });
+        done++;
+        onProgress({ done, total });
       }
       // None of these parts runs again.
       submitter.forget();
@@ -63,15 +64,14 @@ export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRu
 
 /**
  * The steps in their order, in parts that end with the first step of a pipeline that has not run,
- * which is added to `ran`. Steps after the last of these are left out.
+ * which then counts as one that has. Steps after the last of these are left out.
  */
-function* segments(steps: readonly Step[], ran: Set<GPUComputePipeline>): Generator<Step[]> {
+function* segments(steps: readonly Step[]): Generator<Step[]> {
   let part: Step[] = [];
   for (const step of steps) {
     part.push(step);
     if (RAN.has(step.pipeline)) continue;
     RAN.add(step.pipeline);
-    ran.add(step.pipeline);
     yield part;
     part = [];
   }
