@@ -42,6 +42,8 @@ const CASES = [
   ["deepseek_v2_lite", "q8"],
   ["qwen3_5_moe", "bf16"],
   ["qwen3_5_moe", "q8"],
+  ["gemma4_moe", "bf16"],
+  ["gemma4_moe", "q8"],
 ] as const;
 
 /** Software has no matrix units. */
@@ -79,6 +81,13 @@ const CONFIGS = {
     shared_expert_intermediate_size: WIDE.moe_intermediate_size,
     num_hidden_layers: 3,
     layer_types: ["linear_attention", "full_attention", "linear_attention"],
+  },
+  // With an MLP in each layer too, of a width that its two matmuls are not joined for.
+  gemma4_moe: {
+    ...WIDE,
+    intermediate_size: 192,
+    layer_types: ["sliding_attention", "full_attention"],
+    per_layer_config: { 1: { head_dim: 64, num_key_value_heads: 1 } },
   },
 };
 
@@ -226,13 +235,26 @@ for (const [name, format] of CASES) {
     const kind = format === "bf16" ? "halved" : `f16_${format}`;
     // Where subgroups choose the experts, integers of few workgroups have a pair an invocation.
     const picked = format !== "bf16" && hardware.gpu.info.subgroup !== undefined;
-    const staged = `matmul_${format}_swiglu_1x${picked ? 1 : 2}_staged`;
-    const gateUp = units ? `tensor_${kind}_swiglu_noted` : staged;
+    const gate = name === "gemma4_moe" ? "geglu" : "swiglu";
+    const staged = `matmul_${format}_${gate}_1x${picked ? 1 : 2}_staged`;
+    const gateUp = units ? `tensor_${kind}_${gate}_noted` : staged;
     assert.ok(kernels.includes(`expert_${gateUp}`), kernels);
-    assert.match(kernels, units ? /rms_norm_experts_|normed_\d+x\d+_0_experts_/ : /expert_sums_/);
+    const summed = name === "gemma4_moe"
+      ? /norm_sum_experts_/
+      : units
+      ? /rms_norm_experts_|normed_\d+x\d+_0_experts_/
+      : /expert_sums_/;
+    assert.match(kernels, summed);
     // Where no experts are to be added, the matmuls of a recurrent layer norm their rows themselves.
     if (name === "qwen3_5_moe" && !units) {
-      assert.match(kernels, /beside_\d+_.*_normed_.*_with_.*_normed_/);
+      assert.match(kernels, /fused_\d+_.*_normed_.*_with_.*_normed_/);
+    }
+    // The router and the choice of experts wait for no matmul of the layer's MLP, nor those for them.
+    if (name === "gemma4_moe" && format === "q8" && !units) {
+      assert.match(
+        kernels,
+        /fused_\d+_\S*_with_router_logits_\S* fused_\d+_\S*_with_expert_matmul_/,
+      );
     }
     // Whatever goes to matrix units in one row has had its scales noted.
     if (units) assert.doesNotMatch(kernels, /row_scales/);

@@ -71,13 +71,13 @@ const PART = RegExp(
 );
 
 /**
- * What launches that are joined (kernels/joined.ts) or beside each other (kernels/beside.ts) bind: taken where the adapter has so many. Words that are waited for
+ * What launches that are joined (kernels/joined.ts) or fused (kernels/fused.ts) bind: taken where the adapter has so many. Words that are waited for
  * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
  * sums to it these and the stream, or experts' outputs their shares too; one that adds the splits of attention has their
  * sums and peaks, and the rows; attention that norms queries and keys has their weights.
  */
 function joinedBuffers(kernel: string): number | undefined {
-  const [, parts] = /^(?:joined|beside_\d+)_(.*)$/.exec(kernel) ?? [];
+  const [, parts] = /^(?:joined|fused_\d+)_(.*)$/.exec(kernel) ?? [];
   if (parts === undefined) return undefined;
   const buffers = parts.split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));

@@ -60,10 +60,14 @@ export class Edits {
     return this.#asked.writers.get(value) ?? [];
   }
 
+  /** The place of an operation in the list. */
+  placeOf(op: LoweredOp): number {
+    return this.#asked.places.get(op) ?? 0;
+  }
+
   /** Whether an operation comes before another one. */
   isBefore(op: LoweredOp, other: LoweredOp): boolean {
-    const { places } = this.#asked;
-    return (places.get(op) ?? 0) < (places.get(other) ?? 0);
+    return this.placeOf(op) < this.placeOf(other);
   }
 
   /** Whether an operation was replaced or removed by this rewrite. */

@@ -6,7 +6,7 @@ import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
 import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
-import { beside, canBeBeside, memoryOf, threadsOf } from "../../../kernels/beside.ts";
+import { canBeFused, fused, memoryOf, threadsOf } from "../../../kernels/fused.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
 import {
   addRows,
@@ -301,8 +301,8 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       };
       return [combineExperts(buffers, { ...shape, add: added !== undefined })];
     }
-    case "matmul_pair":
-      return [emitPair(to, op) ?? missing(`one dispatch of ${op.label}`)];
+    case "fused":
+      return [emitFused(to, op) ?? missing(`one dispatch of ${op.label}`)];
     case "norm_pair": {
       const { token: { table: matrix, ...token }, hidden, keep, out, eps, label } = op;
       const { x, index, weight } = hidden;
@@ -497,28 +497,32 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   );
 }
 
-/** Two matmuls as one dispatch; undefined where they are more than a launch each or do not go together. */
-export function emitPair(
+/** Two operations as one dispatch; undefined where they are more than a launch each or do not go together. */
+export function emitFused(
   to: Emitting,
-  { first, second, label }: Pick<OpOf<"matmul_pair">, "first" | "second" | "label">,
+  { first, second, label }: Pick<OpOf<"fused">, "first" | "second" | "label">,
 ): Dispatch | undefined {
-  const { tuning } = to.context;
-  const [one, ...more] = emitMatmul(to, first);
+  const { tuning, scales } = to.context;
+  const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
   const launches = [to, inWorkgroupsOf(threadsOf(one), to, second)].flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
     if (!other || others.length > 0) return [];
+    // A router that stores the scales of its rows must not do so while the matmul reads those of the rows before.
+    const reads = scales &&
+      Object.values(other.buffers).some(({ buffer }) => buffer === scales.normed.buffer);
+    if (first.kind !== "matmul" && reads) return [];
     // The smaller one first: its workgroups are as long as those of the other, of which there are more.
     const both = [other, one] as const;
-    const { bytes } = memoryOf(other.kernel, one.kernel) ?? { bytes: Infinity };
-    const roomy = i > 0 || bytes <= MOST_BESIDE;
-    return roomy && canBeBeside(both, tuning) ? [both] : [];
+    const { bytes } = memoryOf(other, one) ?? { bytes: Infinity };
+    const roomy = i > 0 || bytes <= MOST_FUSED;
+    return roomy && canBeFused(both, tuning) ? [both] : [];
   });
-  return launches[0] && beside(launches[0], label);
+  return launches[0] && fused(launches[0], label);
 }
 
 /** Bytes of workgroup memory of two launches of which a multiprocessor with 48 KiB has room for four. */
-const MOST_BESIDE = 12 << 10;
+const MOST_FUSED = 12 << 10;
 
 /** A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup memory. */
 function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {

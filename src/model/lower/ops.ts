@@ -269,10 +269,10 @@ export interface NormedRouterOp {
   readonly notes: boolean;
 }
 
-/** Two matmuls of the same rows, as one dispatch. */
-export interface MatmulPairOp {
-  readonly kind: "matmul_pair";
-  readonly first: LoweredOp<MatmulOp>;
+/** Two operations of few rows that do not wait for each other, as one dispatch (horizontal fusion). */
+export interface FusedOp {
+  readonly kind: "fused";
+  readonly first: LoweredOp<MatmulOp | NormedRouterOp | Route | ExpertMatmulOp>;
   readonly second: LoweredOp<MatmulOp>;
 }
 
@@ -347,7 +347,7 @@ type Kernels =
   | ExpertGate
   | CombineOp
   | NormedRouterOp
-  | MatmulPairOp
+  | FusedOp
   | NormPairOp
   | NormSumOp
   | RelayedHeadsOp
@@ -476,8 +476,8 @@ export function readsOf(op: LoweredOp): Value[] {
       return [op.x, op.experts];
     case "normed_router":
       return normReads(op.from);
-    case "matmul_pair":
-      return [...matmulReads(op.first), ...matmulReads(op.second)];
+    case "fused":
+      return [...readsOf(op.first), ...readsOf(op.second)];
     case "norm_pair":
       return [op.hidden.x];
     case "norm_sum":
@@ -521,8 +521,8 @@ export function writesOf(op: LoweredOp): Value[] {
       return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
     case "normed_router":
       return [...streamOf(op.from), op.normed, op.logits];
-    case "matmul_pair":
-      return [...matmulWrites(op.first), ...matmulWrites(op.second)];
+    case "fused":
+      return [...writesOf(op.first), ...writesOf(op.second)];
     case "norm_pair":
       return [op.out, op.keep.out];
     case "relayed_heads":

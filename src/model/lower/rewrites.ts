@@ -20,7 +20,7 @@ import { gatedNormInMatmul } from "./rewrites/gated_norm_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
 import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
-import { matmulPairs } from "./rewrites/matmul_pair.ts";
+import { horizontalFusion } from "./rewrites/horizontal_fusion.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
 import { normSums } from "./rewrites/norm_sum.ts";
@@ -75,5 +75,5 @@ export const REWRITES: readonly Rewrite[] = [
   relayedHeads,
   relayedMlp,
   relayedFirst,
-  matmulPairs,
+  horizontalFusion,
 ];

@@ -1,6 +1,6 @@
 /** Two launches as one dispatch: the bits of each alone, and which go together. */
 import assert from "node:assert/strict";
-import { beside, canBeBeside, memoryOf, threadsOf } from "../../kernels/beside.ts";
+import { canBeFused, fused, memoryOf, threadsOf } from "../../kernels/fused.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
@@ -46,12 +46,12 @@ function launched(matrix: Matrix, groups: number): Tuning {
 for (const rows of [1, 3, 8]) {
   for (
     const [name, first, second, groups] of [
-      ["a few columns of bf16 beside q8", bf16(6), q8(200), undefined],
+      ["a few columns of bf16 with q8", bf16(6), q8(200), undefined],
       ["workgroups of a subgroup", bf16(12), bf16(70), 2],
     ] as const
   ) {
     const { test } = rows === 1 ? Deno : drawn;
-    test(`beside each other: ${name}, ${rows} rows`, async () => {
+    test(`fused: ${name}, ${rows} rows`, async () => {
       const x = device.floats(numbers(rows * COLS, 3));
       const out = () => [first, second].map((matrix) => device.filled(rows * matrix.rows, 7));
       const launch = (outs: ReturnType<typeof out>) =>
@@ -65,8 +65,8 @@ for (const rows of [1, 3, 8]) {
       const [together, apart] = [out(), out()];
       const both = launch(together);
       assert.equal(threadsOf(both[0]), groups ? 32 : 128);
-      assert.ok(canBeBeside(both, { ...HARDWARE, storageBuffers: 8 }));
-      await device.run([beside(both, "both"), ...launch(apart)]);
+      assert.ok(canBeFused(both, { ...HARDWARE, storageBuffers: 8 }));
+      await device.run([fused(both, "both"), ...launch(apart)]);
       for (const [i, found] of together.entries()) {
         assert.deepEqual(await device.readWords(found), await device.readWords(apart[i]!));
         assert.ok((await device.readFloats(found)).every((y) => y !== 7));
@@ -85,18 +85,19 @@ Deno.test("launches go together whose workgroups are alike and have room for the
       label: "test",
     })[0]!;
   const [one, other] = [launch(bf16(6), HARDWARE), launch(bf16(70), HARDWARE)];
-  const { bytes = NaN } = memoryOf(one.kernel, other.kernel) ?? {};
+  const { bytes = NaN } = memoryOf(one, other) ?? {};
   const adapter = { storageBuffers: 6, workgroupBytes: bytes };
-  assert.ok(canBeBeside([one, other], adapter));
-  assert.ok(!canBeBeside([one, other], { ...adapter, workgroupBytes: bytes - 1 }));
-  assert.ok(!canBeBeside([one, other], { ...adapter, storageBuffers: 5 }));
+  assert.ok(canBeFused([one, other], adapter));
+  assert.ok(!canBeFused([one, other], { ...adapter, workgroupBytes: bytes - 1 }));
+  assert.ok(!canBeFused([one, other], { ...adapter, storageBuffers: 5 }));
   const few = bf16(6);
-  assert.ok(!canBeBeside([launch(few, launched(few, 4)), other], adapter));
+  assert.ok(!canBeFused([launch(few, launched(few, 4)), other], adapter));
 });
 
-Deno.test("arrays of one type are one of both, as long as the longer; lengths are products of numbers or not known", () => {
+Deno.test("arrays of one type are one of both, as long as the longer; lengths are products of numbers and constants or not known", () => {
   const of = (...arrays: string[]) => ({
-    code: arrays.map((type, i) => `var<workgroup> v${i}: ${type};`).join("\n"),
+    kernel: { code: arrays.map((type, i) => `var<workgroup> v${i}: ${type};`).join("\n") },
+    constants: { LANES: 6 },
   });
   const a = of("array<vec4<f32>, 3u * 4u>", "array<f32, 5>");
   const b = of("array<f32, 2>", "array<f32, 7>", "array<vec4<f32>, 20>");
@@ -108,7 +109,11 @@ Deno.test("arrays of one type are one of both, as long as the longer; lengths ar
   ]);
   assert.equal(memory?.bytes, 16 * 20 + 4 * 5 + 4 * 7);
   assert.equal(memoryOf(of(), of())?.bytes, 0);
-  for (const other of ["array<f32, LANES>", "array<Sum, 4>", "u32"]) {
+  // What an override constant makes longer is of one kernel alone.
+  const alone = memoryOf(of("array<f32, 2>"), of("array<f32, 2u * LANES>", "u32"));
+  assert.deepEqual(alone?.arrays, [{ of: "f32", count: 2, names: ["v0", undefined] }]);
+  assert.equal(alone?.bytes, 4 * 2 + 4 * 12 + 4);
+  for (const other of ["array<f32, OTHER>", "array<Sum, 4>"]) {
     assert.equal(memoryOf(a, of(other)), undefined);
   }
 });

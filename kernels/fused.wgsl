@@ -1,4 +1,4 @@
-// Calls the kernels of two launches that do not wait for each other (beside.ts), a and b: what a workgroup does depends on its
+// Calls the kernels of two launches that do not wait for each other (fused.ts), a and b: what a workgroup does depends on its
 // number, those of a come first. Their texts come before this one, every name that they declare begins with the kernel's
 // letter, but for the workgroup memory that both have, and their `main` is a function of a workgroup's place and an invocation.
 

@@ -5,12 +5,12 @@
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
-import { link, workgroupVariables } from "../src/gpu/wgsl.ts";
+import { link, type WorkgroupVariable, workgroupVariables } from "../src/gpu/wgsl.ts";
 import { BINDINGS_EACH, BUILTINS, countOf, named, together } from "./joined.ts";
 import { shader } from "./shader.ts";
 
-/** Parameters of beside.wgsl. */
-interface BesideParameters {
+/** Parameters of fused.wgsl. */
+interface FusedParameters {
   /** Invocations of a workgroup. */
   readonly SIZE: string;
 }
@@ -26,6 +26,7 @@ const BYTES: Readonly<Record<string, number>> = {
   "vec2<f32>": 8,
   "f32": 4,
   "u32": 4,
+  "atomic<u32>": 4,
 };
 
 /** An array of workgroup memory that two kernels have in common, or one of them has. */
@@ -36,28 +37,37 @@ interface SharedArray {
   readonly names: readonly [first: string | undefined, second: string | undefined];
 }
 
-/** An array of a kernel's workgroup memory. */
-interface WorkgroupArray {
+/** Of a launch: the kernel's text, and the override constants that lengths of arrays may be. */
+type Sized = { readonly kernel: Pick<Kernel, "code"> } & Pick<Dispatch, "constants">;
+
+/** A variable of a launch's workgroup memory. */
+interface Variable {
   readonly name: string;
   readonly of: string;
   readonly count: number;
+  /** Whether it is an array whose length is a number in the kernel's text: it may be an array of both kernels. */
+  readonly shares: boolean;
 }
 
 /** Those of kernels whose text was read. */
-const known = new WeakMap<Pick<Kernel, "code">, WorkgroupArray[] | undefined>();
+const known = new WeakMap<Pick<Kernel, "code">, WorkgroupVariable[]>();
 
-/** The arrays of a kernel; undefined where its text does not say how long they are as products of numbers. */
-function arraysOf(kernel: Pick<Kernel, "code">): WorkgroupArray[] | undefined {
-  return known.getOrInsertComputed(kernel, readArrays);
-}
-
-function readArrays({ code }: Pick<Kernel, "code">): WorkgroupArray[] | undefined {
-  const all = workgroupVariables(code).map(({ name, type }) => {
-    const [, of = "", count = ""] = /^array<(.*),([\du*]+)>$/.exec(type) ?? [];
-    const numbers = count.split("*").map((number) => parseInt(number));
-    return { name, of, count: numbers.reduce((product, number) => product * number, 1) };
+/** The variables of a launch; undefined where it is not known how long one is. */
+function variablesOf({ kernel, constants }: Sized): Variable[] | undefined {
+  const all = known.getOrInsertComputed(kernel, ({ code }) => workgroupVariables(code));
+  const variables = all.map(({ name, type }) => {
+    const [, of = type, length = ""] = /^array<(.*),([\w*]+)>$/.exec(type) ?? [];
+    const factors = length === "" ? [] : length.split("*");
+    const count = factors.reduce((product, factor) => product * lengthOf(factor), 1);
+    return { name, of, count, shares: /^[\du*]+$/.test(length) };
   });
-  return all.every(({ of }) => of in BYTES) ? all : undefined;
+  return variables.every(({ of, count }) => of in BYTES && count > 0) ? variables : undefined;
+
+  function lengthOf(factor: string): number {
+    if (/^\d/.test(factor)) return parseInt(factor);
+    const [, value = ""] = RegExp(`^const ${factor} = (\\d+)u;`, "m").exec(kernel.code) ?? [];
+    return constants[factor] ?? parseInt(value);
+  }
 }
 
 /** Workgroup memory of two kernels, of which a workgroup runs one: arrays of a type are one, as long as either wants it. */
@@ -66,15 +76,13 @@ interface Memory {
   readonly bytes: number;
 }
 
-/** Undefined where it is not known: see `arraysOf`. */
-export function memoryOf(a: Pick<Kernel, "code">, b: Pick<Kernel, "code">): Memory | undefined {
-  const [first, second] = [arraysOf(a), arraysOf(b)];
+/** Undefined where it is not known: see `variablesOf`. */
+export function memoryOf(a: Sized, b: Sized): Memory | undefined {
+  const [first, second] = [variablesOf(a), variablesOf(b)];
   if (!first || !second) return undefined;
-  const arrays: SharedArray[] = first.map(({ name, ...array }) => ({
-    ...array,
-    names: [name, undefined],
-  }));
-  for (const { name, of, count } of second) {
+  const arrays: SharedArray[] = first.filter(({ shares }) => shares)
+    .map(({ name, of, count }) => ({ of, count, names: [name, undefined] }));
+  for (const { name, of, count } of second.filter(({ shares }) => shares)) {
     const at = arrays.findIndex((each) => each.of === of && each.names[1] === undefined);
     const found = arrays[at] ?? { of, count, names: [undefined, undefined] };
     const shared: SharedArray = {
@@ -84,9 +92,13 @@ export function memoryOf(a: Pick<Kernel, "code">, b: Pick<Kernel, "code">): Memo
     };
     arrays.splice(at < 0 ? arrays.length : at, 1, shared);
   }
+  const alone = [...first, ...second].filter(({ shares }) => !shares);
   return {
     arrays,
-    bytes: arrays.reduce((sum, { of, count }) => sum + (BYTES[of] ?? NaN) * count, 0),
+    bytes: [...arrays, ...alone].reduce(
+      (sum, { of, count }) => sum + (BYTES[of] ?? NaN) * count,
+      0,
+    ),
   };
 }
 
@@ -97,23 +109,23 @@ export function threadsOf({ kernel: { code }, constants }: Dispatch): number {
     .reduce((product, word) => product * (constants[word] ?? parseInt(word)), 1);
 }
 
-/** Whether `beside` takes two launches on an adapter. */
-export function canBeBeside(
+/** Whether `fused` takes two launches on an adapter. */
+export function canBeFused(
   launches: readonly [Dispatch, Dispatch],
   { storageBuffers, workgroupBytes: most }: Pick<Tuning, "storageBuffers" | "workgroupBytes">,
 ): boolean {
   const [a, b] = launches;
-  const { bytes } = memoryOf(a.kernel, b.kernel) ?? { bytes: Infinity };
+  const { bytes } = memoryOf(a, b) ?? { bytes: Infinity };
   const buffers = launches.flatMap(({ kernel }) => kernel.bindings);
   return threadsOf(a) === threadsOf(b) && bytes <= most &&
     buffers.length <= storageBuffers && countOf(a) + countOf(b) <= MOST_DISPATCHED;
 }
 
-/** Records two launches as one; those of the first begin first. See `canBeBeside`. */
-export function beside(launches: readonly [Dispatch, Dispatch], label: string): Dispatch {
+/** Records two launches as one; those of the first begin first. See `canBeFused`. */
+export function fused(launches: readonly [Dispatch, Dispatch], label: string): Dispatch {
   const [a, b] = launches;
   const works = launches.flatMap(({ work }) => work ? [work] : []);
-  return dispatch(besideKernel(launches), {
+  return dispatch(fusedKernel(launches), {
     buffers: named(launches, ({ buffers }) => buffers),
     constants: {
       ...named(launches, ({ constants }) => constants),
@@ -126,12 +138,12 @@ export function beside(launches: readonly [Dispatch, Dispatch], label: string): 
   });
 }
 
-function besideKernel(launches: readonly [Dispatch, Dispatch]): Kernel {
+function fusedKernel(launches: readonly [Dispatch, Dispatch]): Kernel {
   const SIZE = `${threadsOf(launches[0])}`;
-  const name = `beside_${SIZE}_${launches.map(({ kernel }) => kernel.name).join("_with_")}`;
+  const name = `fused_${SIZE}_${launches.map(({ kernel }) => kernel.name).join("_with_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const [a, b] = launches.map(({ kernel }) => kernel) as [Kernel, Kernel];
-    const { arrays = [] } = memoryOf(a, b) ?? {};
+    const { arrays = [] } = memoryOf(...launches) ?? {};
     const directives = [a, b].flatMap(({ code }) => code.match(DIRECTIVES) ?? []);
     const memory = arrays.map(({ of, count }, i) =>
       `var<workgroup> ${sharedName(i)}: array<${of}, ${count}>;`
@@ -149,7 +161,7 @@ function besideKernel(launches: readonly [Dispatch, Dispatch]): Kernel {
       if (`${entry.builtins}` === BUILTINS) return code;
       throw new Error(`Cannot put "${name}" together: its main takes ${entry.builtins}`);
     });
-    const entry = shader("beside", { SIZE } satisfies BesideParameters);
+    const entry = shader("fused", { SIZE } satisfies FusedParameters);
     return kernel(name, [...new Set(directives), ...memory, ...parts, entry].join("\n"));
   });
 }
