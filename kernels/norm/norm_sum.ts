@@ -2,7 +2,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
-import { normLanes, type NormShape } from "./rms_norm.ts";
+import { type NormedExperts, normLanes, type NormShape } from "./rms_norm.ts";
 
 interface NormSumParameters extends FoldParameters {
   /** Vec8s of either branch that a lane has. */
@@ -19,13 +19,7 @@ export function normSum(
   { x, experts, out }: {
     /** [splitK, rows, cols] and [cols] */
     readonly x: { readonly sums: Operand; readonly splitK: number; readonly weight: Operand };
-    /** [rows, count, cols], [rows, count] and [cols] */
-    readonly experts: {
-      readonly outputs: Operand;
-      readonly shares: Operand;
-      readonly count: number;
-      readonly weight: Operand;
-    };
+    readonly experts: NormedExperts;
     readonly out: Operand;
   },
   shape: Pick<NormShape, "rows" | "cols" | "eps" | "lanes" | "label">,

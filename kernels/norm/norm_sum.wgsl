@@ -7,6 +7,7 @@
 // in the order of workgroup_sum.wgsl.
 
 //#import lib/vec8
+//#import lib/weighted_experts
 //#import lib/workgroup_sum
 
 override COLS: u32; // a multiple of 8
@@ -35,20 +36,6 @@ fn x_at(at: u32) -> Vec8 {
     v.lo += x[s * stride + at];
     v.hi += x[s * stride + at + 1u];
   }
-  return v;
-}
-
-fn combined(row: u32, i: u32) -> Vec8 {
-  let first = row * $EXPERTSu * (COLS / 4u) + 2u * i;
-  var v = Vec8();
-  //#for k in EXPERTS
-  {
-    let from_expert = first + $ku * (COLS / 4u);
-    let share = vec4<f32>(shares[row * $EXPERTSu + $ku]);
-    v.lo = fma(share, outputs[from_expert], v.lo);
-    v.hi = fma(share, outputs[from_expert + 1u], v.hi);
-  }
-  //#endfor
   return v;
 }
 

@@ -40,13 +40,36 @@ export interface NormedBranch {
   readonly splitK: number;
   /** Of their norm, [cols]. */
   readonly weight: Operand;
+  /** What those sums and the experts' weighted outputs are normed with before they are added up: see `normSum`. */
+  readonly with?: {
+    /** Of the norm of the sums alone, [cols]. */
+    readonly weight: Operand;
+    readonly experts: NormedExperts;
+  } | undefined;
+}
+
+/** Outputs of a row's experts that are weighted, added up and normed. */
+export interface NormedExperts {
+  /** [rows, count, cols] */
+  readonly outputs: Operand;
+  /** What each counts, [rows, count]. */
+  readonly shares: Operand;
+  /** Of a row. */
+  readonly count: number;
+  /** Of the norm, [cols]. */
+  readonly weight: Operand;
 }
 
 /** Storage buffers of a norm that norms and adds a branch first, and keeps nothing. */
 export function branchBuffers(
-  { scaled, notes }: { readonly scaled: boolean; readonly notes: boolean },
+  { scaled, notes, experts = false }: {
+    readonly scaled: boolean;
+    readonly notes: boolean;
+    /** Whether the branch has experts, see `NormedBranch.with`. */
+    readonly experts?: boolean;
+  },
 ): number {
-  return 5 + Number(scaled) + (notes ? 2 : 0);
+  return 5 + (experts ? 4 : 0) + Number(scaled) + (notes ? 2 : 0);
 }
 
 /** What the rows of a verify forward of chains are made of; see lib/verify_row.wgsl. */
@@ -135,8 +158,11 @@ type SourceParameters =
     /** Sums that are normed before they are added to rows of x. */
     readonly from: "normed";
     readonly RESIDUAL: true;
-    /** Whether those are then multiplied by a number. */
+    /** Outputs of a row's experts that are normed too, and added to those; 0: none. */
+    readonly EXPERTS: number;
+    /** Whether the rows are then multiplied by a number, and the number of its binding. */
     readonly SCALED: boolean;
+    readonly SCALAR: number;
   }
   | {
     readonly from: "experts";
@@ -237,18 +263,7 @@ export function normLanes({ cols, lanes }: Pick<NormShape, "cols" | "lanes">): n
 }
 
 function sources(from: NormInput, elements: number): Source[] {
-  if ("branch" in from) {
-    const { x, branch: { sums, splitK, weight }, scalar } = from;
-    const exact = { ...sums, size: 4 * splitK * elements };
-    const name = scalar ? "normed_scaled" : "normed";
-    const buffers: Source["buffers"] = [["x", x], ["sums", exact], ["branch_weight", weight]];
-    return [{
-      name,
-      parameters: { from: "normed", RESIDUAL: true, SCALED: scalar !== undefined },
-      buffers: scalar ? [...buffers, ["scalar", scalar]] : buffers,
-      constants: { SPLIT_K: splitK },
-    }];
-  }
+  if ("branch" in from) return [branchSource(from, elements)];
   if ("sums" in from) {
     const { x, sums, splitK } = from;
     const exact = { ...sums, size: 4 * splitK * elements };
@@ -277,6 +292,43 @@ function sources(from: NormInput, elements: number): Source[] {
       ...verified ? { ROWS: verified.perSlot, MOST_ROWS: verified.mostRows } : {},
     },
   }));
+}
+
+function branchSource(
+  { x, branch, scalar }: Extract<NormInput, { branch: NormedBranch }>,
+  elements: number,
+): Source {
+  const { sums, splitK, weight, with: others } = branch;
+  const { experts } = others ?? {};
+  const buffers: Source["buffers"] = [
+    ["x", x],
+    ["sums", { ...sums, size: 4 * splitK * elements }],
+    ["branch_weight", weight],
+    ...others ? withExperts(others) : [],
+  ];
+  return {
+    name: ["normed", ...experts ? [experts.count] : [], ...scalar ? ["scaled"] : []].join("_"),
+    parameters: {
+      from: "normed",
+      RESIDUAL: true,
+      EXPERTS: experts?.count ?? 0,
+      SCALED: scalar !== undefined,
+      SCALAR: buffers.length + 2, // behind the norm's weights and out
+    },
+    buffers: scalar ? [...buffers, ["scalar", scalar]] : buffers,
+    constants: { SPLIT_K: splitK },
+  };
+}
+
+function withExperts(
+  { weight, experts }: NonNullable<NormedBranch["with"]>,
+): Source["buffers"] {
+  return [
+    ["sums_weight", weight],
+    ["outputs", experts.outputs],
+    ["shares", experts.shares],
+    ["experts_weight", experts.weight],
+  ];
 }
 
 function madeOf({ batchSlots, slots, drafts }: VerifiedRows): Source["buffers"] {

@@ -7,7 +7,8 @@
 //            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
 //            it is added to the stream
 //   normed   row r of x, the residual stream, with those sums added, which are RMS-normed first with branch_weight, and the
-//            result times scalar[0] with SCALED; it is stored in x
+//            result times scalar[0] with SCALED; it is stored in x. With EXPERTS the branch is norm_sum.wgsl's: those sums
+//            and the weighted outputs of the row's experts, each normed by itself, together
 //   experts  row r of x, the residual stream, with the outputs of the row's experts added, with BIASED each with its
 //            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is added to x at last: some drivers would
 //            reassociate that
@@ -42,7 +43,27 @@ override OUT_COLS: u32; // row stride of out, a multiple of 4
 override OUT_FIRST: u32; // first column written, a multiple of 4
 override LANES: u32;
 
+//#if from == normed
+//#if EXPERTS
+alias Sum = vec2<f32>;
+
+fn total_of(x: f32, lane: u32) -> f32 {
+  return total(Sum(x, 0.0), lane).x;
+}
+//#else
 alias Sum = f32;
+
+fn total_of(x: f32, lane: u32) -> f32 {
+  return total(x, lane);
+}
+//#endif
+//#else
+alias Sum = f32;
+
+fn total_of(x: f32, lane: u32) -> f32 {
+  return total(x, lane);
+}
+//#endif
 
 const NO_ROW = 0xffffffffu;
 
@@ -170,8 +191,16 @@ fn source(row: u32, lane: u32) -> u32 {
 //#if from == normed
 @group(0) @binding(4) var<storage, read> branch_weight: array<vec4<f32>>; // [COLS / 4]
 
+//#if EXPERTS
+@group(0) @binding(5) var<storage, read> sums_weight: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(6) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
+@group(0) @binding(7) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
+@group(0) @binding(8) var<storage, read> experts_weight: array<vec4<f32>>; // [COLS / 4]
+
+//#import lib/weighted_experts
+//#endif
 //#if SCALED
-@group(0) @binding(5) var<storage, read> scalar: array<f32>; // [1]
+@group(0) @binding($SCALAR) var<storage, read> scalar: array<f32>; // [1]
 
 fn scaled(v: vec4<f32>) -> vec4<f32> {
   return v * scalar[0];
@@ -284,19 +313,48 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var g$j = Vec8();
   //#endfor
   //#if from == normed
+  //#if EXPERTS
+  var squares = Sum();
+  //#for j in EACH
+  var own$j = Vec8();
+  var expert$j = Vec8();
+  var own_gain$j = Vec8();
+  var expert_gain$j = Vec8();
+  if (i$j < COLS / 8u) {
+    own$j = split_sum(row * (COLS / 4u) + 2u * i$j);
+    expert$j = combined(row, i$j);
+    own_gain$j = Vec8(sums_weight[2u * i$j], sums_weight[2u * i$j + 1u]);
+    expert_gain$j = Vec8(experts_weight[2u * i$j], experts_weight[2u * i$j + 1u]);
+  }
+  squares = Sum(
+    add_squares(add_squares(squares.x, own$j.lo), own$j.hi),
+    add_squares(add_squares(squares.y, expert$j.lo), expert$j.hi),
+  );
+  //#endfor
+  let mean = total(squares, lane) / f32(COLS);
+  let own_scale = 1.0 / sqrt(mean.x + EPS);
+  let expert_scale = 1.0 / sqrt(mean.y + EPS);
+  //#endif
   var branch_sum = 0.0;
   //#for j in EACH
   var branch$j = Vec8();
   var branch_gain$j = Vec8();
   if (i$j < COLS / 8u) {
     let at = row * (COLS / 4u) + 2u * i$j;
+    //#if EXPERTS
+    branch$j = Vec8(
+      fma(expert$j.lo * expert_scale, expert_gain$j.lo, own$j.lo * own_scale * own_gain$j.lo),
+      fma(expert$j.hi * expert_scale, expert_gain$j.hi, own$j.hi * own_scale * own_gain$j.hi),
+    );
+    //#else
     branch$j = split_sum(at);
+    //#endif
     branch_gain$j = Vec8(branch_weight[2u * i$j], branch_weight[2u * i$j + 1u]);
     v$j = Vec8(x[at], x[at + 1u]);
   }
   branch_sum = add_squares(add_squares(branch_sum, branch$j.lo), branch$j.hi);
   //#endfor
-  let branch_scale = 1.0 / sqrt(total(branch_sum, lane) / f32(COLS) + EPS);
+  let branch_scale = 1.0 / sqrt(total_of(branch_sum, lane) / f32(COLS) + EPS);
   //#endif
   var sum = 0.0;
   //#for j in EACH
@@ -311,7 +369,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //#endfor
-  let scale = 1.0 / sqrt(total(sum, lane) / f32(COLS) + EPS);
+  let scale = 1.0 / sqrt(total_of(sum, lane) / f32(COLS) + EPS);
   let first = (tile.x * OUT_COLS + OUT_FIRST) / 4u;
   var peak = 0.0;
   //#for j in EACH

@@ -240,7 +240,7 @@ for (const [name, format] of CASES) {
     const gateUp = units ? `tensor_${kind}_${gate}_noted` : staged;
     assert.ok(kernels.includes(`expert_${gateUp}`), kernels);
     const summed = name === "gemma4_moe"
-      ? /norm_sum_experts_/
+      ? /rms_norm_normed_\d+_scaled_/
       : units
       ? /rms_norm_experts_|normed_\d+x\d+_0_experts_/
       : /expert_sums_/;

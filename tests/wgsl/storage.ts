@@ -29,6 +29,17 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
   // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
+  // Likewise, with experts in the branch (lower/rewrites/norm_sum_in_norm.ts).
+  ...([["nothing", 0], ["input", 1], ["slot", 2]] as const).flatMap(([keep, kept]) =>
+    ([["", 0], ["scaled_", 1]] as const).flatMap(([scaled, scalar]) =>
+      ([["\\d", 0], ["scale_", 2]] as const).map(([note, scales]) =>
+        [
+          RegExp(`^rms_norm_normed_\\d+_${scaled}(store|half|pair)_${keep}_${note}`),
+          9 + kept + scalar + scales,
+        ] as const
+      )
+    )
+  ),
   [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
   [/^rms_norm_normed_scaled_[a-z]+_slot_scale_/, 10],
   [/^rms_norm_normed_[a-z]+_slot_scale_/, 9],
@@ -70,6 +81,23 @@ const PART = RegExp(
     `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
 );
 
+/** Launches that find experts, and their first matmul, which other matmuls are fused with. */
+const EXPERT_PARTS: readonly (readonly [part: RegExp, buffers: number])[] = [
+  [RegExp(`^router_logits_(${PLAIN})_.*_0(_|$)`), 6],
+  [RegExp(`^router_logits_(${PLAIN})_`), 7],
+  [/^route_/, 3],
+  [RegExp(`^expert_matmul_(${PLAIN})_.*_(picked|chosen)`), 6],
+  [RegExp(`^expert_matmul_(${QUANTIZED})_.*_(picked|chosen)`), 7],
+  [RegExp(`^expert_matmul_(${PLAIN})_`), 4],
+  [RegExp(`^expert_matmul_(${QUANTIZED})_`), 5],
+];
+
+/** Biases of logits, factors of experts, and scales of rows. */
+function countEnds(part: string): number {
+  return Number(/_bias/.test(part)) + Number(/_factors/.test(part)) +
+    (/_scale$/.test(part) ? 2 : 0);
+}
+
 /**
  * What launches that are joined (kernels/joined.ts) or fused (kernels/fused.ts) bind: taken where the adapter has so many. Words that are waited for
  * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
@@ -81,6 +109,8 @@ function joinedBuffers(kernel: string): number | undefined {
   if (parts === undefined) return undefined;
   const buffers = parts.split("_with_").map((part) => {
     if (part.startsWith("attention_row_")) return ATTENTION + Number(part.includes("_normed"));
+    const ofExperts = EXPERT_PARTS.find(([pattern]) => pattern.test(part));
+    if (ofExperts) return ofExperts[1] + countEnds(part);
     // Scales of the rows of both, and of groups of weights.
     if (part.startsWith("matmul_tensor_")) return MATMUL + 2 + Number(UNITS.test(part));
     const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};

@@ -59,6 +59,7 @@ import { gatedNorm } from "../../../kernels/norm/gated_norm.ts";
 import { normPair } from "../../../kernels/norm/norm_pair.ts";
 import { normSum } from "../../../kernels/norm/norm_sum.ts";
 import {
+  type NormedExperts,
   type NormInput,
   type NormKept,
   normLanes,
@@ -83,6 +84,7 @@ import type {
   NormKeep,
   NormOp,
   NormSource,
+  NormSumOp,
   OpOf,
   PartialValues,
   ScaledInput,
@@ -319,16 +321,10 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     }
     case "norm_sum": {
       const { x: { y, weight }, experts, eps, out, label } = op;
-      const { outputs, shares } = experts;
       return [
         normSum({
           x: { sums: at(y), splitK: y.parts, weight },
-          experts: {
-            outputs: at(outputs),
-            shares: at(shares),
-            count: shares.cols,
-            weight: experts.weight,
-          },
+          experts: normedExperts(at, experts),
           out: at(out),
         }, { rows: out.rows, cols: out.cols, eps, lanes: tuning.rowLanes, label }),
       ];
@@ -455,8 +451,10 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
       return from.x ? { x: at(from.x), ...sums } : sums;
     }
     case "normed": {
-      const { x, y, weight, scalar } = from;
-      return { x: at(x), branch: { sums: at(y), splitK: y.parts, weight }, scalar };
+      const { x, y, weight, with: others, scalar } = from;
+      const sums = { sums: at(y), splitK: y.parts, weight };
+      const added = others && { ...others, experts: normedExperts(at, others.experts) };
+      return { x: at(x), branch: { ...sums, with: added }, scalar };
     }
     case "experts":
       return {
@@ -471,6 +469,13 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
       return { matrix, rows, scale, verified };
     }
   }
+}
+
+function normedExperts(
+  at: Emitting["at"],
+  { outputs, shares, weight }: NormSumOp["experts"],
+): NormedExperts {
+  return { outputs: at(outputs), shares: at(shares), count: shares.cols, weight };
 }
 
 function normKept(at: Emitting["at"], keep: NormKeep): NormKept {

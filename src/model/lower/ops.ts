@@ -59,6 +59,10 @@ export type NormSource =
     readonly y: Value;
     /** Of the norm of y. */
     readonly weight: Operand;
+    /** Where not y is normed so, but what `NormSumOp` makes of it and of experts' outputs. */
+    readonly with?:
+      | { readonly weight: Operand; readonly experts: NormSumOp["experts"] }
+      | undefined;
     readonly scalar: Operand | undefined;
     readonly stream: Value;
   }
@@ -387,8 +391,10 @@ function normReads(from: NormSource): Value[] {
       return [from.x];
     case "sums":
       return [...from.x ? [from.x] : [], from.y];
-    case "normed":
-      return [from.x, from.y];
+    case "normed": {
+      const { experts } = from.with ?? {};
+      return [from.x, from.y, ...experts ? [experts.outputs, experts.shares] : []];
+    }
     case "experts":
       return [from.x, from.outputs, from.shares, ...from.bias ? [from.bias.experts] : []];
     case "tokens":

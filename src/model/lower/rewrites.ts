@@ -24,6 +24,7 @@ import { horizontalFusion } from "./rewrites/horizontal_fusion.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
 import { normPairs } from "./rewrites/norm_pair.ts";
 import { normSums } from "./rewrites/norm_sum.ts";
+import { normSumInNorm } from "./rewrites/norm_sum_in_norm.ts";
 import { normedRouter } from "./rewrites/normed_router.ts";
 import { ownHeads } from "./rewrites/own_heads.ts";
 import { pairedRows } from "./rewrites/paired_rows.ts";
@@ -59,6 +60,7 @@ export const REWRITES: readonly Rewrite[] = [
   convInDelta,
   gateInAttention,
   branchInNorm,
+  normSumInNorm,
   normedRouter,
   chooseInExperts,
   rowScales,

@@ -1,0 +1,27 @@
+import { branchBuffers } from "../../../../kernels/norm/rms_norm.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+/** The norm that adds a normed branch to the residual stream also adds up the two normed branches that it is the sum of (Gemma 4). */
+export const normSumInNorm: Rewrite = {
+  name: "norm_sum_in_norm",
+  apply(edits, { scales, tuning: { storageBuffers } }) {
+    for (const norm of edits.ops) {
+      if (norm.kind !== "norm" || norm.from.of !== "normed") continue;
+      const { y, scalar } = norm.from;
+      const sum = edits.writer(y);
+      if (sum?.kind !== "norm_sum" || edits.soleReader(y) !== norm || sum.eps !== norm.eps) {
+        continue;
+      }
+      const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
+      const scaled = scalar !== undefined;
+      const bound = branchBuffers({ scaled, notes: scales !== undefined, experts: true });
+      if (bound + kept > storageBuffers) continue;
+      const { x, experts } = sum;
+      edits.remove(sum);
+      edits.replace(norm, {
+        ...norm,
+        from: { ...norm.from, y: x.y, with: { weight: x.weight, experts } },
+      });
+    }
+  },
+};
