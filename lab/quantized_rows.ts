@@ -52,6 +52,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   o8: { n: 4096, k: 4096 },
   o8s: { n: 4096, k: 4096, splitK: 4 },
   down8s: { n: 4096, k: 14336, splitK: 4 },
+  // Qwen3.6-27B.
+  gateUp27: { n: 34816, k: 5120 },
+  down27: { n: 5120, k: 17408, splitK: 4 },
+  deltaIn27: { n: 16384, k: 5120 },
   qkvDraft: { n: 6144, k: 8192 },
   gateUp: { n: 6144, k: 1024 },
   qkv: { n: 4096, k: 1024 },
