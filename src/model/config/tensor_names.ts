@@ -49,7 +49,7 @@ export type LayerRole =
   | "sharedGate"
   | "sharedUp"
   | "sharedDown"
-  | "besideNorm"
+  | "denseNorm"
   | "expertsInputNorm"
   | "expertsNorm"
   | "routerScale"
@@ -115,7 +115,7 @@ export const LLAMA_NAMES: TensorNames = {
     sharedUp: "mlp.shared_experts.up_proj",
     sharedDown: "mlp.shared_experts.down_proj",
     // Gemma 4's alone.
-    besideNorm: "post_feedforward_layernorm_1",
+    denseNorm: "post_feedforward_layernorm_1",
     expertsInputNorm: "pre_feedforward_layernorm_2",
     expertsNorm: "post_feedforward_layernorm_2",
     routerScale: "router.scale",

@@ -167,11 +167,11 @@ export function layerEnd(
   const input = normed(after, norms.post, "postNorm");
   const out = mlp.kind === "dense"
     ? denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS })
-    : mlp.beside
-    ? besideExperts(graph, mlp, {
+    : mlp.dense
+    ? denseAndExperts(graph, mlp, {
       x: after,
       input,
-      beside: mlp.beside,
+      parallel: mlp.dense,
       eps: rmsNormEps,
       label,
     })
@@ -190,30 +190,35 @@ export function layerEnd(
  *
  * @param of.x the residual stream before the branch; `input` is x normed.
  */
-function besideExperts(
+function denseAndExperts(
   graph: Graph,
   weights: MixtureWeights,
-  { x, input, beside, eps, label }: {
+  { x, input, parallel, eps, label }: {
     readonly x: Value;
     readonly input: Value;
-    readonly beside: NonNullable<MixtureWeights["beside"]>;
+    readonly parallel: NonNullable<MixtureWeights["dense"]>;
     readonly eps: number;
     readonly label: string;
   },
 ): Value {
   const norm = (of: Value, weight: Operand, role: string) =>
     graph.norm(of, { weight, eps }, `${label}.${role}`);
-  const dense = denseMlp(graph, beside.mlp, input, { label, roles: DENSE_LABELS });
-  const ofAll = norm(dense, beside.norm, "besideNorm");
+  const dense = denseMlp(graph, parallel.mlp, input, { label, roles: DENSE_LABELS });
+  const ofAll = norm(dense, parallel.norm, "denseNorm");
   // Each norm right before the matmuls that read it: on matrix units it stores the scales of their rows.
-  const logits = routerLogits(graph, weights, norm(x, beside.routerNorm, "routerNorm"), label);
-  const ofExperts = mixture(graph, weights, norm(x, beside.expertsInputNorm, "expertsInputNorm"), {
-    logits,
-    label,
-  });
+  const logits = routerLogits(graph, weights, norm(x, parallel.routerNorm, "routerNorm"), label);
+  const ofExperts = mixture(
+    graph,
+    weights,
+    norm(x, parallel.expertsInputNorm, "expertsInputNorm"),
+    {
+      logits,
+      label,
+    },
+  );
   return graph.add(
     ofAll,
-    norm(ofExperts, beside.expertsNorm, "expertsNorm"),
+    norm(ofExperts, parallel.expertsNorm, "expertsNorm"),
     `${label}.addExperts`,
   );
 }
@@ -423,7 +428,7 @@ function mixture(
     readonly logits?: Value | undefined;
   },
 ): Value {
-  const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, beside } = weights;
+  const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, dense } = weights;
   const { routing, paired, activation = "silu" } = spec;
   const jobs = { routing, shared: stacked, sharedGate: stacked > 0 && sharedGate };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
@@ -435,7 +440,7 @@ function mixture(
       `${label}.shared.gate`,
     )
     : ofAll;
-  const factors = beside?.expertScale;
+  const factors = dense?.expertScale;
   const { experts, shares } = graph.route(logits, { bias, factors, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,

@@ -384,12 +384,12 @@ export interface MixtureWeights {
   readonly shared: DenseWeights | undefined;
   /** The shared expert's gate is the router's row behind those of experts. */
   readonly sharedGate?: boolean;
-  /** See `MixtureMlp.beside`. */
-  readonly beside?: BesideWeights | undefined;
+  /** See `MixtureMlp.dense`. */
+  readonly dense?: ParallelMlpWeights | undefined;
 }
 
-/** An MLP beside the experts, and norms: [hidden] each. */
-export interface BesideWeights {
+/** An MLP that every row has with its experts, and norms: [hidden] each. */
+export interface ParallelMlpWeights {
   readonly mlp: DenseWeights;
   readonly norm: Operand;
   /** Of the router's input, with hidden^-0.5 in it. */
@@ -439,17 +439,17 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
     down: load.experts(`${label}.experts.down`, taken.down),
     stacked: together ? parts.length : 0,
     shared: shared && !together ? loadDenseMlp(source, shared, SHARED_ROLES) : undefined,
-    ...spec.beside && { beside: loadBeside(source, spec.beside) },
+    ...spec.dense && { dense: loadParallelMlp(source, spec.dense) },
   };
 }
 
-function loadBeside(source: LayerSource, dense: DenseMlp): BesideWeights {
+function loadParallelMlp(source: LayerSource, dense: DenseMlp): ParallelMlpWeights {
   const { load, label, tensor, normOffset } = source;
   const norm = (role: string) => load.norm(`${label}.${role}`, normOffset, tensor(role));
   const scale = tensor("routerScale");
   return {
     mlp: loadDenseMlp(source, dense),
-    norm: norm("besideNorm"),
+    norm: norm("denseNorm"),
     routerNorm: load.scaled(`${label}.routerScale`, (scale.shape[0] ?? 1) ** -0.5, scale),
     expertsInputNorm: norm("expertsInputNorm"),
     expertsNorm: norm("expertsNorm"),

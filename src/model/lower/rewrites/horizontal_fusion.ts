@@ -1,3 +1,4 @@
+import { expertScales } from "../../../../kernels/experts/experts_on_units.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
 import { emitFused } from "../emit.ts";
@@ -8,6 +9,12 @@ import { type HeldNorm, holding, normHeldBy } from "./norm_in_matmul.ts";
 
 /** Most rows of x. */
 const MOST_ROWS = 8;
+
+/**
+ * Most weights of a matmul that goes with a router: of the size of the router's, workgroups are too few for a large matrix,
+ * which takes long beside a dispatch anyway. Gemma 4 26B-A4B's have 12 million.
+ */
+const MOST_WEIGHTS = 1 << 24;
 
 /**
  * Operations of the same few rows that do not wait for each other go in one dispatch: two matmuls of the same x, in the
@@ -81,7 +88,10 @@ function fuseExperts(
     readonly moved: Map<LoweredOp, number>;
   },
 ): void {
-  if (rowsOf(first) > MOST_ROWS) return;
+  const { tensor } = context.tuning;
+  // Experts on matrix units have workgroups of one subgroup, which is few for another matmul.
+  const onUnits = first.kind === "expert_matmul" && tensor && expertScales(first.matrix, tensor);
+  if (rowsOf(first) > MOST_ROWS || onUnits) return;
   const writers = readsOf(first).flatMap((value) => edits.writers(value));
   const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.placeOf(op)));
   const end = edits.placeOf(first);
@@ -93,6 +103,7 @@ function fuseExperts(
   }
   for (const second of edits.ops.slice(begin, end)) {
     if (second.kind !== "matmul" || edits.isChanged(second)) continue;
+    if (second.matrix.rows * second.matrix.cols > MOST_WEIGHTS) continue;
     const both = { kind: "fused", first, second, label: first.label, part: first.part } as const;
     if (!fits(both, context)) continue;
     edits.replace(second, both);

@@ -10,17 +10,17 @@ export const normSums: Rewrite = {
       if (experts.kind !== "norm" || experts.put !== "add" || experts.from.of !== "rows") continue;
       const { to, from: { x }, keep, eps, weight, out, part } = experts;
       const combine = edits.writer(x);
-      const beside = to && edits.soleReader(to) === experts ? edits.writer(to) : undefined;
+      const dense = to && edits.soleReader(to) === experts ? edits.writer(to) : undefined;
       if (combine?.kind !== "combine" || combine.to || combine.bias || keep) continue;
-      if (beside?.kind !== "norm" || beside.put !== "store" || beside.keep) continue;
-      const y = rowsOf(beside.from);
-      if (!y || beside.eps !== eps || edits.soleReader(x) !== experts) continue;
+      if (dense?.kind !== "norm" || dense.put !== "store" || dense.keep) continue;
+      const y = rowsOf(dense.from);
+      if (!y || dense.eps !== eps || edits.soleReader(x) !== experts) continue;
       if (combine.shares.cols > MOST_EXPERTS) continue;
       const { x: outputs, shares } = combine;
-      edits.remove(beside, combine);
+      edits.remove(dense, combine);
       edits.replace(experts, {
         kind: "norm_sum",
-        x: { y, weight: beside.weight },
+        x: { y, weight: dense.weight },
         experts: { outputs, shares, weight },
         eps,
         out,
