@@ -108,7 +108,8 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
   if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
     // A few invocations alone would bring a long stage one load after the other.
     const long = 2 * launch.groups < all.tuning.groups ? undefined : longStage(matrix, use);
-    return { kind: "staged", dots, stage, part, ...even, ...long };
+    const one = launch.pairs && use.rows === 1 && !use.partial ? { pairs: launch.pairs } : {};
+    return { kind: "staged", dots, stage, part, ...even, ...one, ...long };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
 }

@@ -171,6 +171,8 @@ export interface Launch {
   readonly stage: number;
   /** Groups of `Tuning.lanes` invocations in a workgroup. */
   readonly groups: number;
+  /** Pairs of outputs that a group makes of one row where x passes by stages; absent: by rule. */
+  readonly pairs?: 1 | undefined;
 }
 
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */

@@ -9,8 +9,9 @@ import {
 } from "../../src/engine/tune/tuning_file.ts";
 import { replaceFile } from "../../src/engine/tune/replace_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
+import type { Launch } from "../../src/gpu/matrix.ts";
 
-const LAUNCH = { stage: 64, groups: 8 };
+const LAUNCH: Launch = { stage: 64, groups: 8, pairs: 1 };
 const INFO: DeviceInfo = {
   webgpu: "builtin",
   adapter: "NVIDIA H200",
@@ -100,6 +101,10 @@ for (
     ["another format", '{ "format": 2, "adapters": {} }'],
     ["something else", "[1, 2]"],
     ["a launch without groups", '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64}}}}}'],
+    [
+      "a launch of other pairs",
+      '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64,"groups":8,"pairs":3}}}}}',
+    ],
   ] as const
 ) {
   Deno.test(`a tuning cache with ${name} is one warning, and is written anew`, () =>

@@ -15,7 +15,7 @@ import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";
 import { uploadQuantized } from "./quantized.ts";
-import { exhaustive } from "../exhaustive.ts";
+import { drawn, exhaustive } from "../exhaustive.ts";
 
 const LARGE = { maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 };
 const SMALL = { maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupStorageSize: 16384 };
@@ -114,6 +114,26 @@ Deno.test("launches to measure: integers never come through the cache at some ro
   assert.deepEqual(texts(reachable(of, 7)), [...whole, ...all]);
   assert.deepEqual(texts(reachable(of, 17)), all);
   assert.deepEqual(texts(reachable(matrix(1088, "q8"), 4)), ["0x16", "0x4", "0x8"]);
+});
+
+Deno.test("launches to measure: one row of integers, with one pair of outputs a group where rules have two", () => {
+  const of = (format: Matrix["format"]) => ({ ...matrix(4096, format), rows: 28672 });
+  const withOne = (format: Matrix["format"], rows: number) =>
+    reachable(of(format), rows).filter(({ pairs }) => pairs === 1);
+  for (const format of ["q4", "q8"] as const) {
+    assert.ok(withOne(format, 1).some(({ stage, groups }) => stage === 128 && groups === 8));
+    assert.equal(withOne(format, 4).length, 0);
+  }
+  assert.equal(withOne("bf16", 1).length, 0);
+  // Few workgroups have it by rule.
+  assert.equal(reachable(matrix(4096, "q4"), 1).filter(({ pairs }) => pairs).length, 0);
+  const launch: Launch = { stage: 128, groups: 8, pairs: 1 };
+  const shape = (rows: number, partial = false) => {
+    const tuned = forced(of("q4"), rows, launch);
+    const { pairs } = matmulShape(of("q4"), { rows, splitK: 1, partial, tuning: tuned });
+    return pairs;
+  };
+  assert.deepEqual([shape(1), shape(2), shape(1, true)], [1, 2, 2]);
 });
 
 Deno.test("launches to measure: none that an adapter has no workgroup memory for", () => {
@@ -284,6 +304,19 @@ async function product(of: Matrix, x: Float32Array, tuning: Tuning): Promise<Uin
   await device.run(matmul({ matrix: of, x: device.floats(x), out }, shape));
   return await device.readWords(out);
 }
+
+drawn.test("matmul bits: one pair of outputs a group gives those of two", async () => {
+  const [n, cols] = [6400, 1024];
+  const of = uploadQuantized(device, numbers(n * cols, 5), { format: "q4", cols, most: 16 });
+  const x = numbers(cols, 6);
+  const launch = { stage: 64, groups: 8 };
+  const [two, one] = [launch, { ...launch, pairs: 1 } as const].map((each) => forced(of, 1, each));
+  const pairs = [two, one].map((tuning = HARDWARE) =>
+    matmulShape(of, { rows: 1, splitK: 1, tuning }).pairs
+  );
+  assert.deepEqual(pairs, [2, 1]);
+  assert.deepEqual(await product(of, x, one ?? HARDWARE), await product(of, x, two ?? HARDWARE));
+});
 
 for (
   const { format, counts } of [{ format: "bf16", counts: [1, 24] }, {

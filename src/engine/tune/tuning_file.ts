@@ -142,8 +142,10 @@ function parseRows(json: unknown): ReadonlyMap<number, Launch> {
 }
 
 function parseLaunch(json: unknown): Launch {
-  const { stage, groups } = objectOf(json);
-  if (typeof stage === "number" && typeof groups === "number") return { stage, groups };
+  const { stage, groups, pairs } = objectOf(json);
+  const numbers = typeof stage === "number" && typeof groups === "number";
+  if (numbers && pairs === undefined) return { stage, groups };
+  if (numbers && pairs === 1) return { stage, groups, pairs };
   throw new Error("a launch has no stage and groups");
 }
 
