@@ -6,7 +6,6 @@ import type { DraftWeights } from "../../model/weights/draft_weights.ts";
 import type {
   AttentionWeights,
   DecoderLayer,
-  DenseWeights,
   LatentProjections,
 } from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -80,11 +79,13 @@ export function unmeasured(
 export function layerMatrices(
   { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,
 ): { plain: Matrix[]; ends: Matrix[] } {
-  const dense = (weights: DenseWeights | undefined) =>
-    weights ? { plain: [weights.gateUp], ends: [weights.down] } : { plain: [], ends: [] };
-  const made = mlp.kind === "dense" ? dense(mlp) : dense(mlp.shared);
-  const into = inputsOf(attention);
-  return { plain: [...into, ...made.plain], ends: [attention.o, ...made.ends] };
+  const dense = mlp.kind === "dense"
+    ? [mlp]
+    : [mlp.shared, mlp.dense?.mlp].flatMap((of) => of ?? []);
+  return {
+    plain: [...inputsOf(attention), ...dense.map(({ gateUp }) => gateUp)],
+    ends: [attention.o, ...dense.map(({ down }) => down)],
+  };
 }
 
 /** Matrices that the input of an attention is multiplied with. */
