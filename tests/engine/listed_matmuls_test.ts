@@ -1,20 +1,30 @@
 // Every matrix that a plan multiplies by is listed: what is not goes to no matrix units, and no launch is measured for it.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { type EngineSizes, roundBuffers } from "../../src/engine/device/buffers.ts";
-import { prepareModels } from "../../src/engine/device/models.ts";
-import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import {
+  type EngineSizes,
+  firstRowsAt,
+  mostRows,
+  type RoundBuffers,
+  roundBuffers,
+} from "../../src/engine/device/buffers.ts";
+import { PLAIN_SAMPLING } from "../../src/engine/device/choice/choice.ts";
+import { type Models, prepareModels } from "../../src/engine/device/models.ts";
+import { drafterOf } from "../../src/engine/device/programs.ts";
+import { roundPlans } from "../../src/engine/device/round_plans.ts";
+import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
-import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
-import { chains } from "../../src/speculate/round_shape.ts";
+import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { paperGpu } from "../gpu/paper.ts";
 import { folderOf } from "./speculated.ts";
 
+const STEPS = 3;
+const FLEDGLING = new URL("../../models/fledgling/target", import.meta.url).pathname;
 const SIZES: EngineSizes = {
   batch: 1,
-  shapes: chains([0]),
+  shapes: chains([0, STEPS]),
   prefillRows: 8,
   contextLength: 32,
   pages: 16,
@@ -30,29 +40,50 @@ const GOLDENS = [...Deno.readDirSync(new URL("../golden", import.meta.url))]
   .map(({ name }) => name)
   .filter((name) => existsSync(`${folderOf(name)}/config.json`));
 
-for (const name of GOLDENS.toSorted()) {
+/** Of models without a draft, and with each kind. */
+const CHOICES: readonly (readonly [name: string, ModelChoice])[] = [
+  ...GOLDENS.toSorted().map((name) =>
+    [name, { model: folderOf(name), algorithm: "NONE" }] as const
+  ),
+  ["fledgling, EAGLE-3", { algorithm: "EAGLE3" }],
+  ["fledgling, EAGLE", { algorithm: "EAGLE" }],
+  ["fledgling, a standalone draft", { draft: FLEDGLING }],
+  ["deepseek_v3, NEXTN", { model: folderOf("deepseek_v3"), algorithm: "NEXTN" }],
+];
+
+for (const [name, choice] of CHOICES) {
   Deno.test(`the matrices of ${name} are listed`, async () => {
     const gpu = paperGpu({ software: false });
-    using models = openModels({ model: folderOf(name), algorithm: "NONE" });
+    using models = openModels(choice);
     const loaded = await loadWeights(gpu, models, {});
     const buffers = roundBuffers(gpu, SIZES);
-    const { target } = prepareModels(gpu, loaded, SIZES, buffers);
+    const prepared = prepareModels(gpu, loaded, SIZES, buffers);
     const all = matmulsOf(loaded, tuning(false, gpu.limits));
     const listed = new Set(
       all.flatMap(({ matrix }) => matrix.shards.map(({ operand }) => placeOf(operand))),
     );
-    const rows = 2;
-    const plan = [
-      ...bodyPlan(target, { rows: buffers.rows, count: rows, perSlot: rows }),
-      ...headPlan(target, rows),
-    ];
-    const multiplied = plan.flatMap((launch) =>
+    const multiplied = plansOf(prepared, buffers).flatMap((launch) =>
       weightsOf(launch).map((weights) => ({ label: launch.label, at: placeOf(weights) }))
     );
     assert.ok(multiplied.length > 3);
     const missing = multiplied.filter(({ label, at }) => !listed.has(at) && !UNLISTED.test(label));
     assert.deepEqual(missing.map(({ label }) => label), []);
   });
+}
+
+/** What rounds of as many drafts as SIZES have dispatch. */
+function plansOf(models: Models, buffers: RoundBuffers): Dispatch[] {
+  const drafter = drafterOf(models, buffers);
+  const parts = {
+    target: models.target,
+    drafter,
+    buffers,
+    mostRows: mostRows(SIZES),
+    firstRows: firstRowsAt(SIZES),
+  };
+  const numSteps = drafter ? STEPS : 0;
+  const plans = roundPlans(parts, { ...chain(numSteps), batch: 1, choice: PLAIN_SAMPLING });
+  return Object.values(plans).flat();
 }
 
 function placeOf({ buffer, offset = 0 }: Operand): string {
