@@ -95,8 +95,9 @@ export function memoryOf(a: Sized, b: Sized): Memory | undefined {
   const alone = [...first, ...second].filter(({ shares }) => !shares);
   return {
     arrays,
+    // WebGPU counts each variable in whole 16 bytes.
     bytes: [...arrays, ...alone].reduce(
-      (sum, { of, count }) => sum + (BYTES[of] ?? NaN) * count,
+      (sum, { of, count }) => sum + 16 * Math.ceil((BYTES[of] ?? NaN) * count / 16),
       0,
     ),
   };

@@ -193,6 +193,8 @@ interface NormParameters extends FoldParameters {
   readonly STORES_SCALES: boolean;
   /** Vec8s of a row that a lane has. */
   readonly EACH: number;
+  /** Whether sums of two numbers are added up: of branches that are normed apart. */
+  readonly TWO_SUMS: boolean;
 }
 
 /** What differs between the kinds of input, for one dispatch. */
@@ -385,6 +387,7 @@ function normKernel(
     KEPT: bound,
     SLOT: bound + 1,
     EACH: each,
+    TWO_SUMS: source.parameters.from === "normed" && source.parameters.EXPERTS > 0,
     ...foldCounts(lanes),
   }, { name });
 }

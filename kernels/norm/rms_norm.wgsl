@@ -43,20 +43,13 @@ override OUT_COLS: u32; // row stride of out, a multiple of 4
 override OUT_FIRST: u32; // first column written, a multiple of 4
 override LANES: u32;
 
-//#if from == normed
-//#if EXPERTS
+//#if TWO_SUMS
+// Two numbers are added up at a time, of which one sum alone has the first.
 alias Sum = vec2<f32>;
 
 fn total_of(x: f32, lane: u32) -> f32 {
   return total(Sum(x, 0.0), lane).x;
 }
-//#else
-alias Sum = f32;
-
-fn total_of(x: f32, lane: u32) -> f32 {
-  return total(x, lane);
-}
-//#endif
 //#else
 alias Sum = f32;
 

@@ -29,6 +29,9 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   // Beside matrix units, where the adapter has so many (plan/target.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
   // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
+  [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
+  [/^rms_norm_normed_scaled_[a-z]+_slot_scale_/, 10],
+  [/^rms_norm_normed_[a-z]+_slot_scale_/, 9],
   // Likewise, with experts in the branch (lower/rewrites/norm_sum_in_norm.ts).
   ...([["nothing", 0], ["input", 1], ["slot", 2]] as const).flatMap(([keep, kept]) =>
     ([["", 0], ["scaled_", 1]] as const).flatMap(([scaled, scalar]) =>
@@ -40,9 +43,6 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
       )
     )
   ),
-  [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
-  [/^rms_norm_normed_scaled_[a-z]+_slot_scale_/, 10],
-  [/^rms_norm_normed_[a-z]+_slot_scale_/, 9],
   // Likewise (norm/norm_pair.ts).
   [RegExp(`^norm_pair_(${PLAIN})_index_[a-z]+_scale`), 10],
   [RegExp(`^norm_pair_(${PLAIN})_rows_[a-z]+_scale`), 9],
@@ -85,6 +85,7 @@ const PART = RegExp(
 const EXPERT_PARTS: readonly (readonly [part: RegExp, buffers: number])[] = [
   [RegExp(`^router_logits_(${PLAIN})_.*_0(_|$)`), 6],
   [RegExp(`^router_logits_(${PLAIN})_`), 7],
+  [/^route_sigmoid/, 4],
   [/^route_/, 3],
   [RegExp(`^expert_matmul_(${PLAIN})_.*_(picked|chosen)`), 6],
   [RegExp(`^expert_matmul_(${QUANTIZED})_.*_(picked|chosen)`), 7],

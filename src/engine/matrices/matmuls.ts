@@ -81,7 +81,7 @@ export function layerMatrices(
 ): { plain: Matrix[]; ends: Matrix[] } {
   const dense = mlp.kind === "dense"
     ? [mlp]
-    : [mlp.shared, mlp.dense?.mlp].flatMap((of) => of ?? []);
+    : [mlp.shared, mlp.parallelMlp?.mlp].flatMap((of) => of ?? []);
   return {
     plain: [...inputsOf(attention), ...dense.map(({ gateUp }) => gateUp)],
     ends: [attention.o, ...dense.map(({ down }) => down)],

@@ -1,7 +1,7 @@
 /**
  * What `autotune` measured, kept in one small JSON file of the user's cache folder:
  *
- *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups } } } } }
+ *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs? } } } } }
  *
  * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
  * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
@@ -146,7 +146,7 @@ function parseLaunch(json: unknown): Launch {
   const numbers = typeof stage === "number" && typeof groups === "number";
   if (numbers && pairs === undefined) return { stage, groups };
   if (numbers && pairs === 1) return { stage, groups, pairs };
-  throw new Error("a launch has no stage and groups");
+  throw new Error("a launch has no stage and groups, or other pairs than 1");
 }
 
 function objectOf(json: unknown): Record<string, unknown> {

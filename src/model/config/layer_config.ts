@@ -162,7 +162,7 @@ export interface MixtureMlp {
    * Gemma 4: an MLP that reads the layer's normed input, while experts and router norm it by weights of their own. Both
    * outputs are normed before they are added, and each expert has a factor that its share is multiplied by.
    */
-  readonly dense?: DenseMlp;
+  readonly parallelMlp?: DenseMlp;
   /**
    * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert is
    * down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
@@ -234,7 +234,7 @@ export function ropeWidth(spec: CachedAttention): number {
 /** f32 elements a row of the gated part of an MLP. */
 export function actWidth(spec: MlpSpec): number {
   if (spec.kind === "dense") return spec.intermediateSize;
-  const dense = [spec.shared, spec.dense].map((each) => each?.intermediateSize ?? 0);
+  const dense = [spec.shared, spec.parallelMlp].map((each) => each?.intermediateSize ?? 0);
   return Math.max(mostJobs(spec) * spec.intermediateSize, ...dense);
 }
 

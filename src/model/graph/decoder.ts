@@ -167,11 +167,11 @@ export function layerEnd(
   const input = normed(after, norms.post, "postNorm");
   const out = mlp.kind === "dense"
     ? denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS })
-    : mlp.dense
-    ? denseAndExperts(graph, mlp, {
+    : mlp.parallelMlp
+    ? parallelMlpAndExperts(graph, mlp, {
       x: after,
       input,
-      parallel: mlp.dense,
+      parallelMlp: mlp.parallelMlp,
       eps: rmsNormEps,
       label,
     })
@@ -190,27 +190,27 @@ export function layerEnd(
  *
  * @param of.x the residual stream before the branch; `input` is x normed.
  */
-function denseAndExperts(
+function parallelMlpAndExperts(
   graph: Graph,
   weights: MixtureWeights,
-  { x, input, parallel, eps, label }: {
+  { x, input, parallelMlp, eps, label }: {
     readonly x: Value;
     readonly input: Value;
-    readonly parallel: NonNullable<MixtureWeights["dense"]>;
+    readonly parallelMlp: NonNullable<MixtureWeights["parallelMlp"]>;
     readonly eps: number;
     readonly label: string;
   },
 ): Value {
   const norm = (of: Value, weight: Operand, role: string) =>
     graph.norm(of, { weight, eps }, `${label}.${role}`);
-  const dense = denseMlp(graph, parallel.mlp, input, { label, roles: DENSE_LABELS });
-  const ofAll = norm(dense, parallel.norm, "denseNorm");
+  const dense = denseMlp(graph, parallelMlp.mlp, input, { label, roles: DENSE_LABELS });
+  const ofAll = norm(dense, parallelMlp.norm, "denseNorm");
   // Each norm right before the matmuls that read it: on matrix units it stores the scales of their rows.
-  const logits = routerLogits(graph, weights, norm(x, parallel.routerNorm, "routerNorm"), label);
+  const logits = routerLogits(graph, weights, norm(x, parallelMlp.routerNorm, "routerNorm"), label);
   const ofExperts = mixture(
     graph,
     weights,
-    norm(x, parallel.expertsInputNorm, "expertsInputNorm"),
+    norm(x, parallelMlp.expertsInputNorm, "expertsInputNorm"),
     {
       logits,
       label,
@@ -218,7 +218,7 @@ function denseAndExperts(
   );
   return graph.add(
     ofAll,
-    norm(ofExperts, parallel.expertsNorm, "expertsNorm"),
+    norm(ofExperts, parallelMlp.expertsNorm, "expertsNorm"),
     `${label}.addExperts`,
   );
 }
@@ -428,7 +428,7 @@ function mixture(
     readonly logits?: Value | undefined;
   },
 ): Value {
-  const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, dense } = weights;
+  const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, parallelMlp } = weights;
   const { routing, paired, activation = "silu" } = spec;
   const jobs = { routing, shared: stacked, sharedGate: stacked > 0 && sharedGate };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
@@ -440,7 +440,7 @@ function mixture(
       `${label}.shared.gate`,
     )
     : ofAll;
-  const factors = dense?.expertScale;
+  const factors = parallelMlp?.expertScale;
   const { experts, shares } = graph.route(logits, { bias, factors, jobs }, `${label}.route`);
   const both = graph.expertLinear(
     x,

@@ -507,16 +507,12 @@ export function emitFused(
   to: Emitting,
   { first, second, label }: Pick<OpOf<"fused">, "first" | "second" | "label">,
 ): Dispatch | undefined {
-  const { tuning, scales } = to.context;
+  const { tuning } = to.context;
   const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
   const launches = [to, inWorkgroupsOf(threadsOf(one), to, second)].flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
     if (!other || others.length > 0) return [];
-    // A router that stores the scales of its rows must not do so while the matmul reads those of the rows before.
-    const reads = scales &&
-      Object.values(other.buffers).some(({ buffer }) => buffer === scales.normed.buffer);
-    if (first.kind !== "matmul" && reads) return [];
     // The smaller one first: its workgroups are as long as those of the other, of which there are more.
     const both = [other, one] as const;
     const { bytes } = memoryOf(other, one) ?? { bytes: Infinity };

@@ -242,7 +242,7 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   if (spec.paired) return pairedExperts(spec, at);
-  const { routing: { numExperts, topK, scores }, shared, dense } = spec;
+  const { routing: { numExperts, topK, scores }, shared, parallelMlp } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
   const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
@@ -250,9 +250,9 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   const share = topK / numExperts;
   const stacks = expertStacks(spec, at);
   return [
-    ...dense
+    ...parallelMlp
       ? [
-        ...gatedTensors(dense, at, DENSE_ROLES),
+        ...gatedTensors(parallelMlp, at, DENSE_ROLES),
         normTensor("denseNorm", at, at.hiddenSize),
         numbers("routerScale", at, at.hiddenSize),
         numbers("expertScale", at, numExperts),

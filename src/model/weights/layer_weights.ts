@@ -384,8 +384,8 @@ export interface MixtureWeights {
   readonly shared: DenseWeights | undefined;
   /** The shared expert's gate is the router's row behind those of experts. */
   readonly sharedGate?: boolean;
-  /** See `MixtureMlp.dense`. */
-  readonly dense?: ParallelMlpWeights | undefined;
+  /** See `MixtureMlp.parallelMlp`. */
+  readonly parallelMlp?: ParallelMlpWeights | undefined;
 }
 
 /** An MLP that every row has with its experts, and norms: [hidden] each. */
@@ -439,7 +439,7 @@ export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWe
     down: load.experts(`${label}.experts.down`, taken.down),
     stacked: together ? parts.length : 0,
     shared: shared && !together ? loadDenseMlp(source, shared, SHARED_ROLES) : undefined,
-    ...spec.dense && { dense: loadParallelMlp(source, spec.dense) },
+    ...spec.parallelMlp && { parallelMlp: loadParallelMlp(source, spec.parallelMlp) },
   };
 }
 

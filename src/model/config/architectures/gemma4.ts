@@ -177,7 +177,7 @@ function mlpOf(config: Fields, base: BaseLayer, dense: DenseMlp): MlpSpec {
     chosen: "top_k_experts",
     anyActivation: true,
   });
-  return { ...mixture, dense };
+  return { ...mixture, parallelMlp: dense };
 }
 
 /** A head's size is that of the first layer of a kind. */

@@ -1,4 +1,5 @@
 import { expertScales } from "../../../../kernels/experts/experts_on_units.ts";
+import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
 import { emitFused } from "../emit.ts";
@@ -11,8 +12,8 @@ import { type HeldNorm, holding, normHeldBy } from "./norm_in_matmul.ts";
 const MOST_ROWS = 8;
 
 /**
- * Most weights of a matmul that goes with a router: of the size of the router's, workgroups are too few for a large matrix,
- * which takes long beside a dispatch anyway. Gemma 4 26B-A4B's have 12 million.
+ * Most weights of a matmul that goes with experts: it has workgroups of the other launch's size, too few for a large matrix,
+ * and beside its time a dispatch less is little. Gemma 4 26B-A4B's have 12 million.
  */
 const MOST_WEIGHTS = 1 << 24;
 
@@ -71,7 +72,8 @@ function normOf(
 type OfExperts = OpOf<"normed_router"> | OpOf<"route"> | OpOf<"expert_matmul">;
 
 function isOfExperts(op: LoweredOp): op is OfExperts {
-  return op.kind === "normed_router" || op.kind === "route" || op.kind === "expert_matmul";
+  if (op.kind === "expert_matmul") return !op.perJob;
+  return op.kind === "normed_router" || op.kind === "route";
 }
 
 function rowsOf(op: OfExperts): number {
@@ -101,9 +103,13 @@ function fuseExperts(
     if (!moved.has(before) && !isOfMlp(before)) break;
     begin--;
   }
-  for (const second of edits.ops.slice(begin, end)) {
+  for (const [i, second] of edits.ops.slice(begin, end).entries()) {
     if (second.kind !== "matmul" || edits.isChanged(second)) continue;
     if (second.matrix.rows * second.matrix.cols > MOST_WEIGHTS) continue;
+    // The scales that a router stores are in the place of those which a matmul between may still read.
+    const between = edits.ops.slice(begin + i, end);
+    const stores = first.kind === "normed_router" && first.notes;
+    if (stores && between.some((op) => readsNormed(op, context))) continue;
     const both = { kind: "fused", first, second, label: first.label, part: first.part } as const;
     if (!fits(both, context)) continue;
     edits.replace(second, both);
@@ -113,7 +119,13 @@ function fuseExperts(
   }
 }
 
-/** A matmul of an MLP that neither reads nor lowers scales which a router would store. */
+/** Whether a matmul is of matrix units, which read the scales of the rows that a norm wrote. */
+function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boolean {
+  return op.kind === "matmul" && op.xScales === "normed" && op.onUnits &&
+    tensorShards(op.matrix, tensor) !== undefined;
+}
+
+/** A matmul of an MLP that neither reads scales of its gate's output nor lowers them, which a router makes the largest. */
 function isOfMlp(op: LoweredOp): boolean {
   if (op.kind !== "matmul" || op.hold || op.forCells || op.xScales === "act") return false;
   const { epilogue } = op;
