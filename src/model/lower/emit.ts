@@ -502,7 +502,10 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   );
 }
 
-/** Two operations as one dispatch; undefined where they are more than a launch each or do not go together. */
+/**
+ * Two operations as one dispatch, the second launched as was measured for it, else as rules have it, else in workgroups of
+ * the first's size; undefined where they are more than a launch each or do not go together.
+ */
 export function emitFused(
   to: Emitting,
   { first, second, label }: Pick<OpOf<"fused">, "first" | "second" | "label">,
@@ -510,13 +513,18 @@ export function emitFused(
   const { tuning } = to.context;
   const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
-  const launches = [to, inWorkgroupsOf(threadsOf(one), to, second)].flatMap((to, i) => {
+  const asked = [
+    to,
+    withTuning(to, { launches: undefined }),
+    inWorkgroupsOf(threadsOf(one), to, second),
+  ];
+  const launches = asked.flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
     if (!other || others.length > 0) return [];
     // The smaller one first: its workgroups are as long as those of the other, of which there are more.
     const both = [other, one] as const;
     const { bytes } = memoryOf(other, one) ?? { bytes: Infinity };
-    const roomy = i > 0 || bytes <= MOST_FUSED;
+    const roomy = i === asked.length - 1 || bytes <= MOST_FUSED;
     return roomy && canBeFused(both, tuning) ? [both] : [];
   });
   return launches[0] && fused(launches[0], label);
@@ -535,7 +543,11 @@ function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: Matmu
   if (stage === Infinity) return to;
   const launch = { stage, groups: threads / tuning.lanes };
   const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
-  return { ...to, context: { ...context, tuning: { ...tuning, launches } } };
+  return withTuning(to, { launches });
+}
+
+function withTuning(to: Emitting, others: Pick<DecoderContext["tuning"], "launches">): Emitting {
+  return { ...to, context: { ...to.context, tuning: { ...to.context.tuning, ...others } } };
 }
 
 /** The kernel's epilogue. */
