@@ -35,8 +35,8 @@ export function normSum(
   return dispatch(kernel, {
     buffers: {
       // The kernel computes the ranges' stride from its size.
-      x: { ...x.sums, size: 4 * x.splitK * rows * cols },
-      x_weight: x.weight,
+      sums: { ...x.sums, size: 4 * x.splitK * rows * cols },
+      sums_weight: x.weight,
       out,
       outputs: experts.outputs,
       shares: experts.shares,

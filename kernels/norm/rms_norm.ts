@@ -40,12 +40,8 @@ export interface NormedBranch {
   readonly splitK: number;
   /** Of their norm, [cols]. */
   readonly weight: Operand;
-  /** What those sums and the experts' weighted outputs are normed with before they are added up: see `normSum`. */
-  readonly with?: {
-    /** Of the norm of the sums alone, [cols]. */
-    readonly weight: Operand;
-    readonly experts: NormedExperts;
-  } | undefined;
+  /** Where they are added to the normed sums, which have a norm of their own then, [cols]: see `normSum`. */
+  readonly experts?: NormedExperts & { readonly sumsWeight: Operand } | undefined;
 }
 
 /** Outputs of a row's experts that are weighted, added up and normed. */
@@ -65,7 +61,7 @@ export function branchBuffers(
   { scaled, notes, experts = false }: {
     readonly scaled: boolean;
     readonly notes: boolean;
-    /** Whether the branch has experts, see `NormedBranch.with`. */
+    /** Whether the branch has experts, see `NormedBranch`. */
     readonly experts?: boolean;
   },
 ): number {
@@ -193,7 +189,7 @@ interface NormParameters extends FoldParameters {
   readonly STORES_SCALES: boolean;
   /** Vec8s of a row that a lane has. */
   readonly EACH: number;
-  /** Whether sums of two numbers are added up: of branches that are normed apart. */
+  /** Whether the workgroup reduces two sums of squares at once: those of two branches. */
   readonly TWO_SUMS: boolean;
 }
 
@@ -300,13 +296,12 @@ function branchSource(
   { x, branch, scalar }: Extract<NormInput, { branch: NormedBranch }>,
   elements: number,
 ): Source {
-  const { sums, splitK, weight, with: others } = branch;
-  const { experts } = others ?? {};
+  const { sums, splitK, weight, experts } = branch;
   const buffers: Source["buffers"] = [
     ["x", x],
     ["sums", { ...sums, size: 4 * splitK * elements }],
     ["branch_weight", weight],
-    ...others ? withExperts(others) : [],
+    ...experts ? expertBuffers(experts) : [],
   ];
   return {
     name: ["normed", ...experts ? [experts.count] : [], ...scalar ? ["scaled"] : []].join("_"),
@@ -322,14 +317,14 @@ function branchSource(
   };
 }
 
-function withExperts(
-  { weight, experts }: NonNullable<NormedBranch["with"]>,
+function expertBuffers(
+  { sumsWeight, outputs, shares, weight }: NonNullable<NormedBranch["experts"]>,
 ): Source["buffers"] {
   return [
-    ["sums_weight", weight],
-    ["outputs", experts.outputs],
-    ["shares", experts.shares],
-    ["experts_weight", experts.weight],
+    ["sums_weight", sumsWeight],
+    ["outputs", outputs],
+    ["shares", shares],
+    ["experts_weight", weight],
   ];
 }
 

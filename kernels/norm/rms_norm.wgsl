@@ -166,16 +166,7 @@ override SPLIT_K: u32; // ranges of k
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [SPLIT_K, rows, COLS / 4]
 //#endif
 
-// The vec8 at vector `at` of the first range's rows, summed over the ranges.
-fn split_sum(at: u32) -> Vec8 {
-  let stride = arrayLength(&sums) / SPLIT_K;
-  var sum = Vec8(sums[at], sums[at + 1u]);
-  for (var s = 1u; s < SPLIT_K; s++) {
-    sum.lo += sums[s * stride + at];
-    sum.hi += sums[s * stride + at + 1u];
-  }
-  return sum;
-}
+//#import lib/split_sum
 
 fn source(row: u32, lane: u32) -> u32 {
   return row;
@@ -307,47 +298,25 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#if from == normed
   //#if EXPERTS
-  var squares = Sum();
-  //#for j in EACH
-  var own$j = Vec8();
-  var expert$j = Vec8();
-  var own_gain$j = Vec8();
-  var expert_gain$j = Vec8();
-  if (i$j < COLS / 8u) {
-    own$j = split_sum(row * (COLS / 4u) + 2u * i$j);
-    expert$j = combined(row, i$j);
-    own_gain$j = Vec8(sums_weight[2u * i$j], sums_weight[2u * i$j + 1u]);
-    expert_gain$j = Vec8(experts_weight[2u * i$j], experts_weight[2u * i$j + 1u]);
-  }
-  squares = Sum(
-    add_squares(add_squares(squares.x, own$j.lo), own$j.hi),
-    add_squares(add_squares(squares.y, expert$j.lo), expert$j.hi),
-  );
-  //#endfor
-  let mean = total(squares, lane) / f32(COLS);
-  let own_scale = 1.0 / sqrt(mean.x + EPS);
-  let expert_scale = 1.0 / sqrt(mean.y + EPS);
+  //#import lib/branch_sum_statements
   //#endif
-  var branch_sum = 0.0;
+  var branch_squares = 0.0;
   //#for j in EACH
   var branch$j = Vec8();
   var branch_gain$j = Vec8();
   if (i$j < COLS / 8u) {
     let at = row * (COLS / 4u) + 2u * i$j;
     //#if EXPERTS
-    branch$j = Vec8(
-      fma(expert$j.lo * expert_scale, expert_gain$j.lo, own$j.lo * own_scale * own_gain$j.lo),
-      fma(expert$j.hi * expert_scale, expert_gain$j.hi, own$j.hi * own_scale * own_gain$j.hi),
-    );
+    branch$j = branch_sum$j;
     //#else
     branch$j = split_sum(at);
     //#endif
     branch_gain$j = Vec8(branch_weight[2u * i$j], branch_weight[2u * i$j + 1u]);
     v$j = Vec8(x[at], x[at + 1u]);
   }
-  branch_sum = add_squares(add_squares(branch_sum, branch$j.lo), branch$j.hi);
+  branch_squares = add_squares(add_squares(branch_squares, branch$j.lo), branch$j.hi);
   //#endfor
-  let branch_scale = 1.0 / sqrt(total_of(branch_sum, lane) / f32(COLS) + EPS);
+  let branch_scale = 1.0 / sqrt(total_of(branch_squares, lane) / f32(COLS) + EPS);
   //#endif
   var sum = 0.0;
   //#for j in EACH

@@ -66,7 +66,7 @@ for (const [cols, lanes, splitK, count] of CASES) {
           sums: x.sums,
           splitK,
           weight: weight(7),
-          with: { weight: x.weight, experts: of },
+          experts: { ...of, sumsWeight: x.weight },
         }),
         normSum({ x, experts: of, out: sum }, shape),
         ...normed(expected, { sums: sum, splitK: 1, weight: weight(7) }),

@@ -451,10 +451,10 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
       return from.x ? { x: at(from.x), ...sums } : sums;
     }
     case "normed": {
-      const { x, y, weight, with: others, scalar } = from;
-      const sums = { sums: at(y), splitK: y.parts, weight };
-      const added = others && { ...others, experts: normedExperts(at, others.experts) };
-      return { x: at(x), branch: { ...sums, with: added }, scalar };
+      const { x, y, weight, experts, scalar } = from;
+      const added = experts &&
+        { ...normedExperts(at, experts), sumsWeight: experts.sumsWeight };
+      return { x: at(x), branch: { sums: at(y), splitK: y.parts, weight, experts: added }, scalar };
     }
     case "experts":
       return {

@@ -59,10 +59,8 @@ export type NormSource =
     readonly y: Value;
     /** Of the norm of y. */
     readonly weight: Operand;
-    /** Where not y is normed so, but what `NormSumOp` makes of it and of experts' outputs. */
-    readonly with?:
-      | { readonly weight: Operand; readonly experts: NormSumOp["experts"] }
-      | undefined;
+    /** Where y is normed by itself first, and experts' normed outputs are added to it: see `NormSumOp`. */
+    readonly experts?: NormSumOp["experts"] & { readonly sumsWeight: Operand } | undefined;
     readonly scalar: Operand | undefined;
     readonly stream: Value;
   }
@@ -392,8 +390,8 @@ function normReads(from: NormSource): Value[] {
     case "sums":
       return [...from.x ? [from.x] : [], from.y];
     case "normed": {
-      const { experts } = from.with ?? {};
-      return [from.x, from.y, ...experts ? [experts.outputs, experts.shares] : []];
+      const { x, y, experts } = from;
+      return [x, y, ...experts ? [experts.outputs, experts.shares] : []];
     }
     case "experts":
       return [from.x, from.outputs, from.shares, ...from.bias ? [from.bias.experts] : []];

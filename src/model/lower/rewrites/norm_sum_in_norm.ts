@@ -20,7 +20,7 @@ export const normSumInNorm: Rewrite = {
       edits.remove(sum);
       edits.replace(norm, {
         ...norm,
-        from: { ...norm.from, y: x.y, with: { weight: x.weight, experts } },
+        from: { ...norm.from, y: x.y, experts: { ...experts, sumsWeight: x.weight } },
       });
     }
   },
