@@ -12,8 +12,8 @@ import { type HeldNorm, holding, normHeldBy } from "./norm_in_matmul.ts";
 const MOST_ROWS = 8;
 
 /**
- * Most weights of a matmul that goes with experts: it has workgroups of the other launch's size, too few for a large matrix,
- * and beside its time a dispatch less is little. Gemma 4 26B-A4B's have 12 million.
+ * Most weights of a matmul that is fused with the router or experts. It takes the other launch's workgroup size, which
+ * leaves a large matrix too few workgroups and saves little of its time. Gemma 4 26B-A4B's have 12 million.
  */
 const MOST_WEIGHTS = 1 << 24;
 
