@@ -54,7 +54,22 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   down8s: { n: 4096, k: 14336, splitK: 4 },
   // Qwen3.6-27B.
   gateUp27: { n: 34816, k: 5120 },
-  down27: { n: 5120, k: 17408, splitK: 4 },
+  down27: { n: 5120, k: 17408, splitK: 2 },
+  o27: { n: 5120, k: 6144, splitK: 4 },
+  qkv27: { n: 14336, k: 5120 },
+  // Qwen3.5-9B.
+  gateUp9: { n: 24576, k: 4096 },
+  down9: { n: 4096, k: 12288, splitK: 4 },
+  deltaIn9: { n: 12288, k: 4096 },
+  // Gemma 4 26B-A4B and 12B.
+  qkv26: { n: 8192, k: 2816 },
+  gateUp26: { n: 4224, k: 2816 },
+  down26: { n: 2816, k: 2112 },
+  gateUp12: { n: 30720, k: 3840 },
+  down12: { n: 3840, k: 15360, splitK: 4 },
+  // Qwen3.6-35B-A3B.
+  deltaIn35: { n: 12288, k: 2048 },
+  o35: { n: 2048, k: 4096, splitK: 4 },
   deltaIn27: { n: 16384, k: 5120 },
   qkvDraft: { n: 6144, k: 8192 },
   gateUp: { n: 6144, k: 1024 },
@@ -65,6 +80,9 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   tiny: { n: 256, k: 1024 },
   experts: { n: 1536, k: 2048, mixture: { experts: 128, topK: 8, epilogue: "swiglu" } },
   expertsDown: { n: 2048, k: 768, mixture: { experts: 128, topK: 8, epilogue: "store" } },
+  experts35: { n: 1024, k: 2048, mixture: { experts: 256, topK: 8, epilogue: "swiglu" } },
+  experts26: { n: 1408, k: 2816, mixture: { experts: 128, topK: 8, epilogue: "swiglu" } },
+  expertsDown26: { n: 2816, k: 704, mixture: { experts: 128, topK: 8, epilogue: "store" } },
   tinyExperts: { n: 64, k: 512, mixture: { experts: 4, topK: 2, epilogue: "swiglu" } },
 };
 

@@ -173,6 +173,8 @@ export interface Launch {
   readonly groups: number;
   /** Pairs of outputs that a group makes of one row where x passes by stages; absent: by rule. */
   readonly pairs?: 1 | undefined;
+  /** Whether the next stage of one row of packed integers is prefetched; default false. */
+  readonly prefetch?: true | undefined;
 }
 
 /** Measured launches, by `shapeKey` of the matrix and then by rows of x. */

@@ -62,9 +62,19 @@ Deno.test("autotune ends with its budget; what is left is measured next time", a
   });
   assert.ok(first.measured > 0 && first.left > 0);
   assert.equal(first.measured + first.left, 2 * MEASURED_ROWS.length);
-  const [largest] = groups;
-  assert.deepEqual([...first.launches.keys()], [largest?.key]);
-  assert.equal(largest?.matmuls[0].matrix.rows, 640);
+  // Of the largest first, and one row of all of them before more rows of any.
+  const order = unmeasured(groups, new Map()).map((
+    { group, rows },
+  ) => [group.matmuls[0].matrix.rows, rows]);
+  assert.deepEqual(order.slice(0, 3), [[640, 1], [64, 1], [640, 4]]);
+  const measured = [...first.launches].flatMap(([key, rows]) =>
+    [...rows.keys()].map((count) => [key, count])
+  );
+  const earliest = unmeasured(groups, new Map()).slice(0, first.measured);
+  assert.deepEqual(
+    new Set(measured.map(String)),
+    new Set(earliest.map(({ group, rows }) => `${[group.key, rows]}`)),
+  );
   assert.equal(unmeasured(groups, first.launches).length, first.left);
 });
 

@@ -11,7 +11,7 @@ import { replaceFile } from "../../src/engine/tune/replace_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
 import type { Launch } from "../../src/gpu/matrix.ts";
 
-const LAUNCH: Launch = { stage: 64, groups: 8, pairs: 1 };
+const LAUNCH: Launch = { stage: 64, groups: 8, pairs: 1, prefetch: true };
 const INFO: DeviceInfo = {
   webgpu: "builtin",
   adapter: "NVIDIA H200",
@@ -104,6 +104,10 @@ for (
     [
       "a launch of other pairs",
       '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64,"groups":8,"pairs":3}}}}}',
+    ],
+    [
+      "a launch that prefetches in another way",
+      '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64,"groups":8,"prefetch":2}}}}}',
     ],
   ] as const
 ) {

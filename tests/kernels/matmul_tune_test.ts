@@ -116,15 +116,18 @@ Deno.test("launches to measure: integers never come through the cache at some ro
   assert.deepEqual(texts(reachable(matrix(1088, "q8"), 4)), ["0x16", "0x4", "0x8"]);
 });
 
-Deno.test("launches to measure: one row of integers, with one pair of outputs a group where rules have two", () => {
+Deno.test("launches to measure: one row of integers, prefetched too, with one pair of outputs a group where rules have two", () => {
   const of = (format: Matrix["format"]) => ({ ...matrix(4096, format), rows: 28672 });
   const withOne = (format: Matrix["format"], rows: number) =>
     reachable(of(format), rows).filter(({ pairs }) => pairs === 1);
   for (const format of ["q4", "q8"] as const) {
-    assert.ok(withOne(format, 1).some(({ stage, groups }) => stage === 128 && groups === 8));
+    const one = withOne(format, 1).filter(({ stage, groups }) => stage === 128 && groups === 8);
+    assert.deepEqual(one.map(({ prefetch }) => prefetch), [undefined, true]);
     assert.equal(withOne(format, 4).length, 0);
+    assert.ok(reachable(of(format), 4).every(({ prefetch }) => prefetch === undefined));
   }
   assert.equal(withOne("bf16", 1).length, 0);
+  assert.ok(reachable(of("bf16"), 1).every(({ prefetch }) => prefetch === undefined));
   // Few workgroups have it by rule.
   assert.equal(reachable(matrix(4096, "q4"), 1).filter(({ pairs }) => pairs).length, 0);
   const launch: Launch = { stage: 128, groups: 8, pairs: 1 };
@@ -305,18 +308,33 @@ async function product(of: Matrix, x: Float32Array, tuning: Tuning): Promise<Uin
   return await device.readWords(out);
 }
 
-drawn.test("matmul bits: one pair of outputs a group gives those of two", async () => {
-  const [n, cols] = [6400, 1024];
-  const of = uploadQuantized(device, numbers(n * cols, 5), { format: "q4", cols, most: 16 });
-  const x = numbers(cols, 6);
-  const launch = { stage: 64, groups: 8 };
-  const [two, one] = [launch, { ...launch, pairs: 1 } as const].map((each) => forced(of, 1, each));
-  const pairs = [two, one].map((tuning = HARDWARE) =>
-    matmulShape(of, { rows: 1, splitK: 1, tuning }).pairs
-  );
-  assert.deepEqual(pairs, [2, 1]);
-  assert.deepEqual(await product(of, x, one ?? HARDWARE), await product(of, x, two ?? HARDWARE));
-});
+for (const [format, cols] of [["q4", 1024], ["q8", 1088]] as const) {
+  drawn.test(`matmul bits: one row of ${format}, prefetched or not, one pair of outputs a group or two`, async () => {
+    const n = 6400;
+    const of = uploadQuantized(device, numbers(n * cols, 5), { format, cols, most: 16 });
+    const x = numbers(cols, 6);
+    const launches: Launch[] = [
+      { stage: 64, groups: 8 },
+      { stage: 64, groups: 8, pairs: 1 },
+      { stage: 64, groups: 8, prefetch: true },
+      { stage: 64, groups: 4, pairs: 1, prefetch: true },
+    ];
+    const shapes = launches.map((launch) => {
+      const { kind, pairs } = matmulShape(of, {
+        rows: 1,
+        splitK: 1,
+        tuning: forced(of, 1, launch),
+      });
+      return `${kind} ${pairs}`;
+    });
+    assert.deepEqual(shapes, ["staged 2", "staged 1", "prefetch 2", "prefetch 1"]);
+    const byRule = await product(of, x, HARDWARE);
+    for (const launch of launches) {
+      const found = await product(of, x, forced(of, 1, launch));
+      assert.deepEqual(found, byRule, JSON.stringify(launch));
+    }
+  });
+}
 
 for (
   const { format, counts } of [{ format: "bf16", counts: [1, 24] }, {

@@ -64,14 +64,13 @@ export function groupMatmuls(matmuls: readonly Matmul[]): MatmulGroup[] {
     .toSorted((a, b) => bytes(b) - bytes(a));
 }
 
-/** The groups' row counts that `launches` does not know. */
+/** The groups' row counts that `launches` does not know: one row of all of them first, which most rounds have. */
 export function unmeasured(
   groups: readonly MatmulGroup[],
   launches: Launches,
 ): { readonly group: MatmulGroup; readonly rows: number }[] {
-  return groups.flatMap((group) =>
-    MEASURED_ROWS.filter((rows) => !launches.get(group.key)?.has(rows))
-      .map((rows) => ({ group, rows }))
+  return MEASURED_ROWS.flatMap((rows) =>
+    groups.filter(({ key }) => !launches.get(key)?.has(rows)).map((group) => ({ group, rows }))
   );
 }
 

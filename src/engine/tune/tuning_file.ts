@@ -1,7 +1,7 @@
 /**
  * What `autotune` measured, kept in one small JSON file of the user's cache folder:
  *
- *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs? } } } } }
+ *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs?, prefetch? } } } } }
  *
  * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
  * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
@@ -142,11 +142,20 @@ function parseRows(json: unknown): ReadonlyMap<number, Launch> {
 }
 
 function parseLaunch(json: unknown): Launch {
-  const { stage, groups, pairs } = objectOf(json);
-  const numbers = typeof stage === "number" && typeof groups === "number";
-  if (numbers && pairs === undefined) return { stage, groups };
-  if (numbers && pairs === 1) return { stage, groups, pairs };
-  throw new Error("a launch has no stage and groups, or other pairs than 1");
+  const { stage, groups, pairs, prefetch } = objectOf(json);
+  if (typeof stage !== "number" || typeof groups !== "number") {
+    throw new Error("a launch has no stage and groups");
+  }
+  if (pairs !== undefined && pairs !== 1) throw new Error("a launch has other pairs than 1");
+  if (prefetch !== undefined && prefetch !== true) {
+    throw new Error("a launch has another prefetch than true");
+  }
+  return {
+    stage,
+    groups,
+    ...pairs === undefined ? {} : { pairs },
+    ...prefetch === undefined ? {} : { prefetch },
+  };
 }
 
 function objectOf(json: unknown): Record<string, unknown> {
