@@ -18,6 +18,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const SHAPES: readonly DeltaHeads[] = [
   { keyHeads: 2, valueHeads: 6, keyDim: 32, valueDim: 64 },
   { keyHeads: 1, valueHeads: 2, keyDim: 24, valueDim: 40 },
+  { keyHeads: 1, valueHeads: 33, keyDim: 16, valueDim: 128 },
 ];
 const [SLOTS, STEP_ROWS, TAPS] = [2, 4, 4];
 const RING_ROWS = STEP_ROWS + TAPS - 1;

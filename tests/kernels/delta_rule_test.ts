@@ -14,11 +14,12 @@ import { packRows, treeRows } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-/** Of published models; of columns that are no multiple of 32, keys that are one of 8; and of several parts of a head. */
+/** Of published models; of columns that are no multiple of 32, keys that are one of 8; of several parts of a head; and of many heads. */
 const SHAPES: readonly DeltaHeads[] = [
   { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 },
   { keyHeads: 1, valueHeads: 2, keyDim: 24, valueDim: 40 },
   { keyHeads: 2, valueHeads: 2, keyDim: 32, valueDim: 48 },
+  { keyHeads: 1, valueHeads: 33, keyDim: 16, valueDim: 128 },
 ];
 const SLOTS = 2;
 /** Most rows of the tests' rounds. */
