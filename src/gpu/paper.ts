@@ -55,6 +55,7 @@ export function paperGpu(
     check: nothing,
     settled: (promise) => promise,
     mapped: () => Promise.reject(new Error("a GPU on paper has nothing to read")),
+    pauseMs: () => 0,
     drain: nothing,
     [Symbol.dispose]: nothing,
   };

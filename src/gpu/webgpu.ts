@@ -28,6 +28,8 @@ export interface WebGpu {
    * @param lasting whether that takes tens of milliseconds, so that the host may do what else there is; default false.
    */
   mapped(buffer: GPUBuffer, lasting?: boolean): Promise<ArrayBuffer>;
+  /** Milliseconds for which the host will be busy with its garbage in the next `mapped`; 0: it will not. */
+  pauseMs(): number;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
@@ -66,6 +68,7 @@ function builtin(): WebGpu {
     },
     isOutOfMemory: (error) => error instanceof GPUOutOfMemoryError,
     mapped: mappedByCall,
+    pauseMs: () => 0,
     settled: (promise) => promise,
     drain: (queue) => void queue.onSubmittedWorkDone().catch(() => {}),
   };
@@ -91,7 +94,7 @@ function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
   const looks = catchLooks();
-  const collect = openCollector();
+  const collector = openCollector();
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -100,7 +103,8 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer, lasting) => mappedByLooks(looks, buffer, () => collect(lasting)),
+    mapped: (buffer, lasting) => mappedByLooks(looks, buffer, () => collector.collect(lasting)),
+    pauseMs: collector.dueMs,
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

@@ -63,6 +63,7 @@ export type SchedulerRunner =
     | "draft"
     | "ranks"
     | "overlaps"
+    | "pauseMs"
     | "elastic"
     | "setSampling"
     | "prefill"

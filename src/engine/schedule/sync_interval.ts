@@ -27,7 +27,7 @@ export interface GroupTimes {
   readonly roundMs: number;
 }
 
-/** What speaks against many rounds at once. */
+/** What speaks for and against many rounds at once. */
 export interface AheadOf {
   /** Rounds that asking the host's drafter one round sooner saves; default 0: it is not asked. */
   readonly gain?: number;
@@ -37,6 +37,8 @@ export interface AheadOf {
   readonly overlapped?: boolean;
   /** Requests wait for a place; default false. */
   readonly awaited?: boolean;
+  /** Milliseconds for which the host will be busy with something else while the group runs; default 0. */
+  readonly pauseMs?: number;
 }
 
 /**
@@ -57,15 +59,22 @@ export interface AheadOf {
  * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
  *
  *     n = sqrt(2 host / (gain round))
+ *
+ * Where the host pauses meanwhile, the device is not to be done before it goes on, as far as the text is that long:
+ *
+ *     n >= (pause + host) / round
  */
 export function roundsWorth(
   { hostMs, roundMs }: GroupTimes,
-  { gain = 0, toCome = 0, overlapped = false, awaited = false }: AheadOf = {},
+  { gain = 0, toCome = 0, overlapped = false, awaited = false, pauseMs = 0 }: AheadOf = {},
 ): number {
-  const wanted = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
+  const hidden = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
+  const covering = pauseMs > 0 ? Math.ceil((pauseMs + hostMs) / roundMs) : 0;
+  const wanted = Math.max(hidden, covering);
   const flowing = Math.floor((awaited ? AWAITED_MS : LONGEST_MS) / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
-  const lasting = Math.max(FEW_ROUNDS, Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs)));
+  const long = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
+  const lasting = Math.max(FEW_ROUNDS, long, Math.min(covering, toCome));
   return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
 }
 

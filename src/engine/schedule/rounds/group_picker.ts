@@ -49,7 +49,7 @@ export interface GroupPicker {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "capacity" | "draft" | "overlaps" | "pool" | "ranks">;
+  readonly core: Pick<Runner, "capacity" | "draft" | "overlaps" | "pauseMs" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
     RunQueue<RequestState>,
@@ -119,7 +119,8 @@ export function openGroupPicker(
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const overlapped = core.overlaps === true && holds === Infinity && followsItself(states);
     const awaited = places.waiting.length > 0;
-    const ahead = { gain, toCome: roundsToCome(texts, tier.depth), overlapped, awaited };
+    const pauseMs = core.pauseMs?.() ?? 0;
+    const ahead = { gain, toCome: roundsToCome(texts, tier.depth), overlapped, awaited, pauseMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });
