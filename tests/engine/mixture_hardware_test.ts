@@ -125,7 +125,8 @@ async function open(
 ): Promise<Runner> {
   const gpu = await adapter(software);
   using models = checkModels(await wide(name), undefined);
-  const weights = await loadWeights(gpu, models, { quantize });
+  // As near to the software adapter's as they can be.
+  const weights = await loadWeights(gpu, models, { quantize, precision: "f32" });
   return await openRunner(gpu, weights, {
     batch: LENGTHS.length * DEPTH, // rows that get logits
     shapes: chains([0, DEPTH - 1]),
