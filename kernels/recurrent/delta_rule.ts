@@ -52,8 +52,8 @@ const MANY_COLS = 4096;
 /**
  * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Where both are
  * few in all, an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of 128, takes 2.49 ms of 2.60 on an
- * H200. More than 264 such workgroups do not run at the same time there: of one, four and eight rows of 48 heads larger ones
- * take 7.1, 11.0 and 15.7 us of 9.9, 16.1 and 22.7.
+ * H200. Of 48 heads not all of the small workgroups seem to run at once there: one, four and eight rows take 7.1, 11.0 and
+ * 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
  */
 function partsOf(
   { valueHeads, keyDim, valueDim }: Omit<DeltaHeads, "keyHeads">,
