@@ -1,10 +1,10 @@
-/** What README.md, CONTRIBUTING.md, docs/ and lab/notebook/ say that can be checked: links and flags. */
+/** What README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and lab/notebook/ say that can be checked: links and flags. */
 
 const ROOT = new URL("../", import.meta.url);
 
 /** Pages by path from the root. */
 export async function readPages(): Promise<Map<string, string>> {
-  const paths = ["README.md", "CONTRIBUTING.md", "models/fledgling/README.md"];
+  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "models/fledgling/README.md"];
   for (const folder of ["docs/", "docs/kernels/", "lab/notebook/"]) {
     for await (const { name } of Deno.readDir(new URL(folder, ROOT))) {
       if (name.endsWith(".md")) paths.push(folder + name);
@@ -12,6 +12,13 @@ export async function readPages(): Promise<Map<string, string>> {
   }
   const texts = paths.map((path) => Deno.readTextFile(new URL(path, ROOT)));
   return new Map((await Promise.all(texts)).map((text, index) => [paths[index] as string, text]));
+}
+
+/** Lines of a page that a merge left, also where a formatter has moved them into a sentence. */
+export function mergeMarkers(page: string, text: string): string[] {
+  return [...text.matchAll(/(?<![<>=])(?:<{7}|={7}|>{7})(?![<>=]).*/g)].map(([line]) =>
+    `${page}: ${line}`
+  );
 }
 
 /** The anchor that GitHub gives a heading. */

@@ -12,12 +12,13 @@ import {
   checkoutPaths,
   commandsIn,
   flagsIn,
+  mergeMarkers,
   readPages,
 } from "./docs.ts";
 
 /** Flags of other programs that the pages name: deno's, docker's, those of lab/. */
 const OTHERS =
-  "--all --allow-all --changed --config --lock --device --group-add --now --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times"
+  "--all --allow-all --changed --config --lock --device --group-add --now --force --global --name --no-config --reload --filter --gpus --against --prompts --target --context --shares --times --v8-flags --expose-gc --trace-gc"
     .split(" ");
 
 const pages = await readPages();
@@ -25,6 +26,15 @@ const pages = await readPages();
 Deno.test("every link leads to a file that is there, and to a heading of it", async () => {
   const broken = await Promise.all([...pages].map(([page, text]) => brokenLinks(page, text)));
   deepEqual(broken.flat(), []);
+});
+
+Deno.test("no page has two versions of a text", () => {
+  deepEqual([...pages].flatMap(([page, text]) => mergeMarkers(page, text)), []);
+  deepEqual(mergeMarkers("a.md", "b\n<<<<<<< ours c\n d ======= e\n>>>>>>> theirs\n========\n"), [
+    "a.md: <<<<<<< ours c",
+    "a.md: ======= e",
+    "a.md: >>>>>>> theirs",
+  ]);
 });
 
 Deno.test("every path in code is one of this checkout", async () => {
