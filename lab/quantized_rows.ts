@@ -54,6 +54,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   down8s: { n: 4096, k: 14336, splitK: 4 },
   // Qwen3.6-27B.
   gateUp27: { n: 34816, k: 5120 },
+  deltaIn27: { n: 16384, k: 5120 },
   down27: { n: 5120, k: 17408, splitK: 2 },
   o27: { n: 5120, k: 6144, splitK: 4 },
   qkv27: { n: 14336, k: 5120 },
@@ -70,8 +71,9 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   // Qwen3.6-35B-A3B.
   deltaIn35: { n: 12288, k: 2048 },
   o35: { n: 2048, k: 4096, splitK: 4 },
-  deltaIn27: { n: 16384, k: 5120 },
+  // Of a draft of the 8B.
   qkvDraft: { n: 6144, k: 8192 },
+  // Qwen3-0.6B.
   gateUp: { n: 6144, k: 1024 },
   qkv: { n: 4096, k: 1024 },
   // Four ranges of k of Qwen3-0.6B's o and down.

@@ -1,4 +1,4 @@
-/** What README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and lab/notebook/ say that can be checked: links and flags. */
+/** What README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and lab/notebook/ say that can be checked: links, paths, flags, conflict markers. */
 
 const ROOT = new URL("../", import.meta.url);
 
@@ -14,9 +14,9 @@ export async function readPages(): Promise<Map<string, string>> {
   return new Map((await Promise.all(texts)).map((text, index) => [paths[index] as string, text]));
 }
 
-/** Lines of a page that a merge left, also where a formatter has moved them into a sentence. */
-export function mergeMarkers(page: string, text: string): string[] {
-  return [...text.matchAll(/(?<![<>=])(?:<{7}|={7}|>{7})(?![<>=]).*/g)].map(([line]) =>
+/** Conflict markers of git that a page has, also where a formatter has moved them into a sentence. */
+export function conflictMarkers(page: string, text: string): string[] {
+  return [...text.matchAll(/(?<![<>=|])(?:<{7}|\|{7}|={7}|>{7})(?![<>=|]).*/g)].map(([line]) =>
     `${page}: ${line}`
   );
 }

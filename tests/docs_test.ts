@@ -11,8 +11,8 @@ import {
   brokenRevisions,
   checkoutPaths,
   commandsIn,
+  conflictMarkers,
   flagsIn,
-  mergeMarkers,
   readPages,
 } from "./docs.ts";
 
@@ -28,13 +28,20 @@ Deno.test("every link leads to a file that is there, and to a heading of it", as
   deepEqual(broken.flat(), []);
 });
 
-Deno.test("no page has two versions of a text", () => {
-  deepEqual([...pages].flatMap(([page, text]) => mergeMarkers(page, text)), []);
-  deepEqual(mergeMarkers("a.md", "b\n<<<<<<< ours c\n d ======= e\n>>>>>>> theirs\n========\n"), [
-    "a.md: <<<<<<< ours c",
-    "a.md: ======= e",
-    "a.md: >>>>>>> theirs",
-  ]);
+Deno.test("no page has conflict markers", () => {
+  deepEqual([...pages].flatMap(([page, text]) => conflictMarkers(page, text)), []);
+  deepEqual(
+    conflictMarkers(
+      "a.md",
+      "b\n<<<<<<< ours c\n||||||| base\n d ======= e\n>>>>>>> theirs\n========\n",
+    ),
+    [
+      "a.md: <<<<<<< ours c",
+      "a.md: ||||||| base",
+      "a.md: ======= e",
+      "a.md: >>>>>>> theirs",
+    ],
+  );
 });
 
 Deno.test("every path in code is one of this checkout", async () => {

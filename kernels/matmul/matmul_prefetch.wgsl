@@ -1,7 +1,7 @@
-// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows: while one
-// stage of x is multiplied the next one and its weights are prefetched, x into the other of two buffers in
-// workgroup memory (double buffering). One barrier a stage. The last stage of a range of k may be a part of one: see
-// `within`. Imports are those of matmul_staged.wgsl.
+// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows, and for one row of packed
+// integers where that was measured to be faster: while one stage of x is multiplied the next one and its weights are
+// prefetched, x into the other of two buffers in workgroup memory (double buffering). One barrier a stage. The last stage
+// of a range of k may be a part of one: see `within`. Imports are those of matmul_staged.wgsl.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue

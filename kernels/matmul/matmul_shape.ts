@@ -109,15 +109,12 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     // A few invocations alone would bring a long stage one load after the other.
     const long = 2 * launch.groups < all.tuning.groups ? undefined : longStage(matrix, use);
     const one = launch.pairs && use.rows === 1 && !use.partial ? { pairs: launch.pairs } : {};
-    const kind = prefetchesRow(matrix, use, launch) ? "prefetch" : "staged";
+    // The next stage of one row of packed integers, where that was measured to be faster.
+    const ahead = launch.prefetch && use.rows === 1 && dots === "packed";
+    const kind = ahead ? "prefetch" : "staged";
     return { kind, dots, stage, part, ...even, ...one, ...long };
   }
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
-}
-
-/** Whether the next stage of one row of packed integers is on its way while one is multiplied: where that was measured. */
-function prefetchesRow({ format }: Matrix, use: TileUse, { prefetch }: Launch): boolean {
-  return prefetch === true && use.rows === 1 && dotsOf(format, use) === "packed";
 }
 
 /** Rows of a small matrix that have tiles of two where x is resident. */

@@ -5,7 +5,7 @@ import { lanesOf } from "./matmul_lanes.ts";
 import type { MatmulUse } from "./matmul_rows.ts";
 import { defaultLaunch, launchStages, shapeOf } from "./matmul_shape.ts";
 
-/** Raise it when the matmul kernels change: what was measured with others counts no more. */
+/** Raise it when the matmul kernels or the launches to measure change: what was measured before counts no more. */
 export const KERNEL_VERSION = 12;
 
 /** Rows of x that launches are measured at: decoding, verifying, small batches, prefill. */
@@ -20,7 +20,7 @@ const GROUPS = [4, 8, 16];
  */
 const LEAST_GAIN = 0.08;
 
-/** Each varies one number of a launch; together they span all launches of the matrix. */
+/** What is tried of a launch, one after the other: another way for one row of integers, other groups, other stages. */
 export function axes(
   matrix: Matrix,
   use: MatmulUse,

@@ -50,17 +50,17 @@ export interface DeltaHeads {
 const MANY_COLS = 4096;
 
 /**
- * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Where both are
- * few in all, an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of 128, takes 2.49 ms of 2.60 on an
- * H200. Of 48 heads not all of the small workgroups seem to run at once there: one, four and eight rows take 7.1, 11.0 and
- * 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
+ * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Models with few
+ * columns have small workgroups, in which an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of 128, takes
+ * 2.49 ms of 2.60 on an H200. Of 48 heads not all of those seem to run at once there: one, four and eight rows take 7.1,
+ * 11.0 and 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
  */
 function partsOf(
-  { valueHeads, keyDim, valueDim }: Omit<DeltaHeads, "keyHeads">,
+  { valueHeads, keyDim, valueDim }: DeltaHeads,
 ): { readonly cols: number; readonly lanes: number } {
   const many = valueHeads * valueDim > MANY_COLS;
-  const cols = [...many ? [32] : [], 16].find((cols) => valueDim % cols === 0) ?? 8;
-  const lanes = [...many ? [] : [8], 4].find((lanes) => keyDim % (4 * lanes) === 0) ?? 2;
+  const cols = [...many ? [32] : [], 16].find((each) => valueDim % each === 0) ?? 8;
+  const lanes = [...many ? [] : [8], 4].find((each) => keyDim % (4 * each) === 0) ?? 2;
   return { cols, lanes };
 }
 
@@ -118,12 +118,12 @@ export interface DeltaMemory {
 }
 
 /** Headers of each head of values. */
-export function headersOf(heads: Omit<DeltaHeads, "keyHeads">): number {
+export function headersOf(heads: DeltaHeads): number {
   return heads.valueDim / partsOf(heads).cols;
 }
 
 /** f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and checkpoint are. */
-export function headerWords(heads: Omit<DeltaHeads, "keyHeads">): number {
+export function headerWords(heads: DeltaHeads): number {
   return HEADER * heads.valueHeads * headersOf(heads);
 }
 

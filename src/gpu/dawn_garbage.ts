@@ -11,21 +11,24 @@ const INTERVAL = 500;
  */
 const LASTING_INTERVAL = 250;
 
-/** Milliseconds that a collection waits for somebody to have been told of it, who gives the device enough to do. */
-const GRACE = 100;
+/** The same where nobody has called `collect`, so that there may be nothing for the device to do meanwhile. */
+const FORGOTTEN_INTERVAL = 600;
 
 /** Milliseconds of a collection, until there was one: of an engine of 8B on a machine with an H200. */
 const USUAL_MS = 35;
 
-/** Collects garbage, not too often. */
-export interface Collector {
-  /**
-   * Collects if that is due and `dueMs` has said so, or soon after; called while the device has something to do, `lasting`
-   * where that takes tens of milliseconds.
-   */
-  collect(lasting?: boolean): void;
-  /** Milliseconds that the next `collect` will take, as long as the last one did; 0: it will not collect. */
+/** What the host has to collect, which keeps it from anything else for that long. */
+export interface Garbage {
+  /** Milliseconds that a collection takes, as long as the last one; 0: none is due. */
   dueMs(): number;
+  /** Collects; called where the device has work for as long. */
+  collect(): void;
+}
+
+/** The same, collected without being asked too. */
+export interface Collector extends Garbage {
+  /** Collects if that is overdue; called while the device has something to do, `lasting` where that takes tens of milliseconds. */
+  collectOverdue(lasting?: boolean): void;
 }
 
 /**
@@ -33,26 +36,22 @@ export interface Collector {
  * every thousand rounds and more, and freeing all of them takes 0.3 to 1.3 s, in the middle of a text.
  */
 export function openCollector(
-  collect: () => void = collectorOfV8() ?? (() => {}),
+  run: () => void = collectorOfV8() ?? (() => {}),
   now: () => number = () => performance.now(),
 ): Collector {
   let last = now();
   let ms = USUAL_MS;
-  let isTold = false;
-  const isDue = (interval: number) => now() - last >= interval;
+  function collect(): void {
+    const began = now();
+    run();
+    last = now();
+    ms = last - began;
+  }
   return {
-    collect(lasting = false) {
-      const alone = isTold ? INTERVAL : INTERVAL + GRACE;
-      if (!isDue(lasting ? LASTING_INTERVAL : alone)) return;
-      const began = now();
-      collect();
-      last = now();
-      ms = last - began;
-      isTold = false;
-    },
-    dueMs() {
-      isTold = isDue(INTERVAL);
-      return isTold ? ms : 0;
+    dueMs: () => now() - last >= INTERVAL ? ms : 0,
+    collect,
+    collectOverdue(lasting = false) {
+      if (now() - last >= (lasting ? LASTING_INTERVAL : FORGOTTEN_INTERVAL)) collect();
     },
   };
 }

@@ -55,7 +55,6 @@ export function paperGpu(
     check: nothing,
     settled: (promise) => promise,
     mapped: () => Promise.reject(new Error("a GPU on paper has nothing to read")),
-    pauseMs: () => 0,
     drain: nothing,
     [Symbol.dispose]: nothing,
   };

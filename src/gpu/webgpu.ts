@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
 import { catchLooks, mappedByLooks, settledByLooks } from "./dawn_events.ts";
-import { openCollector } from "./dawn_garbage.ts";
+import { type Garbage, openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -28,8 +28,8 @@ export interface WebGpu {
    * @param lasting whether that takes tens of milliseconds, so that the host may do what else there is; default false.
    */
   mapped(buffer: GPUBuffer, lasting?: boolean): Promise<ArrayBuffer>;
-  /** Milliseconds for which the host will be busy with its garbage in the next `mapped`; 0: it will not. */
-  pauseMs(): number;
+  /** What a caller had better collect before it is overdue, which `mapped` does; absent: nothing. */
+  readonly garbage?: Garbage;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
@@ -68,7 +68,6 @@ function builtin(): WebGpu {
     },
     isOutOfMemory: (error) => error instanceof GPUOutOfMemoryError,
     mapped: mappedByCall,
-    pauseMs: () => 0,
     settled: (promise) => promise,
     drain: (queue) => void queue.onSubmittedWorkDone().catch(() => {}),
   };
@@ -94,7 +93,7 @@ function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
   const looks = catchLooks();
-  const collector = openCollector();
+  const garbage = openCollector();
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -103,8 +102,9 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer, lasting) => mappedByLooks(looks, buffer, () => collector.collect(lasting)),
-    pauseMs: collector.dueMs,
+    mapped: (buffer, lasting) =>
+      mappedByLooks(looks, buffer, () => garbage.collectOverdue(lasting)),
+    garbage,
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

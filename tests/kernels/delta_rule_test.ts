@@ -19,7 +19,7 @@ const SHAPES: readonly DeltaHeads[] = [
   { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 },
   { keyHeads: 1, valueHeads: 2, keyDim: 24, valueDim: 40 },
   { keyHeads: 2, valueHeads: 2, keyDim: 32, valueDim: 48 },
-  { keyHeads: 1, valueHeads: 33, keyDim: 16, valueDim: 128 },
+  { keyHeads: 1, valueHeads: 33, keyDim: 128, valueDim: 128 },
 ];
 const SLOTS = 2;
 /** Most rows of the tests' rounds. */
@@ -147,7 +147,8 @@ async function oneByOne(heads: DeltaHeads, text: number, count: number): Promise
 const PADDING = { slot: 0, text: 0, position: 0, live: 0 };
 
 for (const heads of SHAPES) {
-  const name = `${heads.keyDim} keys, ${heads.valueDim} values`;
+  const { valueHeads, keyDim, valueDim } = heads;
+  const name = `${valueHeads} heads of ${keyDim} keys, ${valueDim} values`;
   Deno.test(`${name}: long and short runs, rejected rows and another text in a slot: the formula, and the bits of row by row`, async () => {
     const bits = await oneByOne(heads, 1, 16);
     const expected = reference(heads, 1, 16);
@@ -265,8 +266,8 @@ Deno.test("the checkpoint is the state after the last whole page that is surely 
   }
 });
 
-for (const [heads, nodes] of [[SHAPES[0]!, 9], [HEADS, 64]] as const) {
-  Deno.test(`a tree of ${nodes} nodes, ${heads.keyDim} keys: each has the bits of its path row by row`, async () => {
+for (const [heads, nodes] of [[SHAPES[0]!, 9], [HEADS, 64], [SHAPES[3]!, 9]] as const) {
+  Deno.test(`a tree of ${nodes} nodes, ${heads.valueHeads} heads of ${heads.keyDim} keys: each has the bits of its path row by row`, async () => {
     const length = 21;
     // Most continue an early node, some the last one: at most 16 levels.
     const parents = Array.from(

@@ -39,8 +39,8 @@ export interface Runner {
   readonly states?: KeptStates | undefined;
   /** Whether a group of rounds may begin while the results of the one before are still to be read. */
   readonly overlaps?: boolean;
-  /** Milliseconds for which the host will be busy with something else when it reads next; default 0. */
-  pauseMs?(): number;
+  /** See `WebGpu`. */
+  readonly garbage?: Gpu["garbage"];
   /** Where the draft may leave the GPU. */
   readonly elastic?: ElasticMemory | undefined;
   /** Gives the sequence a batch slot that has the pages it holds; false when all are taken. */

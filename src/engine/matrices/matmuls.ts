@@ -64,7 +64,7 @@ export function groupMatmuls(matmuls: readonly Matmul[]): MatmulGroup[] {
     .toSorted((a, b) => bytes(b) - bytes(a));
 }
 
-/** The groups' row counts that `launches` does not know: one row of all of them first, which most rounds have. */
+/** The groups' row counts that `launches` does not know: one row of all of them first. */
 export function unmeasured(
   groups: readonly MatmulGroup[],
   launches: Launches,

@@ -63,7 +63,7 @@ export type SchedulerRunner =
     | "draft"
     | "ranks"
     | "overlaps"
-    | "pauseMs"
+    | "garbage"
     | "elastic"
     | "setSampling"
     | "prefill"
@@ -200,6 +200,14 @@ export function openScheduler(
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
+  /** Collects garbage while a group runs that was picked to last as long; returns whether it did. */
+  function collectBehind({ collects }: PickedGroup): boolean {
+    const { garbage } = core;
+    if (!collects || garbage === undefined || garbage.dueMs() === 0) return false;
+    garbage.collect();
+    return true;
+  }
+
   /**
    * One group of rounds of everything that decodes. Where it is clear what follows, that is begun before
    * the tokens are taken: the device works meanwhile.
@@ -213,10 +221,12 @@ export function openScheduler(
     const ahead = core.overlaps && !options.mail?.()
       ? yield* begin(groups.ahead(group))
       : undefined;
+    const collects = collectBehind(ahead?.group ?? group);
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
-    if (chosen) syncInterval.learn(states.length, shape, { count, ended });
+    // A group whose end the host was late to see, and the one after it, say nothing of how long rounds take.
+    if (chosen && !collects) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };
     else if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));

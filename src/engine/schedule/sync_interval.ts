@@ -37,7 +37,7 @@ export interface AheadOf {
   readonly overlapped?: boolean;
   /** Requests wait for a place; default false. */
   readonly awaited?: boolean;
-  /** Milliseconds for which the host will be busy with something else while the group runs; default 0. */
+  /** Milliseconds for which the host will collect garbage while the group runs; default 0. */
   readonly pauseMs?: number;
 }
 
@@ -60,7 +60,8 @@ export interface AheadOf {
  *
  *     n = sqrt(2 host / (gain round))
  *
- * Where the host pauses meanwhile, the device is not to be done before it goes on, as far as the text is that long:
+ * Where the host is to collect garbage for `pause` while the group runs, the group lasts until the host is back, as far as
+ * the text is that long:
  *
  *     n >= (pause + host) / round
  */
@@ -73,8 +74,8 @@ export function roundsWorth(
   const wanted = Math.max(hidden, covering);
   const flowing = Math.floor((awaited ? AWAITED_MS : LONGEST_MS) / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
-  const long = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
-  const lasting = Math.max(FEW_ROUNDS, long, Math.min(covering, toCome));
+  const cheapest = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
+  const lasting = Math.max(FEW_ROUNDS, cheapest, Math.min(covering, toCome));
   return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
 }
 

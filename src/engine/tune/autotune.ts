@@ -32,7 +32,7 @@ const RUNS = 7;
  * Measures the launches of every shape that `known` lacks, on the loaded weights, until the budget
  * is spent. Changes no result: see `Launch`.
  *
- * @param groups in the order of their measurement.
+ * @param groups the largest first; one row of all of them is measured before more rows of any.
  * @param options.now milliseconds; tests have their own.
  */
 export async function autotune(
@@ -62,7 +62,7 @@ export async function autotune(
   return { launches, measured, left: jobs.length - measured };
 }
 
-/** Varies one number of the launch after the other, the first for sure and the others in time. */
+/** Tries other launches, those of the first axis that has any for sure and the others in time. */
 async function fastest(
   bench: Bench,
   { matmuls }: MatmulGroup,
@@ -75,11 +75,13 @@ async function fastest(
   const [{ matrix, splitK }] = matmuls;
   const use = { rows, splitK, tuning };
   let held = defaultLaunch(matrix, use);
-  for (const [i, vary] of axes(matrix, use, bench.limits).entries()) {
+  let timed = false;
+  for (const vary of axes(matrix, use, bench.limits)) {
     const others = vary(held);
     if (others.length === 0) continue;
-    if (i > 0 && late()) break;
+    if (timed && late()) break;
     held = chooseLaunch(await bench.time(matmuls, use, [held, ...others]));
+    timed = true;
   }
   return held;
 }

@@ -25,6 +25,8 @@ export interface PickedGroup {
   readonly round: HostRound;
   /** Whether the policy chose it and learns from it: it does not learn from tokens that a grammar forces. */
   readonly chosen: boolean;
+  /** Whether the host is to collect garbage while it runs. */
+  readonly collects: boolean;
 }
 
 /** Picks what everything that decodes does next. */
@@ -49,7 +51,7 @@ export interface GroupPicker {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "capacity" | "draft" | "overlaps" | "pauseMs" | "pool" | "ranks">;
+  readonly core: Pick<Runner, "capacity" | "draft" | "garbage" | "overlaps" | "pool" | "ranks">;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
     RunQueue<RequestState>,
@@ -82,6 +84,9 @@ export function openGroupPicker(
     const round = { roundsPerSync: together, costs: costs(), ranks: core.ranks };
     return roundContext(states, { ...load, ...round });
   }
+
+  /** Milliseconds for which the host is to collect garbage while the next group runs. */
+  const pauseMs = () => core.garbage?.dueMs() ?? 0;
 
   /** What the device drafts, as the policy picks it. */
   function choose(states: readonly RequestState[]): Decision {
@@ -119,8 +124,13 @@ export function openGroupPicker(
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const overlapped = core.overlaps === true && holds === Infinity && followsItself(states);
     const awaited = places.waiting.length > 0;
-    const pauseMs = core.pauseMs?.() ?? 0;
-    const ahead = { gain, toCome: roundsToCome(texts, tier.depth), overlapped, awaited, pauseMs };
+    const ahead = {
+      gain,
+      toCome: roundsToCome(texts, tier.depth),
+      overlapped,
+      awaited,
+      pauseMs: pauseMs(),
+    };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });
@@ -158,13 +168,14 @@ export function openGroupPicker(
         const proposed = propose(grown);
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
+        const collects = pauseMs() > 0;
         const picked = proposed ?? chooseRounds(states);
         const { attempt } = requests;
         const round = constrained(states, picked, { capacity: core.capacity, vocabSize, attempt });
         // The grammar of one of them failed, and the request has ended: the others' round is picked again.
         if (states.some(({ done }) => done)) continue;
         together = round.count;
-        return { states, round, chosen: round.proposals === undefined };
+        return { states, round, chosen: round.proposals === undefined, collects };
       }
     },
     ahead({ states, round, chosen }) {
@@ -179,10 +190,11 @@ export function openGroupPicker(
         const { tokens, left, ends } = textAfter(state, []);
         return { tokens: tokens + most, left: left - most, ends };
       });
+      const collects = pauseMs() > 0;
       const next = chooseRounds(states, texts, count);
       if (next.count === 0 || next.shape.depth !== shape.depth) return undefined;
       together = next.count;
-      return { states, round: next, chosen };
+      return { states, round: next, chosen, collects };
     },
     next({ states, chosen }, rounds) {
       if (!followsItself(states) || !chosen) return undefined;
@@ -192,9 +204,10 @@ export function openGroupPicker(
       const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
       if (!goesOn || !holds) return undefined;
       places.grow();
+      const collects = pauseMs() > 0;
       const round = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
       together = round.count;
-      return { states, round, chosen };
+      return { states, round, chosen, collects };
     },
     chosenSteps() {
       const steps = chosenSteps;
