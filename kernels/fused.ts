@@ -1,7 +1,7 @@
 /**
- * Two launches as one dispatch (horizontal fusion), neither of which reads what the other writes: no dispatch waits for the
- * smaller one. A workgroup is of one of them, so that arrays of workgroup memory of one type are the same: all workgroups
- * of a multiprocessor have 48 KiB together (docs/kernels/README.md).
+ * Two launches as one dispatch (horizontal fusion), neither of which reads what the other writes: no dispatch waits for
+ * the smaller one. A workgroup is of one of them, so that arrays of workgroup memory of one type are the same: all
+ * workgroups of a multiprocessor have 48 KiB together (docs/kernels/README.md).
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
@@ -70,7 +70,9 @@ function variablesOf({ kernel, constants }: Sized): Variable[] | undefined {
   }
 }
 
-/** Workgroup memory of two kernels, of which a workgroup runs one: arrays of a type are one, as long as either wants it. */
+/**
+ * Workgroup memory of two kernels, of which a workgroup runs one: arrays of a type are one, as long as either wants it.
+ */
 interface Memory {
   readonly arrays: readonly SharedArray[];
   readonly bytes: number;

@@ -1,7 +1,7 @@
 /**
- * A joined launch: two or three launches as one dispatch, in which workgroups of each wait for words of the one before, with
- * what they need besides on its way. The kernels' modules are linked into one, behind which joined.wgsl has the entry
- * point: it says which workgroup does what.
+ * A joined launch: two or three launches as one dispatch, in which workgroups of each wait for words of the one before,
+ * with what they need besides on its way. The kernels' modules are linked into one, behind which joined.wgsl has the
+ * entry point: it says which workgroup does what.
  */
 import {
   type Cost,
@@ -34,10 +34,10 @@ interface JoinedParameters {
 const kernels = new Map<string, Kernel>();
 
 /**
- * Joins launches of workgroups of one size, two or three, in the order in which they would run. The `relay` of each but the
- * first is the `out` of the one before: it reads words there that are 0 until they are made. What else it declares, and
- * what it may call, is said in joined.wgsl. A third may have the second's work done again, so it counts among the readers
- * of the first's words, all of which are one range then.
+ * Joins launches of workgroups of one size, two or three, in the order in which they would run. The `relay` of each but
+ * the first is the `out` of the one before: it reads words there that are 0 until they are made. What else it declares,
+ * and what it may call, is said in joined.wgsl. A third may have the second's work done again, so it counts among the
+ * readers of the first's words, all of which are one range then.
  */
 export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   const last = launches.at(-1) as Dispatch;

@@ -1,10 +1,10 @@
-// What calls the kernels of a launch that was made of two or three (joined.ts): a, b and, with $THREE, c. Each but the first
-// waits for words that the one before makes. Their texts come before this one, every name that they declare begins with
-// the kernel's letter, and their `main` is a function of a workgroup's place and an invocation.
+// What calls the kernels of a launch that was made of two or three (joined.ts): a, b and, with $THREE, c. Each but the
+// first waits for words that the one before makes. Their texts come before this one, every name that they declare
+// begins with the kernel's letter, and their `main` is a function of a workgroup's place and an invocation.
 //
 // Workgroups of all have one size. They run in order on any adapter known, but nothing relies on it: those of a come
-// first along z, in rows of as many as the last one has along y, then those of b, at last those of the last kernel in its own
-// order. A kernel that waits for words (lib/relay.wgsl has most of what it declares for that)
+// first along z, in rows of as many as the last one has along y, then those of b, at last those of the last kernel in
+// its own order. A kernel that waits for words (lib/relay.wgsl has most of what it declares for that)
 //
 //   b_relay_begin(y, z)           is called first, in every workgroup: so many of b's read the words of a range;
 //   b_make_again(first, count)    may be called by it, where words did not come: does the work of a's workgroups

@@ -1,7 +1,7 @@
 /**
- * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] ROWS...`: launches of gpt-oss-20b's experts in MXFP4, of few rows,
- * each checked for the bits of the first of its kind. A routing reads other experts than those before it, so that no
- * cache holds what it reads. Prints the fastest first; what a compiler refuses is a line and ends nothing else.
+ * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] ROWS...`: launches of gpt-oss-20b's experts in MXFP4, of few
+ * rows, each checked for the bits of the first of its kind. A routing reads other experts than those before it, so that
+ * no cache holds what it reads. Prints the fastest first; what a compiler refuses is a line and ends nothing else.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";

@@ -24,7 +24,8 @@ export interface ServerInfo {
 
 /**
  * Measures the kernels of this checkout on request. First a `ServerInfo` line is written; then each
- * line of input is a case's name, answered by a `Measured` line. The last case stays open, so that asking again costs no compilation. Other checkouts ask this one: keep the protocol.
+ * line of input is a case's name, answered by a `Measured` line. The last case stays open, so that asking again costs
+ * no compilation. Other checkouts ask this one: keep the protocol.
  */
 export async function serve(): Promise<void> {
   using gpu = await openGpu();

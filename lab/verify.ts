@@ -2,7 +2,8 @@
 //
 //   deno run -A lab/verify.ts [--target CONFIG --draft CONFIG] [--batches 1,8,32] [--steps 7]
 //     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on] [--tree 5:8:32]
-//   --shares "" has no programs for packed rows: it opens sooner. --tree has rounds of trees in place of chains, none packed.
+//   --shares "" has no programs for packed rows: it opens sooner. --tree has rounds of trees in place of chains, none
+//   packed.
 //
 // CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Medians
 // over rounds of all settings in turn, milliseconds by timestamps. "chosen" rounds have the device

@@ -6,7 +6,10 @@ import { deepEqual, equal } from "node:assert/strict";
 
 const ROOT = new URL("..", import.meta.url);
 
-/** Devices and reads, matrix units and what they take, the golden values, text that equals plain decoding's, the command line. */
+/**
+ * Devices and reads, matrix units and what they take, the golden values, text that equals plain decoding's, the command
+ * line.
+ */
 const FILES = [
   "tests/gpu/program_test.ts",
   "tests/gpu/profile_test.ts",

@@ -1,4 +1,7 @@
-/** What README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and lab/notebook/ say that can be checked: links, paths, flags, conflict markers. */
+/**
+ * What README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and lab/notebook/ say that can be checked: links, paths, flags,
+ * conflict markers.
+ */
 
 const ROOT = new URL("../", import.meta.url);
 

@@ -1,6 +1,6 @@
 /**
- * Lint rules of the house: who may import whom, named exports only, and no literal spread into a literal. Data goes one way; a file
- * imports from its own layer and from the ones listed for it.
+ * Lint rules of the house: who may import whom, named exports only, and no literal spread into a literal. Data goes one
+ * way; a file imports from its own layer and from the ones listed for it.
  */
 
 interface Layer {

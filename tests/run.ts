@@ -185,7 +185,10 @@ async function runJob(
   return [{ name, counts, tests, ...counts.failed > 0 && { said: text } }];
 }
 
-/** Runs the files of a job that ended badly without a failed test again, each by itself. That it did is a failure anyway. */
+/**
+ * Runs the files of a job that ended badly without a failed test again, each by itself. That it did is a failure
+ * anyway.
+ */
 async function runAlone(
   { name, args, files = [] }: Job,
   junit: string,

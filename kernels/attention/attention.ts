@@ -43,7 +43,9 @@ import {
  */
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
-/** Of a row of wide heads, of which there are few key-value heads: an H200 takes 21 us instead of 24 for 16 of 512 dims. */
+/**
+ * Of a row of wide heads, of which there are few key-value heads: an H200 takes 21 us instead of 24 for 16 of 512 dims.
+ */
 const FEW_WIDE_QUERIES = 2;
 const MANY_ROWS = 16;
 /**
@@ -52,7 +54,10 @@ const MANY_ROWS = 16;
  */
 const COMBINED_ROWS = 32;
 
-/** Bytes of partial sums that attention over many rows may take before it goes block by block; fewer where a kernel cannot bind so many. */
+/**
+ * Bytes of partial sums that attention over many rows may take before it goes block by block; fewer where a kernel
+ * cannot bind so many.
+ */
 const PARTIAL_BYTES = 144 << 20;
 
 export interface AttentionBuffers {

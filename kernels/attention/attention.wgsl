@@ -75,9 +75,9 @@ fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  // The workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is `first`, and of which its rows see
-  // cells from `begin` up to `end`; `mine` has a bit for each row that is summed here. `alone`: it is a row's own workgroup,
-  // for a split with cells of the row's path.
+  // The workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is `first`, and of which its
+  // rows see cells from `begin` up to `end`; `mine` has a bit for each row that is summed here. `alone`: it is a row's
+  // own workgroup, for a split with cells of the row's path.
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;

@@ -1,4 +1,7 @@
-/** attention_lanes.wgsl: attention of a tile of rows and a group of heads at once, in registers and without partial sums. */
+/**
+ * attention_lanes.wgsl: attention of a tile of rows and a group of heads at once, in registers and without partial
+ * sums.
+ */
 import {
   type Cost,
   type Dispatch,

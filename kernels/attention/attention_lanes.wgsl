@@ -1,5 +1,5 @@
-// out[r, h] = softmax(cap(SCALE q[r, h] . K)) V over the cells that row r sees, for small heads on adapters where a load
-// or a barrier costs more than arithmetic (software).
+// out[r, h] = softmax(cap(SCALE q[r, h] . K)) V over the cells that row r sees, for small heads on adapters where a
+// load or a barrier costs more than arithmetic (software).
 //
 // One workgroup per (key-value head, tile of up to $TILE rows of a slot): all queries of the rows, $GROUP
 // heads each, share each read of a key and a value. Lane l takes cells l, l + LANES, ... with a softmax of

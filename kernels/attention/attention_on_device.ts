@@ -1,4 +1,7 @@
-/** Attention by the kernels that take a layer's heads on this device: on matrix units or not, at any number of rows alike. */
+/**
+ * Attention by the kernels that take a layer's heads on this device: on matrix units or not, at any number of rows
+ * alike.
+ */
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
 import {
@@ -33,7 +36,9 @@ export function attentionOnDevice(buffers: AttentionBuffers, shape: AttentionSha
   return units ? attentionOnUnits(buffers, shape, units) : attention(buffers, shape);
 }
 
-/** f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time. */
+/**
+ * f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time.
+ */
 export function attentionWords(
   heads: Heads,
   rows: number,

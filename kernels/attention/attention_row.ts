@@ -30,8 +30,8 @@ type OwnValues = Exclude<ValuesOf, "none">;
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
 export interface OwnHeads {
   /**
-   * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], kvHeads fewer without v, or where there is no norm
-   * [rows, 2, heads + 2 kvHeads, headDim / 2], outputs of a matrix of row order rope_halves.
+   * q, k and v as their matmul left them: [rows, heads + 2 kvHeads, headDim], kvHeads fewer without v, or where there
+   * is no norm [rows, 2, heads + 2 kvHeads, headDim / 2], outputs of a matrix of row order rope_halves.
    */
   readonly qkv: Operand;
   /** Where they come from instead. */
@@ -49,7 +49,8 @@ export interface OwnHeads {
 
 /**
  * Most cells of which attention had better norm the heads: its many invocations share less of what they do than those
- * of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 at 2,048, and 4 more at 8,192.
+ * of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 at 2,048, and 4 more at
+ * 8,192.
  */
 export const MOST_OWN_CELLS = 3072;
 

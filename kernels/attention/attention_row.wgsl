@@ -1,16 +1,17 @@
 // Sum, total and peak of softmax(cap(SCALE q . K)) V over one split (64 cells) of keys and values, to the bit those of
-// attention.wgsl, for rows that are each the only one of their slot in flight. q, k and v are read as the row's qkv matmul
-// left them: with NORMED queries and keys are RMS-normed here, and they are turned by rope, to the bit as
-// norm_rope_store.wgsl and the epilogue qkv do. The workgroups of the split that has the row's own cell compute its key and
-// value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
+// attention.wgsl, for rows that are each the only one of their slot in flight. q, k and v are read as the row's qkv
+// matmul left them: with NORMED queries and keys are RMS-normed here, and they are turned by rope, to the bit as
+// norm_rope_store.wgsl and the epilogue qkv do. The workgroups of the split that has the row's own cell compute its key
+// and value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
 //
 // With RELAYED other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
 // (lib/relay.wgsl).
 //
 // One workgroup per (row, $GROUP query heads of one key-value head, split):
 //   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
-//            pairs l, l + NORM_LANES, ...; vectors that are in memory are loaded first of all and squared while the page
-//            numbers are loaded, vectors of the same dispatch are waited for after keys and values have begun to load;
+//            pairs l, l + NORM_LANES, ...; vectors that are in memory are loaded first of all and squared while the
+//            page numbers are loaded, vectors of the same dispatch are waited for after keys and values have begun to
+//            load;
 //   dots     $LANES invocations share a cell and compute their parts of its scores of all queries;
 //   scores   one invocation per cell and query adds them;
 //   weights  exp(score - peak of the split);
@@ -18,7 +19,8 @@
 //            of invocations have them all.
 
 //
-// Values are $values: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no v.
+// Values are $values: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no
+// v.
 
 //#import lib/rows
 //#import lib/visible
@@ -311,9 +313,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
 
   //#if RELAYED
-  // The rope pairs of a head that an invocation takes, waited for while keys and values are loaded. Nothing is assumed of
-  // when workgroups run: where the words are not there in time, this workgroup makes them, and loads its keys and values
-  // again, which no register keeps until then.
+  // The rope pairs of a head that an invocation takes, waited for while keys and values are loaded. Nothing is assumed
+  // of when workgroups run: where the words are not there in time, this workgroup makes them, and loads its keys and
+  // values again, which no register keeps until then.
   let wanted = is_query || (has_new && head <= VALUE);
   //#for p in PAIRS
   let from$p = raw_at(row, all_heads, of_qkv, at$p);

@@ -60,7 +60,10 @@ export function isTiled(shape: Heads & TiledRows): boolean {
     tiles * Math.ceil(perSlot / SPLIT_CELLS) >= ENOUGH;
 }
 
-/** Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, with a window as many as rows of a tile see. */
+/**
+ * Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, with a window as many as rows of a tile
+ * see.
+ */
 export function keptSums(shape: Heads & { readonly window?: number | undefined }): number {
   const splits = splitsOf(shape);
   if (shape.window === undefined) return Math.min(splits, COMBINE_LANES);

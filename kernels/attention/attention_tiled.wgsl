@@ -1,8 +1,8 @@
 // Sum, total and peak of softmax(cap(SCALE q . K)) V over splits (64 cells) of keys and values, to the bit those of
-// attention.wgsl, for many neighbouring rows of one slot without paths. Splits z, z + KEPT, ... are merged here, as a lane
-// of attention_combine.wgsl would (Milakov & Gimelshein 2018), so that a query has KEPT partial sums however long its
-// context is. With a window the first z is that of the first split that a row of the tile sees, no splits are merged, and the
-// sums of split c are number c % KEPT of a query.
+// attention.wgsl, for many neighbouring rows of one slot without paths. Splits z, z + KEPT, ... are merged here, as a
+// lane of attention_combine.wgsl would (Milakov & Gimelshein 2018), so that a query has KEPT partial sums however long
+// its context is. With a window the first z is that of the first split that a row of the tile sees, no splits are
+// merged, and the sums of split c are number c % KEPT of a query.
 //
 // One workgroup per (tile of $TILE rows, $GROUP query heads of one key-value head, z). Queries are numbered
 // row * $GROUP + head, $QUERIES with padding. For a split (64 cells):

@@ -1,5 +1,5 @@
-// out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r sees, to
-// the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
+// out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r
+// sees, to the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
 //
 // One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
 

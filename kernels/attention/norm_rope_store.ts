@@ -11,7 +11,10 @@ import { kernelOf } from "../shader.ts";
 const SIDE_BY_SIDE = 8;
 const MANY_ROWS = 64;
 
-/** How values are made: as v is, v normed without weights, k as it is normed so; "none": there are neither keys nor values. */
+/**
+ * How values are made: as v is, v normed without weights, k as it is normed so; "none": there are neither keys nor
+ * values.
+ */
 export type ValuesOf = "plain" | "normed" | "keys" | "none";
 
 interface NormRopeStoreParameters {

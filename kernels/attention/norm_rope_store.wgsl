@@ -2,12 +2,12 @@
 // weight; then turns q and k by rope, and stores them and v (lib/place_head.wgsl).
 //
 // One workgroup per ($HEADS heads, row); heads run over q, k, v of a qkv row. Of a head's $LANES invocations lane l
-// takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of l.
-// Everything is loaded before the sum is waited for.
+// takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of
+// l. Everything is loaded before the sum is waited for.
 //#if values != plain
 //
-// With `values` v is normed too, without weights: "normed" v, "keys" k as it is, where a row has no v. "none": a row is q
-// alone, and nothing is stored.
+// With `values` v is normed too, without weights: "normed" v, "keys" k as it is, where a row has no v. "none": a row is
+// q alone, and nothing is stored.
 //#endif
 
 //#import lib/place_head

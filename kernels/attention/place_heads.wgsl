@@ -1,6 +1,6 @@
 // Stores the heads of a qkv matmul that left sums over SPLIT_K ranges of k, as the epilogue qkv of a whole matmul does:
-// the sums are added in the order of the ranges, q and k turned by rope, q stored in `out`, k and v in the KV pages. The two
-// numbers of a rope pair are half a row apart.
+// the sums are added in the order of the ranges, q and k turned by rope, q stored in `out`, k and v in the KV pages.
+// The two numbers of a rope pair are half a row apart.
 //
 // One invocation per (rope pair, row).
 

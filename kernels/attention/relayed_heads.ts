@@ -1,4 +1,7 @@
-/** q, k and v of one row and its attention in a dispatch: attention's workgroups have keys and values on their way while they wait. */
+/**
+ * q, k and v of one row and its attention in a dispatch: attention's workgroups have keys and values on their way while
+ * they wait.
+ */
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { joined } from "../joined.ts";

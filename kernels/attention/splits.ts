@@ -6,11 +6,14 @@ import type { Heads } from "../lib/heads.ts";
 export const SPLIT_CELLS = 64;
 /** Of 16 cells, PAGE in rows.wgsl. */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
-/** Invocations of its workgroup; twice as many where heads are wider, or each would have more keys and values than registers. */
+/**
+ * Invocations of its workgroup; twice as many where heads are wider, or each would have more keys and values than
+ * registers.
+ */
 const THREADS = 128;
 export const WIDE_HEAD = 256;
 /** Most parts of a split whose sums are added one after the other. */
-export const MOST_PARTS = 16;
+const MOST_PARTS = 16;
 /** Lanes of attention_combine.wgsl. */
 export const COMBINE_LANES = 16;
 
@@ -79,7 +82,10 @@ export interface SplitParameters extends SplitOrder {
   readonly LATE: number;
   /** Cells of an invocation for the weights, for each four of queries. */
   readonly TURNS: number;
-  /** Queries of a vector whose parts are added at a time, how many times, and vectors of sums that an invocation then writes. */
+  /**
+   * Queries of a vector whose parts are added at a time, how many times, and vectors of sums that an invocation then
+   * writes.
+   */
   readonly SUMMED_QUERIES: number;
   readonly SUM_TURNS: number;
   readonly OUTS: number;

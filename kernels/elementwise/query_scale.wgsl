@@ -1,4 +1,5 @@
-// out[r, c] = x[r, c] (1 + BETA ln(1 + floor(position of row r / LENGTH))): rows before position LENGTH are as they were.
+// out[r, c] = x[r, c] (1 + BETA ln(1 + floor(position of row r / LENGTH))): rows before position LENGTH are as they
+// were.
 //
 // One invocation per element.
 

@@ -1,5 +1,5 @@
-// out[r, c] = sum_k weights[r, k] * y[r, k, c], with ADD 1 added to out[r, c]: the weighted outputs of a row's experts, added
-// in the order in which they were chosen.
+// out[r, c] = sum_k weights[r, k] * y[r, k, c], with ADD 1 added to out[r, c]: the weighted outputs of a row's experts,
+// added in the order in which they were chosen.
 //
 // One invocation per row and four columns.
 

@@ -1,5 +1,5 @@
-// out[j, c] = the clamped gate (lib/clamped_gate.wgsl) of x[j, 2 c] + bias[e, 2 c] and x[j, 2 c + 1] + bias[e, 2 c + 1] of job
-// j, e its expert.
+// out[j, c] = the clamped gate (lib/clamped_gate.wgsl) of x[j, 2 c] + bias[e, 2 c] and x[j, 2 c + 1] + bias[e, 2 c + 1]
+// of job j, e its expert.
 //
 // One invocation per element.
 

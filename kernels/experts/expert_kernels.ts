@@ -185,9 +185,9 @@ export function expertKernel(
 }
 
 /**
- * Constants of lib/expert_rows.wgsl. Experts with shared ones beside them have no pairs of neighbouring rows. The shared experts are one MLP cut along its intermediate outputs: of
- * [gate; up] each has rows one after the other, of down every `shared`th where each part of
- * a row is a row.
+ * Constants of lib/expert_rows.wgsl. Experts with shared ones beside them have no pairs of neighbouring rows. The
+ * shared experts are one MLP cut along its intermediate outputs: of [gate; up] each has rows one after the other, of
+ * down every `shared`th where each part of a row is a row.
  */
 export function sharedRows(
   experts: number,

@@ -78,9 +78,9 @@ export function tileSize(
 }
 
 /**
- * Invocations that share an output of experts, at all numbers of jobs alike. Rows of fp4 of a width that leaves few whole
- * lanes (2,880 numbers of gpt-oss are 90 blocks: 2 lanes) are packed for those, and shared by all that the adapter has:
- * few lanes have long sums, and a job of one row too few workgroups.
+ * Invocations that share an output of experts, at all numbers of jobs alike. Rows of fp4 of a width that leaves few
+ * whole lanes (2,880 numbers of gpt-oss are 90 blocks: 2 lanes) are packed for those, and shared by all that the
+ * adapter has: few lanes have long sums, and a job of one row too few workgroups.
  */
 export function expertLanes(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,

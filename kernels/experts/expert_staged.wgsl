@@ -1,8 +1,8 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] of every job j, e its expert, to the bit as in expert_matmul.wgsl, on
-// hardware. x passes through workgroup memory $STAGE vec8s of k at a time, and the weights of a stage are loaded before it is
-// there, as in matmul_staged.wgsl. With PREFETCH, for tiles of many jobs, the next stage of x and of the weights is loaded
-// while one is multiplied, x into the other of two buffers in workgroup memory, as in matmul_prefetch.wgsl: one barrier a
-// stage.
+// hardware. x passes through workgroup memory $STAGE vec8s of k at a time, and the weights of a stage are loaded before
+// it is there, as in matmul_staged.wgsl. With PREFETCH, for tiles of many jobs, the next stage of x and of the weights
+// is loaded while one is multiplied, x into the other of two buffers in workgroup memory, as in matmul_prefetch.wgsl:
+// one barrier a stage.
 //
 // One workgroup per tile of at most $ROWS jobs of one expert and range of outputs (lib/expert_jobs.wgsl). COLS / 8 is a
 // multiple of $STAGE. y goes to an epilogue that stores numbers (lib/epilogue.wgsl).

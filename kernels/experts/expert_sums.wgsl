@@ -3,8 +3,8 @@
 //
 // One workgroup per $OUTS outputs of a row; LANES lanes for each of its GROUPS jobs. The order of a
 // job's sum is that of expert_matmul.wgsl, and the jobs are added to the stream one after the other as in
-// norm/rms_norm.wgsl, with BIASED each with its expert's bias. $STEPS blocks of each of a lane's rows of W are loaded at a time; without WHOLE the last ones may
-// be fewer.
+// norm/rms_norm.wgsl, with BIASED each with its expert's bias. $STEPS blocks of each of a lane's rows of W are loaded
+// at a time; without WHOLE the last ones may be fewer.
 
 //#import lib/matmul_sizes
 //#import lib/weights_$weights

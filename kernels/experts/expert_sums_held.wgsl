@@ -1,6 +1,6 @@
-// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], to the bit as in expert_sums.wgsl, for
-// integer weights of which a lane has many blocks: x of all jobs of a row is rounded once in a workgroup and held there,
-// and each block of weights is loaded as soon as the one in its place is multiplied.
+// out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], to the bit as in expert_sums.wgsl,
+// for integer weights of which a lane has many blocks: x of all jobs of a row is rounded once in a workgroup and held
+// there, and each block of weights is loaded as soon as the one in its place is multiplied.
 //
 // One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
 // $STEPS loaded blocks of both rows of W; a lane's blocks are a multiple of $STEPS where $WHOLE is 1.

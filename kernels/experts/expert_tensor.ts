@@ -224,9 +224,10 @@ export interface ExpertTensor {
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16 weights
- * are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
- * With `noted`, f32 [jobs], a gated epilogue lowers the scales of its output rows there.
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16
+ * weights are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has
+ * one, else the tiles of job_lists.wgsl. With `noted`, f32 [jobs], a gated epilogue lowers the scales of its output
+ * rows there.
  */
 export function expertTensor(
   { x, out, noted, lists, wScales, xScales, choice }: {

@@ -11,10 +11,9 @@
 // One workgroup per tile of at most $JOBS jobs of one expert and $TILE_COLS outputs, in pairs half of
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
 // $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit, without
-// lo its rows are not used. All lanes
-// load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD stages ahead;
-// subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a driver
-// would wait for them at the end of one. Jobs and tiles are those of lib/expert_jobs.wgsl.
+// lo its rows are not used. All lanes load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD
+// stages ahead; subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a
+// driver would wait for them at the end of one. Jobs and tiles are those of lib/expert_jobs.wgsl.
 
 enable f16;
 enable subgroups;
@@ -31,8 +30,8 @@ override ROW_JOBS: u32; // jobs that a row of x has
 //#import lib/expert_jobs
 //#import lib/expert_rows
 //#if NOTED
-// The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is lowered (lib/scale_of.wgsl):
-// each row's largest number is found in workgroup memory first, and lowers its scale once.
+// The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is lowered
+// (lib/scale_of.wgsl): each row's largest number is found in workgroup memory first, and lowers its scale once.
 
 //#import lib/scale_of
 
@@ -48,8 +47,9 @@ fn consider(y: f32) {
   peak = max(peak, abs(y));
 }
 
-// Called by an invocation after it gave the epilogue an output, or none, of row `own` of the workgroup. Lanes raise the same
-// number one after the other: to fold them by shuffles first takes half as long again as the whole matmul of a small matrix.
+// Called by an invocation after it gave the epilogue an output, or none, of row `own` of the workgroup. Lanes raise the
+// same number one after the other: to fold them by shuffles first takes half as long again as the whole matmul of a
+// small matrix.
 fn gather(own: u32) {
   atomicMax(&row_peaks[own], bitcast<u32>(peak));
   peak = 0.0;
@@ -60,7 +60,7 @@ fn end_row(row: u32, own: u32) {
   atomicMin(&noted[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
 }
 //#else
-@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
+@group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 
 fn gather(own: u32) {}
 
@@ -84,8 +84,8 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
 //#import lib/f16_weights
 //#if TILED
-// Blocks of weights are in the order of tile_weights.wgsl: GROUP rows together, so that neighbouring lanes read one block of
-// each of them.
+// Blocks of weights are in the order of tile_weights.wgsl: GROUP rows together, so that neighbouring lanes read one
+// block of each of them.
 
 const STEP = GROUP; // from a block of a row to the next
 

@@ -111,7 +111,9 @@ export function canChoose(
     scores === "softmax" && topGroups === groups;
 }
 
-/** Storage buffers that it binds: on matrix units with biases or the scales of its outputs, elsewhere without biases. */
+/**
+ * Storage buffers that it binds: on matrix units with biases or the scales of its outputs, elsewhere without biases.
+ */
 const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
 /** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */

@@ -16,7 +16,10 @@ import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
 import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
 
-/** Whether matrix units can multiply the experts of a matrix, whatever the number of rows: the values of the numbers are not looked at. */
+/**
+ * Whether matrix units can multiply the experts of a matrix, whatever the number of rows: the values of the numbers are
+ * not looked at.
+ */
 export function fitsExpertUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
   { unit, limits, numExperts }: {
@@ -54,7 +57,8 @@ export function notesExperts(
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
- * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no scales: that does not depend on the rows.
+ * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no
+ * scales: that does not depend on the rows.
  */
 export function expertsOnUnits(
   { matrix, x, xScales: given, out, noted, experts, tiles, choice }: {

@@ -3,8 +3,8 @@
 // past the last; tiles left over have NOTHING for an expert.
 //
 // One workgroup counts the jobs of each expert, gives the experts their tiles in order, and places the
-// jobs, of which a lane loads $LOADS at once. Which job of an expert comes first is left to the atomics: no bit depends on
-// it, since a job's sums are the same at any place of any tile.
+// jobs, of which a lane loads $LOADS at once. Which job of an expert comes first is left to the atomics: no bit depends
+// on it, since a job's sums are the same at any place of any tile.
 
 override EXPERTS: u32;
 override TILES: u32; // of the list

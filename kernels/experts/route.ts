@@ -33,7 +33,7 @@ export interface SharedExperts {
 }
 
 /** The constants of lib/expert_choice.wgsl. */
-export function choiceConstants(
+function choiceConstants(
   routing: Routing,
   { lanes, shared = 0, sharedGate = false }: SharedExperts & { readonly lanes: number },
 ): Readonly<Record<string, number>> {
@@ -112,7 +112,7 @@ export function route(
 }
 
 /** The bias that sigmoid scores need as a buffer of the kernel. */
-export function biasOf(
+function biasOf(
   { scores }: Routing,
   bias: Operand | undefined,
   label: string,
@@ -136,7 +136,10 @@ export interface ExpertChoice {
   readonly sharedGate?: boolean | undefined;
 }
 
-/** Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the chosen ones. */
+/**
+ * Constants of lib/expert_jobs.wgsl where it chooses, of workgroups of `lanes` invocations; `shared` experts follow the
+ * chosen ones.
+ */
 export function choosingConstants(
   { routing, stride, sharedGate }: ExpertChoice,
   { jobs, lanes, shared = 0 }: {

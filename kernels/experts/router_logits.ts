@@ -26,7 +26,9 @@ interface LogitsShape {
   readonly matrixLanes: number;
   readonly part: number;
   readonly steps: number;
-  /** Whether there are more vec8s than those that are loaded first, and whether lanes have different numbers of them. */
+  /**
+   * Whether there are more vec8s than those that are loaded first, and whether lanes have different numbers of them.
+   */
   readonly more: boolean;
   readonly partial: boolean;
   /** Vec8s of the row that an invocation norms. */
@@ -69,7 +71,10 @@ interface RouterParameters extends TotalParameters {
   readonly SMALL: boolean;
   /** Logits of a workgroup. */
   readonly PART: number;
-  /** Vec8s of weights that an invocation loads at a time, and whether there are more than those, or fewer for some lanes. */
+  /**
+   * Vec8s of weights that an invocation loads at a time, and whether there are more than those, or fewer for some
+   * lanes.
+   */
   readonly STEPS: number;
   readonly MORE: boolean;
   readonly PARTIAL: boolean;

@@ -1,7 +1,7 @@
 // logits[r, e] = sum_k normed[r, k] W[e, k] with normed[r] = v / sqrt(mean(v^2) + EPS) * norm_weight, v = x[r]
-// plus the sums of a split-K matmul: the logits of a router of few rows. Every workgroup norms the row for itself; the first
-// workgroup of a row stores v in `stream` and normed[r]. Without SUMS v = x[r], which is not stored again, and what is stored
-// in `normed` is normed with experts_weight, not norm_weight: experts that have a norm of their own.
+// plus the sums of a split-K matmul: the logits of a router of few rows. Every workgroup norms the row for itself; the
+// first workgroup of a row stores v in `stream` and normed[r]. Without SUMS v = x[r], which is not stored again, and
+// what is stored in `normed` is normed with experts_weight, not norm_weight: experts that have a norm of their own.
 //
 // One workgroup per row and $PART experts. The norm has the order of norm/rms_norm.wgsl, the logits that of
 // matmul.wgsl: MATRIX_LANES lanes share a logit, and load $STEPS vec8s of its weights before the row is normed.

@@ -1,5 +1,6 @@
-// Statements: `branch_sum<j>`, vec8 i<j> of norm(v) * sums_weight + norm(w) * experts_weight, v being the row of a matmul's
-// sums (`split_sum`) and w the weighted outputs of the row's experts (`combined`), each with a mean square of its own.
+// Statements: `branch_sum<j>`, vec8 i<j> of norm(v) * sums_weight + norm(w) * experts_weight, v being the row of a
+// matmul's sums (`split_sum`) and w the weighted outputs of the row's experts (`combined`), each with a mean square of
+// its own.
 var squares = Sum();
 //#for j in EACH
 var own$j = Vec8();

@@ -52,8 +52,8 @@ fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
   return Scale(bitcast<f32>(step), bitcast<f32>(((254u + 13u) << 23u) - exponent));
 }
 //#if dots == packed
-// packed: integers of 8 bits, four products an instruction, in tiles of few rows: weights are never unpacked, and take a
-// quarter of the registers that floats would.
+// packed: integers of 8 bits, four products an instruction, in tiles of few rows: weights are never unpacked, and take
+// a quarter of the registers that floats would.
 //
 // n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
 // bits of the whole ones.
@@ -103,8 +103,8 @@ fn weights_$c(block: PackedBlock) -> Packed {
 }
 //#endfor
 //#else
-// whole: whole numbers in f32, what packed sums, to the bit, where the adapter has no instruction for that, with the weights
-// unpacked once for all rows of a tile.
+// whole: whole numbers in f32, what packed sums, to the bit, where the adapter has no instruction for that, with the
+// weights unpacked once for all rows of a tile.
 
 //#import lib/add8
 

@@ -1,4 +1,5 @@
-// Inner products with weights of 4 bits: those of a vec8 have one scale, with which their sum is multiplied instead of each.
+// Inner products with weights of 4 bits: those of a vec8 have one scale, with which their sum is multiplied instead of
+// each.
 
 struct Fp4 {
   small: Vec8, // 2^-14 of the numbers

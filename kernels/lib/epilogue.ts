@@ -44,8 +44,8 @@ export interface Epilogue {
   readonly name: string;
   readonly parameters: EpilogueParameters;
   /**
-   * What goes to `out` (lib/matmul_outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and two
-   * pairs.
+   * What goes to `out` (lib/matmul_outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and
+   * two pairs.
    */
   readonly out?: "numbers" | "partials" | "relay";
   /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */

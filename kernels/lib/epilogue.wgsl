@@ -1,5 +1,5 @@
-// What a matmul makes of the outputs y[row, c] and y[row, c + half], which are `sum`: `fn epilogue(row, c, half, sum)`. Who
-// imports this declares `out`, OUT_COLS and FIRST. One that reads something first (qkv) is `prepare(row, c)` and
+// What a matmul makes of the outputs y[row, c] and y[row, c + half], which are `sum`: `fn epilogue(row, c, half, sum)`.
+// Who imports this declares `out`, OUT_COLS and FIRST. One that reads something first (qkv) is `prepare(row, c)` and
 // `finish(prepared, c, sum)` too, so that it may be asked for before.
 
 //#if epilogue == store
@@ -33,8 +33,8 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = y.y;
 }
 //#else if epilogue == clamped
-// Of experts whose gates and ups are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which the
-// importer sets first.
+// Of experts whose gates and ups are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which
+// the importer sets first.
 
 //#import lib/clamped_gate
 
@@ -99,8 +99,8 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = y.y;
 }
 //#else if epilogue == qkv
-// Of a matrix [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader): q and k are rotated, q is stored
-// in `out`, k and v in the pages.
+// Of a matrix [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader): q and k are rotated, q is
+// stored in `out`, k and v in the pages.
 
 //#import lib/place_head
 //#if BIASED

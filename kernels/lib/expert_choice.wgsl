@@ -2,9 +2,9 @@
 //
 // Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
 // best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
-// first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE, with FACTORS times that of the
-// expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a weight of 1,
-// with SHARED_GATE of the sigmoid of the logit behind those of the experts.
+// first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE, with FACTORS times that of
+// the expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a
+// weight of 1, with SHARED_GATE of the sigmoid of the logit behind those of the experts.
 //
 // Scores are, by `scores`,
 //   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
@@ -176,7 +176,8 @@ fn shared_weight(row: u32) -> f32 {
   return 1.0 / (1.0 + exp(-logits[row * STRIDE + EXPERTS]));
 }
 
-// Stores the experts of a row and their weights. All logits are in `choices`, and all lanes have passed a barrier since.
+// Stores the experts of a row and their weights. All logits are in `choices`, and all lanes have passed a barrier
+// since.
 fn choose_experts(row: u32, lane: u32) {
   for (var i = EXPERTS + lane; i < PADDED; i += CHOICE_LANES) {
     choices[i] = NEGATIVE;

@@ -1,5 +1,5 @@
-// The jobs of a workgroup of an experts' matmul. Job j is row j / ROW_JOBS of x at expert number j % ROW_JOBS of the row. A
-// tile is an expert and at most $TILE of its jobs, which share the reads of its weights:
+// The jobs of a workgroup of an experts' matmul. Job j is row j / ROW_JOBS of x at expert number j % ROW_JOBS of the
+// row. A tile is an expert and at most $TILE of its jobs, which share the reads of its weights:
 //   place_of(workgroup)      the workgroup's tile, and its range of outputs
 //   expert_of(tile, thread)  the tile's expert, NOTHING where it is not in use. All invocations call it, and first of all
 //   job_of(tile, r)          job r of the tile, NOTHING past the last
@@ -113,8 +113,8 @@ override STRIDE: u32; // of a row of logits
 @group(0) @binding(4) var<storage, read_write> experts: array<u32>; // [rows, ROW_JOBS]
 @group(0) @binding(5) var<storage, read_write> shares: array<f32>; // [rows, ROW_JOBS]
 
-// The first workgroups each store the choice of a row, which takes longest. Those of the jobs follow, all jobs of a range of
-// outputs side by side. None is idle: where multiprocessors have three workgroups each, one more is a third.
+// The first workgroups each store the choice of a row, which takes longest. Those of the jobs follow, all jobs of a
+// range of outputs side by side. None is idle: where multiprocessors have three workgroups each, one more is a third.
 fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
   let rows = JOBS / ROW_JOBS;
   if (workgroup.x < rows) {

@@ -1,7 +1,8 @@
-// Where the rows of an expert's matrix lie in its shard. The ROUTED experts, which a router chooses from, have MATRIX_ROWS
-// rows each, one expert after the other; pairs are half of them apart, or with ROUTED_STEP 2 neighbours. The SHARED experts, which every row of x has, are parts of one MLP, cut along its
-// intermediate outputs: their rows follow in the order of that MLP, [gate; up], or of down, in which each shared expert has
-// its columns as a row of its own.
+// Where the rows of an expert's matrix lie in its shard. The ROUTED experts, which a router chooses from, have
+// MATRIX_ROWS rows each, one expert after the other; pairs are half of them apart, or with ROUTED_STEP 2 neighbours.
+// The SHARED experts, which every row of x has, are parts of one MLP, cut along its intermediate outputs: their rows
+// follow in the order of that MLP, [gate; up], or of down, in which each shared expert has its columns as a row of its
+// own.
 
 override ROUTED: u32;
 override ROUTED_STEP: u32; // rows from an output to the next

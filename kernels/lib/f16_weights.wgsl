@@ -80,8 +80,8 @@ fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
 
 //#endfor
 //#else if load == fp4
-// mxfp4 and nvfp4 as f16: 2^-14 of the numbers times 2^14, which is exact, times their scale and the row's, cut to f16 once:
-// the product is rounded once.
+// mxfp4 and nvfp4 as f16: 2^-14 of the numbers times 2^14, which is exact, times their scale and the row's, cut to f16
+// once: the product is rounded once.
 
 //#import lib/weights_$weights
 

@@ -1,5 +1,5 @@
-// What the norms of gated heads compute alike (norm/gated_norm.wgsl, matmul/matmul_resident.wgsl), each product that is added
-// being explicit.
+// What the norms of gated heads compute alike (norm/gated_norm.wgsl, matmul/matmul_resident.wgsl), each product that is
+// added being explicit.
 
 fn silu(z: vec4<f32>) -> vec4<f32> {
   return z / (1.0 + exp(-z));

@@ -1,6 +1,6 @@
-// Loads keys and values in vec8s: four rope pairs, dims 4i .. 4i + 3 of either half of a head. `PackedVec8` is a vec8 as
-// it is stored, `vec8_of` unpacks it. f32: a row is [HEAD_DIM] in order. f16 and bf16: word w of a row is
-// (dim w, dim w + HEAD_DIM / 2), low half first, so that a rope pair is one word; vec8 i is words 4i .. 4i + 3.
+// Loads keys and values in vec8s: four rope pairs, dims 4i .. 4i + 3 of either half of a head. `PackedVec8` is a vec8
+// as it is stored, `vec8_of` unpacks it. f32: a row is [HEAD_DIM] in order. f16 and bf16: word w of a row is (dim w,
+// dim w + HEAD_DIM / 2), low half first, so that a rope pair is one word; vec8 i is words 4i .. 4i + 3.
 //
 // The kernel binds `keys` and `values`.
 

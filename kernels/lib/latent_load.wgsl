@@ -1,6 +1,6 @@
-// Loads latents of a KV page in fours: `load_four(row, e)` returns the words that hold elements 4e .. 4e + 3 of a cell's row,
-// `four_of(words, e)` the elements themselves. Of 16 bits, word w of a row is (element w, element w + half the row), low
-// half first.
+// Loads latents of a KV page in fours: `load_four(row, e)` returns the words that hold elements 4e .. 4e + 3 of a
+// cell's row, `four_of(words, e)` the elements themselves. Of 16 bits, word w of a row is (element w, element w + half
+// the row), low half first.
 //
 // The kernel binds `keys` and declares WIDTH4, vec4s of a row.
 

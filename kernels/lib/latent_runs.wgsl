@@ -1,9 +1,10 @@
-// Merges the sums of the runs of cells that attention over latents stored (mla/latent_attention.wgsl). Segments of 128 cells
-// are merged in LANES lanes, each of which has every LANES-th segment, and then the lanes in order (online_softmax.wgsl). A
-// workgroup has QUADS fours of a latent of one query; an invocation has TURNS pairs of a lane and a four.
+// Merges the sums of the runs of cells that attention over latents stored (mla/latent_attention.wgsl). Segments of 128
+// cells are merged in LANES lanes, each of which has every LANES-th segment, and then the lanes in order
+// (online_softmax.wgsl). A workgroup has QUADS fours of a latent of one query; an invocation has TURNS pairs of a lane
+// and a four.
 //
-// After `add_runs(query, row, first, thread)`, `weighted(quad)` returns four elements of the weighted sum, of the fours from
-// `first` on; only where the row sees a cell. With SEGMENTS runs are segments, otherwise chunks.
+// After `add_runs(query, row, first, thread)`, `weighted(quad)` returns four elements of the weighted sum, of the fours
+// from `first` on; only where the row sees a cell. With SEGMENTS runs are segments, otherwise chunks.
 
 //#import lib/rows
 //#import lib/visible
@@ -134,9 +135,9 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
   workgroupBarrier();
 }
 //#else
-// Runs are chunks, SHARES of which are a segment and are added one after the other. The factors of a run are the same for
-// all elements: the workgroup computes them once. The first sums, and all peaks and totals, are loaded before the row is
-// known: those that it does not see count as nothing.
+// Runs are chunks, SHARES of which are a segment and are added one after the other. The factors of a run are the same
+// for all elements: the workgroup computes them once. The first sums, and all peaks and totals, are loaded before the
+// row is known: those that it does not see count as nothing.
 
 const SHARES = $SHARESu; // chunks of a segment
 const MOST_SEGMENTS = $MOST_SEGMENTSu;

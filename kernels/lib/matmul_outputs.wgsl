@@ -1,5 +1,5 @@
-// What becomes of the lanes' sums in the matmuls: they are added in the order of the lanes, the epilogue makes outputs of
-// them, and these go to `out`. A lane has the sums a<pair>_<row> and b<pair>_<row> of the outputs c and c + half.
+// What becomes of the lanes' sums in the matmuls: they are added in the order of the lanes, the epilogue makes outputs
+// of them, and these go to `out`. A lane has the sums a<pair>_<row> and b<pair>_<row> of the outputs c and c + half.
 
 override FIRST: u32; // column of out where the shard begins
 override SPLIT_K: u32; // equal ranges of k, each with sums of its own
@@ -12,8 +12,9 @@ override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 //                                             `stride` apart; `part` of the columns is the workgroup's first.
 
 //#if out == partials
-// partials: only tokens are chosen by the outputs, and what is kept is one result of each part of the columns, two pairs of
-// every group of a workgroup. The epilogue `partial` joins the outputs of a group, `end_rows` the groups' results.
+// partials: only tokens are chosen by the outputs, and what is kept is one result of each part of the columns, two
+// pairs of every group of a workgroup. The epilogue `partial` joins the outputs of a group, `end_rows` the groups'
+// results.
 
 //#import lib/partial_$partial
 
@@ -137,9 +138,9 @@ fn add_pairs(
   //#endif
 }
 //#else
-// lanes: $SUMS rows of x at a time go through workgroup memory, each a vector (a0, b0, a1, b1) of two pairs; a vector of
-// padding a group keeps its lanes off the banks of the next group. `end_group` may overwrite what its group has added,
-// `end_rows` all.
+// lanes: $SUMS rows of x at a time go through workgroup memory, each a vector (a0, b0, a1, b1) of two pairs; a vector
+// of padding a group keeps its lanes off the banks of the next group. `end_group` may overwrite what its group has
+// added, `end_rows` all.
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>;
 

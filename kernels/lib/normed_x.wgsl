@@ -1,12 +1,13 @@
-// What normed_x_statements.wgsl, x that a matmul norms itself, reads and writes: the norm's weights and, where sums of the branch before
-// or outputs of its experts are still to be added, these and where the residual stream goes. x is not written: all
-// workgroups read it.
+// What normed_x_statements.wgsl, x that a matmul norms itself, reads and writes: the norm's weights and, where sums of
+// the branch before or outputs of its experts are still to be added, these and where the residual stream goes. x is not
+// written: all workgroups read it.
 
 override EPS: f32;
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 //#if RELAYED
-// The sums that are added, where other workgroups of the dispatch make them (lib/relay_statements.wgsl): all are one range of words.
+// The sums that are added, where other workgroups of the dispatch make them (lib/relay_statements.wgsl): all are one
+// range of words.
 
 //#import lib/relay
 

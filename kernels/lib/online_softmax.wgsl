@@ -1,4 +1,5 @@
-// The online softmax (Milakov & Gimelshein 2018), for one query or four: sums of weighted values grow by parts of the cells,
+// The online softmax (Milakov & Gimelshein 2018), for one query or four: sums of weighted values grow by parts of the
+// cells,
 //   sum = shrink * sum + share * sum of the part,
 // and totals of weights likewise. A part of which a query sees no cell changes nothing, to the bit.
 

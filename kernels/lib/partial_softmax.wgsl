@@ -1,8 +1,8 @@
 // The partial result of some columns of a row of logits from which its token is chosen and the token's probability is
 // computed:
 //   (key, token, bits of sum of exp(logit - M), 0), key and token being the argmax (argmax.wgsl), M its logit
-// The sum is 0 where no logit is above minus infinity, and means nothing where the key is BROKEN. The names are those of
-// partial_argmax.wgsl.
+// The sum is 0 where no logit is above minus infinity, and means nothing where the key is BROKEN. The names are those
+// of partial_argmax.wgsl.
 
 //#import lib/argmax
 

@@ -38,8 +38,8 @@ fn relay_leave(thread: u32) {
   }
 }
 
-// Called at the end of maker `group`: its words must not come after they were taken away; and of readers of what was made
-// of the only range, who may have it made again.
+// Called at the end of maker `group`: its words must not come after they were taken away; and of readers of what was
+// made of the only range, who may have it made again.
 fn relay_made(group: u32, thread: u32) {
   if (thread == 0u) {
     done(group / MAKERS);

@@ -1,6 +1,7 @@
-// Statements of matmul_resident.wgsl: wait for the words of range tile.z, which other workgroups of the dispatch make, while the
-// first weights are on their way. Nothing is assumed of when workgroups run: where words do not come in time, this one makes
-// them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. Who imports this declares
+// Statements of matmul_resident.wgsl: wait for the words of range tile.z, which other workgroups of the dispatch make,
+// while the first weights are on their way. Nothing is assumed of when workgroups run: where words do not come in time,
+// this one makes them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. Who imports this
+// declares
 //
 //   hold_word(i, word)   keeps word i of the range: a number's bits;
 //   take_words(thread)   is called when all words are kept.

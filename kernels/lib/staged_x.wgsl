@@ -1,5 +1,5 @@
-// x of the matmuls that hold it in workgroup memory, and inner products with it. Who imports this declares `staged`, fours of
-// floats, unless $dots is packed. Of a row of $STAGE vec8s:
+// x of the matmuls that hold it in workgroup memory, and inner products with it. Who imports this declares `staged`,
+// fours of floats, unless $dots is packed. Of a row of $STAGE vec8s:
 //
 //   put_vec8(row, e, lo, hi)  stores vec8 e, as `x_of` of lib/dot.wgsl makes it of floats;
 //   get_vec8(row, e)          is it, for `add_dot`.

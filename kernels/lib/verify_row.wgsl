@@ -1,6 +1,6 @@
-// A row of a verify forward of chains, row = b * ROWS + depth: the pending token of sequence b at depth 0, then those of
-// its drafts that are to be verified. Rows beyond them are padding, and so are all rows of a sequence without a slot,
-// or whose slot has stopped or owns too few cells for ROWS rows.
+// A row of a verify forward of chains, row = b * ROWS + depth: the pending token of sequence b at depth 0, then those
+// of its drafts that are to be verified. Rows beyond them are padding, and so are all rows of a sequence without a
+// slot, or whose slot has stopped or owns too few cells for ROWS rows.
 //
 // The kernel binds `batch_slots`, `slots` and `drafts`.
 

@@ -1,5 +1,5 @@
-// The outputs of a row's experts, each times its share, in the order in which they were chosen. The kernel binds `outputs`,
-// [rows, $EXPERTS, COLS / 4], and `shares`, [rows, $EXPERTS].
+// The outputs of a row's experts, each times its share, in the order in which they were chosen. The kernel binds
+// `outputs`, [rows, $EXPERTS, COLS / 4], and `shares`, [rows, $EXPERTS].
 
 fn combined(row: u32, i: u32) -> Vec8 {
   let first = row * $EXPERTSu * (COLS / 4u) + 2u * i;

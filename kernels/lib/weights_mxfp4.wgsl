@@ -1,6 +1,6 @@
 // Groups of 32 weights along k: w = e2m1 * 2^(exponent - 127), the exponent a byte (OCP Microscaling Formats, MXFP4).
-// Packed by src/model/checkpoint/quantized/lane_order.ts. 2^-14 of a number times 2^14 of its scale, which is a number for
-// exponents up to 240, is exact.
+// Packed by src/model/checkpoint/quantized/lane_order.ts. 2^-14 of a number times 2^14 of its scale, which is a number
+// for exponents up to 240, is exact.
 
 //#import lib/vec8
 //#import lib/e2m1
@@ -13,8 +13,8 @@ struct PackedBlock {
   exponents: u32, // a byte of each
 }
 
-// Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Of two lanes two vec8s of a block are in one
-// group, of one lane all, and the groups are in the order of k.
+// Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Of two lanes two vec8s of a block are in
+// one group, of one lane all, and the groups are in the order of k.
 fn load_exponents(i: u32) -> u32 {
   if (packed_lanes() >= 4u) {
     return scales[i / 4u];

@@ -158,8 +158,8 @@ function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | 
 }
 
 /**
- * Whether an invocation has half a vec8 of floats at most to bring. Where it has more, two at a time are faster: with o of
- * Qwen3-30B-A3B a layer takes 53.0 us of 54.4 on an H200.
+ * Whether an invocation has half a vec8 of floats at most to bring. Where it has more, two at a time are faster: with o
+ * of Qwen3-30B-A3B a layer takes 53.0 us of 54.4 on an H200.
  */
 function takesHalves(shape: ResidentShape, lanes: number): boolean {
   return shape.dots === "floats" &&

@@ -1,7 +1,7 @@
-// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows, and for one row of packed
-// integers where that was measured to be faster: while one stage of x is multiplied the next one and its weights are
-// prefetched, x into the other of two buffers in workgroup memory (double buffering). One barrier a stage. The last stage
-// of a range of k may be a part of one: see `within`. Imports are those of matmul_staged.wgsl.
+// y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows, and for one row of
+// packed integers where that was measured to be faster: while one stage of x is multiplied the next one and its weights
+// are prefetched, x into the other of two buffers in workgroup memory (double buffering). One barrier a stage. The last
+// stage of a range of k may be a part of one: see `within`. Imports are those of matmul_staged.wgsl.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -121,8 +121,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
-  // software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

@@ -2,8 +2,9 @@
 // whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
-// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then there are zeros there. Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8`
-// ($hold): as it is, normed, normed by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
+// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then there are zeros there.
+// Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8` ($hold): as it is, normed, normed
+// by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -13,8 +14,8 @@
 //#if hold == normed
 //#import lib/normed_x
 //#else if hold == combined
-// combined: x is attention's output, and its partial sums (attention/attention.wgsl) are read instead, of at most $SPLITS
-// splits that a row sees. x itself is not read, its size gives the number of rows.
+// combined: x is attention's output, and its partial sums (attention/attention.wgsl) are read instead, of at most
+// $SPLITS splits that a row sees. x itself is not read, its size gives the number of rows.
 
 //#import lib/rows
 //#import lib/visible
@@ -50,7 +51,8 @@ fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
 }
 //#endif
 //#else if hold == gated
-// gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole heads.
+// gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole
+// heads.
 
 //#import lib/head_gate
 
@@ -65,8 +67,8 @@ const EIGHTS = $EIGHTSu; // vec8s of a head
 
 var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
 //#else if hold == relay
-// relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of words is one of
-// k. x itself is not read, its size gives the number of rows, which is one.
+// relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of
+// words is one of k. x itself is not read, its size gives the number of rows, which is one.
 
 //#import lib/relay
 //#if dots == floats
@@ -351,8 +353,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
-  // software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

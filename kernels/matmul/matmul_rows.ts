@@ -44,15 +44,15 @@ export const MOST_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /**
- * Rows up to which software adapters have tiles of FEW_TILE_ROWS, so that short prompts use the kernels of rounds. Tiles of
- * eight rows run such a prompt in nine tenths of the time, but compiling them takes longer than the prompt.
+ * Rows up to which software adapters have tiles of FEW_TILE_ROWS, so that short prompts use the kernels of rounds.
+ * Tiles of eight rows run such a prompt in nine tenths of the time, but compiling them takes longer than the prompt.
  */
 const SHORT_PROMPT_ROWS = 32;
 
 /**
  * Workgroups below which a group of lanes makes one pair: so few have a warp or two for each scheduler, which takes as
- * long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0 us of 55.6, of Qwen3-0.6B
- * 28.2 of 29.4, at two rows 33.7 of 37.8, in q8 at four rows 38.9 of 43.9.
+ * long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0 us of 55.6, of
+ * Qwen3-0.6B 28.2 of 29.4, at two rows 33.7 of 37.8, in q8 at four rows 38.9 of 43.9.
  */
 const LEAST_WORKGROUPS = 200;
 

@@ -141,8 +141,8 @@ function residentOf(matrix: Matrix, all: MatmulUse, launch: Launch): ResidentSha
 }
 
 /**
- * One or two rows over few workgroups: pairs alone, many of whose weights are asked for at once. On an H200 [6144, 4096]
- * takes 14.9 us of 16.8 at one row and 16.2 of 17.9 at two, in q8 11.4 of 11.7 and 12.0 of 13.0.
+ * One or two rows over few workgroups: pairs alone, many of whose weights are asked for at once. On an H200 [6144,
+ * 4096] takes 14.9 us of 16.8 at one row and 16.2 of 17.9 at two, in q8 11.4 of 11.7 and 12.0 of 13.0.
  */
 function longStage(
   matrix: Matrix,

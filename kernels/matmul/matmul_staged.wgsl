@@ -124,8 +124,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long and
-  // software adapters compile slowly.
+  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters compile slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

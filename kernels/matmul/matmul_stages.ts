@@ -33,7 +33,10 @@ export const TILE_ROWS = 8;
 /** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
-/** The same of the sums of pairs alone, lib/matmul_outputs.wgsl, of 128 invocations of 16 lanes each: of FEW_ROWS at most. */
+/**
+ * The same of the sums of pairs alone, lib/matmul_outputs.wgsl, of 128 invocations of 16 lanes each: of FEW_ROWS at
+ * most.
+ */
 const PAIR_BYTES = 8 * 8 * 17;
 
 /** Tiles of few rows do not pay for unpacking integers to floats. */
@@ -45,7 +48,10 @@ export function dotsOf(
   return rows <= tuning.packedRows ? "packed" : "whole";
 }
 
-/** Stages of a range beyond which fewer and longer ones are better, though the last is a part of one: each is a wait for memory. */
+/**
+ * Stages of a range beyond which fewer and longer ones are better, though the last is a part of one: each is a wait for
+ * memory.
+ */
 const MANY_STAGES = 8;
 
 /**
@@ -104,7 +110,9 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
 /** Blocks of a lane from which on those that are not there are as many as let MOST_STEPS be loaded ahead. */
 const MANY_BLOCKS = 2 * MOST_STEPS;
 
-/** Vec8s of a range of k in workgroup memory, with those that fill the last blocks of all lanes, `block` vec8s together. */
+/**
+ * Vec8s of a range of k in workgroup memory, with those that fill the last blocks of all lanes, `block` vec8s together.
+ */
 export function heldVec8s(range: number, block: number): number {
   const blocks = Math.ceil(range / block);
   const padded = range % block !== 0 && blocks > MANY_BLOCKS
@@ -114,8 +122,8 @@ export function heldVec8s(range: number, block: number): number {
 }
 
 /**
- * Whether x of a whole range of k may be brought to workgroup memory by a hold: also where the last blocks of some lanes
- * are missing, of floats that are many for each lane, of one row: two of gpt-oss's 2,880 numbers would leave a
+ * Whether x of a whole range of k may be brought to workgroup memory by a hold: also where the last blocks of some
+ * lanes are missing, of floats that are many for each lane, of one row: two of gpt-oss's 2,880 numbers would leave a
  * multiprocessor one workgroup.
  */
 export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {

@@ -83,9 +83,9 @@ function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
 }
 
 /**
- * Other launches of one row of packed integers by stages: with the next stage prefetched, with one pair of outputs for a
- * group. Of Qwen3.6-27B in q4 down takes 18.6 us of 28.0 on an H200 (both, in workgroups of 64), gate-up 29.6 of 33.6 (one
- * pair).
+ * Other launches of one row of packed integers by stages: with the next stage prefetched, with one pair of outputs for
+ * a group. Of Qwen3.6-27B in q4 down takes 18.6 us of 28.0 on an H200 (both, in workgroups of 64), gate-up 29.6 of 33.6
+ * (one pair).
  */
 function oneRow(matrix: Matrix, use: MatmulUse, held: Launch): Launch[] {
   const shape = shapeOf(matrix, use, held);

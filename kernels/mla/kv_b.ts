@@ -1,6 +1,7 @@
 /**
- * Products with a head's part of kv_b_proj, absorbed queries and values: of many rows in blocks (latent_absorb_blocks.wgsl,
- * latent_value_blocks.wgsl), of few rows by latent_prepare.wgsl and latent_value.wgsl, with the same bits.
+ * Products with a head's part of kv_b_proj, absorbed queries and values: of many rows in blocks
+ * (latent_absorb_blocks.wgsl, latent_value_blocks.wgsl), of few rows by latent_prepare.wgsl and latent_value.wgsl, with
+ * the same bits.
  */
 import {
   bytesOf,

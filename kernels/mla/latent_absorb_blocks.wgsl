@@ -1,4 +1,5 @@
-// out[r, h] = W_h^T q_n[r, h] of many rows: the absorbed queries of head h (MLA), to the bit those of latent_prepare.wgsl.
+// out[r, h] = W_h^T q_n[r, h] of many rows: the absorbed queries of head h (MLA), to the bit those of
+// latent_prepare.wgsl.
 //
 // One workgroup per (head and $COLS columns, $ROWS rows); an invocation has $TR rows by $TC fours of columns. Column
 // by column: chain p of CHAINS sums the rows i = p, p + CHAINS, ... of W_h, the first NOPE of the NOPE + VALUE rows

@@ -1,6 +1,6 @@
-// Attention over latents (MLA) of few rows at short contexts: sum, total and peak of softmax(SCALE q . k) v over one chunk of
-// 16 cells, to the bit those of latent_attention.wgsl, for rows without paths. There is no loop over chunks, and queries are
-// loaded before anything that depends on the row.
+// Attention over latents (MLA) of few rows at short contexts: sum, total and peak of softmax(SCALE q . k) v over one
+// chunk of 16 cells, to the bit those of latent_attention.wgsl, for rows without paths. There is no loop over chunks,
+// and queries are loaded before anything that depends on the row.
 //
 // One workgroup per (tile of 4 queries, chunk). Queries are numbered row * HEADS + head.
 //   scores   16 invocations share a score: sums of fours l, l + 16, ... of q . k, added as a binary tree;

@@ -1,6 +1,6 @@
-// Attention over latents (MLA) of few rows at long contexts: sum, total and peak of softmax(SCALE q . k) v over a segment of
-// $CELLS cells, to the bit those of latent_attention.wgsl, for rows without paths. All cells of a segment are taken at
-// once: the loads, products and sums of a score do not wait for other chunks.
+// Attention over latents (MLA) of few rows at long contexts: sum, total and peak of softmax(SCALE q . k) v over a
+// segment of $CELLS cells, to the bit those of latent_attention.wgsl, for rows without paths. All cells of a segment
+// are taken at once: the loads, products and sums of a score do not wait for other chunks.
 //
 // One workgroup per (tile of $QUERIES queries, segment). Queries are numbered row * HEADS + head.
 //   scores   16 invocations share $QUERIES x $TC scores: of each, sums of fours l, l + 16, ... of q . k, added as a
@@ -200,7 +200,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
   workgroupBarrier();
-  // The total of each chunk and query, and the factors that it is merged with, which the teams need after their next barrier.
+  // The total of each chunk and query, and the factors that it is merged with, which the teams need after their next
+  // barrier.
   let folding = THREADS - 1u - thread;
   if (folding < CHUNKS * QUERIES) {
     let chunk = folding / QUERIES;

@@ -1,12 +1,12 @@
-// out[r, h] = sum of weighted latents / total, by the weights that latent_prefill_weights.wgsl stored: the second half of
-// attention over latents (MLA) of many queries, to the bit that of latent_attention.wgsl and latent_combine.wgsl. Zeros for
-// padding.
+// out[r, h] = sum of weighted latents / total, by the weights that latent_prefill_weights.wgsl stored: the second half
+// of attention over latents (MLA) of many queries, to the bit that of latent_attention.wgsl and latent_combine.wgsl.
+// Zeros for padding.
 //
 // One workgroup per ($DIMS elements of a latent, $QUERIES queries of a slot); an invocation has $TQ queries by $TD
 // fours. Chunks of 16 cells are added to the sums of their segment of 128, segments to those of their lane, which has
 // every LANES-th of them, and the lanes to what is written. The factors of a part (lib/online_softmax.wgsl) are
-// the same for all elements: an invocation computes them for a query of the workgroup, a segment at a time. A stage loads
-// $STAGED chunks of weights and latents into workgroup memory, while the one before is summed.
+// the same for all elements: an invocation computes them for a query of the workgroup, a segment at a time. A stage
+// loads $STAGED chunks of weights and latents into workgroup memory, while the one before is summed.
 
 //#import lib/rows
 //#import lib/visible

@@ -1,4 +1,5 @@
-// Queries over latents and the new latents of each row, for latent attention (MLA): one launch of workgroups of three kinds.
+// Queries over latents and the new latents of each row, for latent attention (MLA): one launch of workgroups of three
+// kinds.
 //
 // out[r, h] = [W_h^T q_n[r, h]; rope(q_r[r, h])], q[r, h] = [q_n; q_r]: queries over latents.
 // The first HEAD_BLOCKS along x absorb: W_h^T q_n, with keys k = W_h latent,

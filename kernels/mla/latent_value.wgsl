@@ -1,6 +1,6 @@
 // out[r, h] = W_h latent[r, h]: values of head h of the weighted sums of latents (MLA). W_h is the last VALUE of the
-// NOPE + VALUE rows that head h has in kv_b_proj. With MERGED the sums are in `x`; otherwise they are still in runs of cells,
-// of few rows, and every workgroup of a head merges them for its row (lib/latent_runs.wgsl).
+// NOPE + VALUE rows that head h has in kv_b_proj. With MERGED the sums are in `x`; otherwise they are still in runs of
+// cells, of few rows, and every workgroup of a head merges them for its row (lib/latent_runs.wgsl).
 //
 // One workgroup per (head and GROUPS * $OUTS outputs, $ROWS rows). LANES invocations share $OUTS outputs:
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added

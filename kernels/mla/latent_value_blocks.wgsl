@@ -1,5 +1,5 @@
-// out[r, h] = W_h latent[r, h] of many rows: the values of head h (MLA), to the bit those of latent_value.wgsl. W_h is the
-// last VALUE of the NOPE + VALUE rows that head h has in kv_b_proj.
+// out[r, h] = W_h latent[r, h] of many rows: the values of head h (MLA), to the bit those of latent_value.wgsl. W_h is
+// the last VALUE of the NOPE + VALUE rows that head h has in kv_b_proj.
 //
 // One workgroup per (head and $OUTS outputs, $ROWS rows); an invocation has $TR rows by $TO outputs. Output by
 // output: chain l of CHAINS sums k = 8 * (l + j * CHAINS) .. + 7 in order of j, one k after the other, and the

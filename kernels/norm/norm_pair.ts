@@ -79,8 +79,8 @@ export function normPair(
   { token, hidden, out, kept, scales, paired = false }: {
     readonly token: { readonly matrix: Table; readonly rows: Operand; readonly weight: Operand };
     /**
-     * x is [.., cols]; `index` names its row for each r, 0xffffffff for none; absent: row r. With `splitK` above 1 it is
-     * [splitK, rows, cols], the sums of a matmul over ranges of k, which are added.
+     * x is [.., cols]; `index` names its row for each r, 0xffffffff for none; absent: row r. With `splitK` above 1 it
+     * is [splitK, rows, cols], the sums of a matmul over ranges of k, which are added.
      */
     readonly hidden: {
       readonly x: Operand;

@@ -1,11 +1,11 @@
 // The two RMSNorms that an EAGLE-3 draft begins with, each to the bit that of rms_norm.wgsl:
 //   out[r] = [norm(E[rows[r].token]) token_weight, norm(h) hidden_weight], kept[r] = h, or norm(h) with KEEPS_NORMED
-// h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. A row whose
-// token is not in E, or whose hidden row is NO_ROW, has no such half written. With PAIRED out is two f16 numbers for each
-// number times the row's scale, as in rms_norm.wgsl.
+// h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. A row
+// whose token is not in E, or whose hidden row is NO_ROW, has no such half written. With PAIRED out is two f16 numbers
+// for each number times the row's scale, as in rms_norm.wgsl.
 //
-// One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either half in registers, l, l + LANES, ...; the
-// lanes' sums are added in the order of workgroup_sum.wgsl.
+// One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either half in registers, l, l + LANES, ...;
+// the lanes' sums are added in the order of workgroup_sum.wgsl.
 
 //#import lib/weights_$weights
 //#import lib/store_scales

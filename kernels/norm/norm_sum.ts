@@ -12,8 +12,8 @@ interface NormSumParameters extends FoldParameters {
 }
 
 /**
- * Records `out = norm(the sums of x) x.weight + norm(the experts' weighted outputs) experts.weight`, [rows, cols], with the
- * bits of `combineExperts` and two `rmsNorm`, the second of which adds.
+ * Records `out = norm(the sums of x) x.weight + norm(the experts' weighted outputs) experts.weight`, [rows, cols], with
+ * the bits of `combineExperts` and two `rmsNorm`, the second of which adds.
  */
 export function normSum(
   { x, experts, out }: {

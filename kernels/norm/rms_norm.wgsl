@@ -7,17 +7,18 @@
 //            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
 //            it is added to the stream
 //   normed   row r of x, the residual stream, with those sums added, which are RMS-normed first with branch_weight, and the
-//            result times scalar[0] with SCALED; it is stored in x. With EXPERTS the branch is norm_sum.wgsl's: those sums
-//            and the weighted outputs of the row's experts, each normed by itself, together
+//            result times scalar[0] with SCALED; it is stored in x. With EXPERTS the branch is norm_sum.wgsl's: those
+//            sums and the weighted outputs of the row's experts, each normed by itself, together
 //   experts  row r of x, the residual stream, with the outputs of the row's experts added, with BIASED each with its
-//            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is added to x at last: some drivers would
-//            reassociate that
+//            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is
+//            added to x at last: some drivers would reassociate that
 //   tokens   SCALE times the embedding of row r's token; rows whose token is in another shard of the embedding are not
 //            written. With VERIFIED the rows are those of a verify forward of chains, and are written here; the
 //            embedding is then one shard
-// `put`: store writes y, add adds it to what `out` holds (the residual connection after a normed branch), pair writes each
-// number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it, and half as one.
-// `keep`, a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere), nothing is none.
+// `put`: store writes y, add adds it to what `out` holds (the residual connection after a normed branch), pair writes
+// each number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it, and half
+// as one. `keep`, a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere), nothing is
+// none.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.

@@ -50,10 +50,10 @@ export interface DeltaHeads {
 const MANY_COLS = 4096;
 
 /**
- * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Models with few
- * columns have small workgroups, in which an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of 128, takes
- * 2.49 ms of 2.60 on an H200. Of 48 heads not all of those seem to run at once there: one, four and eight rows take 7.1,
- * 11.0 and 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
+ * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Models with
+ * few columns have small workgroups, in which an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of
+ * 128, takes 2.49 ms of 2.60 on an H200. Of 48 heads not all of those seem to run at once there: one, four and eight
+ * rows take 7.1, 11.0 and 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
  */
 function partsOf(
   { valueHeads, keyDim, valueDim }: DeltaHeads,
@@ -107,7 +107,10 @@ function deltaKernel(
 
 /** What is stored of each slot, see kernels/recurrent/delta_rule.wgsl. */
 export interface DeltaMemory {
-  /** f32 [slots, valueHeads, keyDim, valueDim], with `checkpoints` twice: a second time for the state after the last whole page. */
+  /**
+   * f32 [slots, valueHeads, keyDim, valueDim], with `checkpoints` twice: a second time for the state after the last
+   * whole page.
+   */
   readonly states: Operand;
   /** Default false. */
   readonly checkpoints?: boolean;
@@ -122,7 +125,10 @@ export function headersOf(heads: DeltaHeads): number {
   return heads.valueDim / partsOf(heads).cols;
 }
 
-/** f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and checkpoint are. */
+/**
+ * f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and
+ * checkpoint are.
+ */
 export function headerWords(heads: DeltaHeads): number {
   return HEADER * heads.valueHeads * headersOf(heads);
 }

@@ -1,35 +1,36 @@
-// The recurrence of Gated DeltaNet. For each value head a slot has a state S, [KEYS, VALUES], and a row of it does, with
-// normed query q and key k, value v, decay a and rate beta:
+// The recurrence of Gated DeltaNet. For each value head a slot has a state S, [KEYS, VALUES], and a row of it does,
+// with normed query q and key k, value v, decay a and rate beta:
 //
 //     d = beta (v - a S^T k);  o = a S^T q + (k^T q) d;  S = a S + k d^T
 //
 // q and k are divided by their lengths, q by sqrt(KEYS) too; a = exp(-exp(A_log) softplus(a' + dt_bias)), beta =
 // sigmoid(b). Heads of values share those of keys, neighbours the same. norm/gated_norm.wgsl norms and gates o.
 //
-// With CONV q, k and v are made here of the rows before the convolution and of the ring, as short_conv.wgsl makes them, and the
-// ring gets its rows: for forwards of so few rows that none takes the place of one that is read. Columns of v are a
-// workgroup's own; those of a key head are made by all workgroups that read them, and stored by the first.
+// With CONV q, k and v are made here of the rows before the convolution and of the ring, as short_conv.wgsl makes them,
+// and the ring gets its rows: for forwards of so few rows that none takes the place of one that is read. Columns of v
+// are a workgroup's own; those of a key head are made by all workgroups that read them, and stored by the first.
 //
-// The stored state is behind: it is that after so many tokens as `steps` says in its header. Of the tokens since, at most
-// STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those before its first
-// position, so that drafts that were rejected are left out without anyone counting them; then it stores the state, then its
-// rows are applied, which it stores as steps. Of a run of more than STEPS rows (prompts) the state is stored when STEPS
-// are left. Stored steps and own rows go through the same instructions: a state has the same bits however its tokens came.
+// The stored state is behind: it is that after so many tokens as `steps` says in its header. Of the tokens since, at
+// most STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those before its first
+// position, so that drafts that were rejected are left out without anyone counting them; then it stores the state, then
+// its rows are applied, which it stores as steps. Of a run of more than STEPS rows (prompts) the state is stored when
+// STEPS are left. Stored steps and own rows go through the same instructions: a state has the same bits however its
+// tokens came.
 //
 // With CHECKPOINT `states` has a second half: the state after the last whole page of tokens that are surely the slot's.
 // The header of `steps` says of how many tokens both are.
 //
-// With TREE rows are nodes of trees: a slot's first is the root, and each continues the state of its parent. The paths from
-// the root to the leaves are run one after the other, each from the stored state on; rows of several paths are computed
-// again, with the same bits. Steps are stored by the cells of the rows, at most STEPS, modulo STEPS; move_kept.wgsl moves
-// those of accepted rows to their positions.
+// With TREE rows are nodes of trees: a slot's first is the root, and each continues the state of its parent. The paths
+// from the root to the leaves are run one after the other, each from the stored state on; rows of several paths are
+// computed again, with the same bits. Steps are stored by the cells of the rows, at most STEPS, modulo STEPS;
+// move_kept.wgsl moves those of accepted rows to their positions.
 //
-// One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do not
-// wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two places
-// for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys has four
-// interleaved parts in each, which are added first, then those of the lanes in order. Steps and, behind them, rows are
-// applied in blocks: keys, queries and values of BLOCK of them are brought to workgroup memory together, while the block
-// before is applied; those of a round are one block. Nothing depends on where a block begins.
+// One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do
+// not wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two
+// places for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys
+// has four interleaved parts in each, which are added first, then those of the lanes in order. Steps and, behind them,
+// rows are applied in blocks: keys, queries and values of BLOCK of them are brought to workgroup memory together, while
+// the block before is applied; those of a round are one block. Nothing depends on where a block begins.
 
 //#import lib/slot_rows
 //#import lib/path
@@ -66,7 +67,8 @@ override RING: u32; // rows
 @group(0) @binding(2) var<storage, read> rates: array<f32>; // [rows, 2 HEADS]: b, a'
 @group(0) @binding(3) var<storage, read> decay_weights: array<f32>; // A_log [HEADS], dt_bias [HEADS]
 @group(0) @binding(4) var<storage, read_write> states: array<f32>; // [1 or 2, slots, HEADS, KEYS, VALUES]
-// [slots]: [HEADS, PARTS, 4]: tokens applied, at the checkpoint, which place has the steps, zero; [HEADS, 2, STEPS, STEP]
+// [slots]: [HEADS, PARTS, 4]: tokens applied, at the checkpoint, which place has the steps, zero; [HEADS, 2, STEPS,
+// STEP]
 @group(0) @binding(5) var<storage, read_write> steps: array<f32>;
 @group(0) @binding(6) var<storage, read_write> out: array<f32>; // [rows, HEADS VALUES]
 
@@ -124,9 +126,9 @@ fn ring_at(run: Run, position: u32) -> u32 {
   return (run.slot * RING + position % RING) * (mixed_cols() / 4u);
 }
 
-// Four columns of the row that is `back` before row `i` of the run, before the convolution. Without branches, so that loads
-// do not wait for each other: both are loaded, one is taken. The ring is read before the run's rows, which other workgroups
-// may be storing there.
+// Four columns of the row that is `back` before row `i` of the run, before the convolution. Without branches, so that
+// loads do not wait for each other: both are loaded, one is taken. The ring is read before the run's rows, which other
+// workgroups may be storing there.
 fn read_before(run: Run, i: u32, back: u32, quad: u32) -> vec4<f32> {
   let own = x[(run.first + i - min(back, i)) * (X_COLS / 4u) + quad];
   let kept = ring[ring_at(run, RING + run.position + i - max(back, i + 1u)) + quad];
@@ -256,7 +258,8 @@ fn main(
     steps[memory + 1u] = 0.0;
   }
   //#endif
-  // Keys of this lane, in order; x, y, z and w of s0 are those of its first four. Loaded before the header is waited for.
+  // Keys of this lane, in order; x, y, z and w of s0 are those of its first four. Loaded before the header is waited
+  // for.
   //#for i in OWN
   var s$i = vec4<f32>();
   //#endfor
@@ -279,7 +282,8 @@ fn main(
   let decay_rate = exp(decay_weights[head]);
   let decay_bias = decay_weights[HEADS + head];
   // What this invocation brings of a block: a part of the keys and queries of one row, and values of its column.
-  // Neighbouring rows are other subgroups', and values those of the last: in a round of few rows none waits for two of them.
+  // Neighbouring rows are other subgroups', and values those of the last: in a round of few rows none waits for two of
+  // them.
   let first_of_row = thread / ROW_THREADS * ROW_THREADS;
   let brought = thread / ROW_THREADS % ROWS_TOGETHER * (BLOCK / ROWS_TOGETHER) + thread / ROW_THREADS / ROWS_TOGETHER;
   let value_row = LANES - 1u - lane;

@@ -1,17 +1,17 @@
 // A causal convolution of each column over a row and the TAPS - 1 rows of its slot before it:
 // conv(u)[row] = sum over i of weight[i] u[row - TAPS + 1 + i].
 //
-// With GATED (LFM2) a row of `x` is B, C and v: out = C * conv(B * v). Otherwise (Gated DeltaNet) out = silu(conv(u)), u
-// being the first COLS columns of `x`.
+// With GATED (LFM2) a row of `x` is B, C and v: out = C * conv(B * v). Otherwise (Gated DeltaNet) out = silu(conv(u)),
+// u being the first COLS columns of `x`.
 //
-// With KEEPS it stores in the ring what it reads of each row: for forwards of so few rows that none takes the place of one
-// that is read. Otherwise keep_rows.wgsl does afterwards.
+// With KEEPS it stores in the ring what it reads of each row: for forwards of so few rows that none takes the place of
+// one that is read. Otherwise keep_rows.wgsl does afterwards.
 //
 // Rows before the first of this forward are in the slot's ring, by their positions modulo RING. Those before position 0
 // are zeros. Padding gives zeros.
 //
-// With TREE rows are nodes of trees, and the rows before one are its ancestors. What is kept of them in the ring by their
-// cells move_kept.wgsl moves to their positions once they are accepted.
+// With TREE rows are nodes of trees, and the rows before one are its ancestors. What is kept of them in the ring by
+// their cells move_kept.wgsl moves to their positions once they are accepted.
 //
 // One invocation per (column, BLOCK rows): what one row reads is there for the next, if that is of the same slot.
 

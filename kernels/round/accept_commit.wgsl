@@ -181,8 +181,8 @@ fn keep_row(at: u32, row: u32) {}
 //#endif
 
 //#if PACKED
-// In packed rounds (verify_packed.wgsl) a sequence has as many rows as it has drafts to verify. Its rows of draft-extend
-// are at the places of its verify rows, whose features are theirs.
+// In packed rounds (verify_packed.wgsl) a sequence has as many rows as it has drafts to verify. Its rows of
+// draft-extend are at the places of its verify rows, whose features are theirs.
 
 override FIRST_ROWS: u32; // word of `last` from which the first row of each sequence is
 

@@ -1,5 +1,5 @@
-// Hidden rows of the target kept by KV page, of tokens that were decoded without a draft, so that the draft can catch up
-// on them later:
+// Hidden rows of the target kept by KV page, of tokens that were decoded without a draft, so that the draft can catch
+// up on them later:
 //   store[cell of row r] = features[r], or with LOADS
 //   features[r] = store[cell of row r]
 //

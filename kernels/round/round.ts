@@ -219,7 +219,7 @@ function verifyLaunch(sources: RowSources, { batch, rows, mostRows }: VerifyRows
 }
 
 /** Buffers by the names of the shaders. */
-export function bound<Buffers extends { readonly batchSlots: Operand }>(
+function bound<Buffers extends { readonly batchSlots: Operand }>(
   { batchSlots, ...others }: Buffers,
 ): Omit<Buffers, "batchSlots"> & { readonly batch_slots: Operand } {
   return { ...others, batch_slots: batchSlots };

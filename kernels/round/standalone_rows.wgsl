@@ -1,5 +1,5 @@
-// The rows of a standalone draft model, which stores the key and value of each token at the token's own cell. The rows of
-// an EAGLE head have a token that is one ahead of their cell, so each row goes one cell further on:
+// The rows of a standalone draft model, which stores the key and value of each token at the token's own cell. The rows
+// of an EAGLE head have a token that is one ahead of their cell, so each row goes one cell further on:
 //   out[r] = rows[source] with cell, position and base one higher, source = r, or with LAST the last row of sequence r
 // It is padding where the slot does not own that cell, or where there is no sequence.
 //

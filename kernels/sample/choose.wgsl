@@ -6,8 +6,9 @@
 // tests/reference/choose.ts is the same rule in float64. A logit of NaN or plus infinity, or none above minus infinity,
 // gives NOT_A_TOKEN: a broken model, not a choice.
 //
-// One workgroup per row. The largest logit is found in the row's partial argmaxes. With GATHERS the token is first looked
-// for among the few that gather.wgsl collected; all logits of the row are gone through only where those do not decide it.
+// One workgroup per row. The largest logit is found in the row's partial argmaxes. With GATHERS the token is first
+// looked for among the few that gather.wgsl collected; all logits of the row are gone through only where those do not
+// decide it.
 
 //#import lib/rows
 //#import lib/partial_argmax

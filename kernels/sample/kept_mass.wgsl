@@ -1,7 +1,7 @@
 // The mass that the probability of a token is divided by, for relax.wgsl:
 //   kept[r] = (largest logit, sum of exp((logit - largest) / T) over the kept tokens, lowest key that is kept)
-// The kept tokens are those of lib/sampling.wgsl. Rows that choose greedily or that are broken (see choose.wgsl) are left
-// as they are.
+// The kept tokens are those of lib/sampling.wgsl. Rows that choose greedily or that are broken (see choose.wgsl) are
+// left as they are.
 //
 // One workgroup per row, after choose.wgsl, whose partial argmaxes it reads.
 

@@ -1,5 +1,5 @@
-// partials[r, s] = the argmax, or with it the softmax's sum, of columns [s SLICE, (s + 1) SLICE) of row r of the logits; see
-// lib/partial_argmax.wgsl and lib/partial_softmax.wgsl.
+// partials[r, s] = the argmax, or with it the softmax's sum, of columns [s SLICE, (s + 1) SLICE) of row r of the
+// logits; see lib/partial_argmax.wgsl and lib/partial_softmax.wgsl.
 //
 // One workgroup per slice of a row.
 

@@ -3,8 +3,8 @@
 //   token = column + offsets[column] (see draft_choose.wgsl), probability = exp(logit - M) / sum of exp(logit - M)
 // Logits that are no numbers have probability 0: the target will not agree.
 //
-// The place is the row's number, or with SLOTS the slot of its sequence. Then the first of the tokens is also the slot's
-// draft token 0, with which chains begin, and with CONFIDENCES its probability is the draft's confidence in it.
+// The place is the row's number, or with SLOTS the slot of its sequence. Then the first of the tokens is also the
+// slot's draft token 0, with which chains begin, and with CONFIDENCES its probability is the draft's confidence in it.
 //
 // One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
 // is behind it.

@@ -13,7 +13,7 @@ export interface TreeShape {
   readonly width: number;
   /** Verify rows a sequence, at most `pool` + 1. */
   readonly rows: number;
-  /** Candidates that the nodes are chosen from, see pool.wgsl. */
+  /** Candidates that the nodes are chosen from, see lib/tree_pool.wgsl. */
   readonly pool: number;
 }
 

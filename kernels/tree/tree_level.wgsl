@@ -1,5 +1,5 @@
-// Adds level LEVEL of each sequence's tree to its pool (lib/tree_pool.wgsl), and where a further level follows, chooses the
-// WIDTH candidates that it goes on from (the frontier) and writes their rows:
+// Adds level LEVEL of each sequence's tree to its pool (lib/tree_pool.wgsl), and where a further level follows, chooses
+// the WIDTH candidates that it goes on from (the frontier) and writes their rows:
 //   score = the parent's score * probability
 //   node r of the frontier: position length + LEVEL, stored at cell length + LEVEL WIDTH + r
 // The draft's keys and values of a tree are scratch behind the committed cells; draft-extend overwrites them. The

@@ -1,5 +1,6 @@
-// Selects what is verified of each sequence's tree: the ROWS - 1 best of its pool (lib/tree_pool.wgsl), the first on a tie,
-// in the order of the pool. A parent scores no less than its children and comes before them, so it is among them too.
+// Selects what is verified of each sequence's tree: the ROWS - 1 best of its pool (lib/tree_pool.wgsl), the first on a
+// tie, in the order of the pool. A parent scores no less than its children and comes before them, so it is among them
+// too.
 //
 // One workgroup per sequence of the batch.
 

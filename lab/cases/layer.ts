@@ -86,7 +86,9 @@ export function layerPlans(
   { x: stream, sums, weights, seen }: {
     /** The residual stream before them, [rows, hidden]. */
     readonly x: Operand;
-    /** What the first norm adds to the stream, as a layer before would leave it: [parts, rows, hidden]; absent: nothing. */
+    /**
+     * What the first norm adds to the stream, as a layer before would leave it: [parts, rows, hidden]; absent: nothing.
+     */
     readonly sums?: { readonly at: Operand; readonly parts: number };
     /** Of the layers' first norms. */
     readonly weights: readonly Operand[];

@@ -1,14 +1,16 @@
 // Matmuls of few rows on matrix units: workgroups of matmul_tensor_few.wgsl beside the SIMT kernels, with the
 // epilogues that a model has.
 //
-//   EYRIE_WEBGPU=dawn deno run -A lab/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles 2.64.2.0,o+down=2.128.2.1]
+//   EYRIE_WEBGPU=dawn deno run -A lab/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles
+//   2.64.2.0,o+down=2.128.2.1]
 //
 // A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched[.subgroups], one of
-// matmul_tensor.wgsl (--tensor, its grid and own rows by columns) subgroups.grid.grid.own.own.stage.ahead.early.joined.turn; with
-// .p behind it x is two f16 numbers already, with shapes and = before it it is for these alone. Weights are f16 in
-// place, as the engine has them; the SIMT kernels read them all the same (--bare leaves these out). Microseconds on warm
-// clocks, the median of rounds in which all variants take turns; "over" is of the first variant's time in the same round,
-// so that clocks matter little. The bits of all variants must be the same.
+// matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
+// subgroups.grid.grid.own.own.stage.ahead.early.joined.turn; with .p behind it x is two f16 numbers already, with
+// shapes and = before it it is for these alone. Weights are f16 in place, as the engine has them; the SIMT kernels read
+// them all the same (--bare leaves these out). Microseconds on warm clocks, the median of rounds in which all variants
+// take turns; "over" is of the first variant's time in the same round, so that clocks matter little. The bits of all
+// variants must be the same.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import {

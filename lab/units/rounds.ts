@@ -2,8 +2,8 @@
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/rounds.ts [--shape 8b|06b|tiny] [--rows 1x1,8x1,4x4,8x4] [--kernels]
 //
-// Rows are sequences by rows of each, behind 512 tokens. Microseconds a layer and of the head on warm clocks, the median
-// of turns; "of one" is a forward's, all layers and the head, over that of the first. --kernels names what runs.
+// Rows are sequences by rows of each, behind 512 tokens. Microseconds a layer and of the head on warm clocks, the
+// median of turns; "of one" is a forward's, all layers and the head, over that of the first. --kernels names what runs.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { matmul } from "../../kernels/matmul/matmul.ts";

@@ -34,20 +34,6 @@ export function parseSchedule(text: string): RateSchedule {
   return parts;
 }
 
-/** Requests a second that are due at a time. */
-export function rateAt(schedule: RateSchedule, ms: number): number {
-  return schedule.findLast(({ fromMs }) => fromMs <= ms)?.perSecond ?? 0;
-}
-
-/** Requests a second on average from 0 to `ms`. */
-export function meanRate(schedule: RateSchedule, ms: number): number {
-  const due = schedule.reduce((sum, { fromMs, perSecond }, i) => {
-    const part = Math.max(0, Math.min(endOf(schedule, i), ms) - fromMs);
-    return part === 0 ? sum : sum + part * perSecond;
-  }, 0);
-  return due / ms;
-}
-
 /**
  * Times at which the expected number of arrivals reaches each of `counts`, which rise: t with
  *

@@ -29,7 +29,9 @@ export interface EngineInfo
   readonly costsLine?: string | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
-  /** Tokens whose keys and values are kept, over all sequences; absent where it is not an engine of this program's own. */
+  /**
+   * Tokens whose keys and values are kept, over all sequences; absent where it is not an engine of this program's own.
+   */
   readonly kvTokens?: number | undefined;
   /** Where acceptance is relaxed: the text is not lossless. */
   readonly acceptThresholds: AcceptThresholds | undefined;

@@ -55,11 +55,13 @@ export interface LimitOptions {
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   /**
-   * Tokens whose keys and values are kept, over all sequences; default: what the batch can use, or as many as fit in the
-   * GPU's memory (`fitMemory`).
+   * Tokens whose keys and values are kept, over all sequences; default: what the batch can use, or as many as fit in
+   * the GPU's memory (`fitMemory`).
    */
   readonly maxKvTokens?: number;
-  /** The share of the GPU's memory that the engine may take in all, above 0 to 1; not used where `maxKvTokens` is given. */
+  /**
+   * The share of the GPU's memory that the engine may take in all, above 0 to 1; not used where `maxKvTokens` is given.
+   */
   readonly gpuMemoryUtilization?: number;
   /**
    * Rows of a forward of prompts, 1 to 8192: between rounds so many tokens of prompts are stored, padding included;

@@ -6,8 +6,8 @@ import vm from "node:vm";
 const INTERVAL = 500;
 
 /**
- * The same where the device has work for long, as the forward of a prompt: with an engine of 8B and 64 requests the round
- * with a collection took 30 ms longer than the others. So it comes with prompts, where there are any.
+ * The same where the device has work for long, as the forward of a prompt: with an engine of 8B and 64 requests the
+ * round with a collection took 30 ms longer than the others. So it comes with prompts, where there are any.
  */
 const LASTING_INTERVAL = 250;
 
@@ -27,7 +27,10 @@ export interface Garbage {
 
 /** The same, collected without being asked too. */
 export interface Collector extends Garbage {
-  /** Collects if that is overdue; called while the device has something to do, `lasting` where that takes tens of milliseconds. */
+  /**
+   * Collects if that is overdue; called while the device has something to do, `lasting` where that takes tens of
+   * milliseconds.
+   */
   collectOverdue(lasting?: boolean): void;
 }
 

@@ -27,9 +27,9 @@ export type Texts = (path: string) => string | undefined;
  * parameter, 1 or 0 for a flag, `$(i * NAME + 1)` that of a sum of products. A number as a flag is set unless it is 0.
  *
  * @param texts is called once for each path.
- * @returns expands the text of a path. It throws an Error on a path without a text, a parameter that is missing, or that
- * nothing names (in branches that are not taken it counts as named), an unbalanced block, and files that import each
- * other in a circle.
+ * @returns expands the text of a path. It throws an Error on a path without a text, a parameter that is missing, or
+ * that nothing names (in branches that are not taken it counts as named), an unbalanced block, and files that import
+ * each other in a circle.
  */
 export function expander(
   texts: Texts,

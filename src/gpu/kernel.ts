@@ -66,7 +66,8 @@ export type Plan = readonly Dispatch[];
 
 /**
  * A kernel of a WGSL text. Bindings and constants are the text's; where they are declared too, the compiler knows their
- * names at each `dispatch`, and they are compared with the text's here, so that a renamed one is an error with both names.
+ * names at each `dispatch`, and they are compared with the text's here, so that a renamed one is an error with both
+ * names.
  *
  * @throws Error when the WGSL has other bindings or override constants than are declared.
  */

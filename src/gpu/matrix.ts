@@ -9,8 +9,8 @@ export type Quantization = "q8" | "q4";
 
 /**
  * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, FP8 (e4m3), or FP4 (e2m1).
- * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0), of
- * nvfp4 two f16 scales.
+ * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0),
+ * of nvfp4 two f16 scales.
  */
 export type Prequantized = "u4" | "i8" | "f8" | "mxfp4" | "nvfp4";
 
@@ -196,8 +196,8 @@ export type Precision = "f32" | "f16";
 
 /**
  * What matrix units take where nobody asks for another. Logits of Llama-3.1-8B's shape are 60 times, those of small
- * checkpoints 15 times as near to float32's as bf16 inference's are (lab/units/precision.py), and a prompt of 512 tokens
- * of that shape takes 39 ms where f32 takes 61.
+ * checkpoints 15 times as near to float32's as bf16 inference's are (lab/units/precision.py), and a prompt of 512
+ * tokens of that shape takes 39 ms where f32 takes 61.
  */
 export const DEFAULT_PRECISION: Precision = "f16";
 
@@ -275,7 +275,10 @@ export interface AttentionUnits {
   readonly chunkRows?: number | undefined;
 }
 
-/** Matrix units for the attention of sequences of up to `contextLength` tokens; undefined if the device has none, or they are not used for such short ones. */
+/**
+ * Matrix units for the attention of sequences of up to `contextLength` tokens; undefined if the device has none, or
+ * they are not used for such short ones.
+ */
 export function attentionUnitsOf(
   { matrixUnit: unit, limits }: {
     readonly matrixUnit?: MatrixUnit | undefined;

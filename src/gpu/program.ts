@@ -231,7 +231,10 @@ export function runsWithin(
   return forCells === undefined || (cells >= forCells.from && cells <= forCells.upTo);
 }
 
-/** Returns the program for slots of at most `cells` cells: without the steps for longer ones, and with as many workgroups as these need. Creates nothing on the device. */
+/**
+ * Returns the program for slots of at most `cells` cells: without the steps for longer ones, and with as many
+ * workgroups as these need. Creates nothing on the device.
+ */
 export function within({ steps }: Program, cells: number): Program {
   return {
     steps: steps.filter((step) => runsWithin(step, cells)).map((step) => {

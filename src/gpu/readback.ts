@@ -5,7 +5,9 @@ import type { Operand } from "./kernel.ts";
 export interface Readback extends Disposable {
   /** Copy the result here within the round's submission. */
   readonly buffer: GPUBuffer;
-  /** Waits for the queue and returns a copy of the first `count` words, or of all. See `WebGpu.mapped` for `lasting`. */
+  /**
+   * Waits for the queue and returns a copy of the first `count` words, or of all. See `WebGpu.mapped` for `lasting`.
+   */
   read(count?: number, lasting?: boolean): Promise<Uint32Array>;
 }
 

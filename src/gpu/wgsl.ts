@@ -103,8 +103,8 @@ const UNIFORM = "Constants_";
 const UNIFORM_VARIABLE = "constants_";
 
 /**
- * Makes `override`s members of a uniform buffer, but for those that sizes of workgroups and of workgroup memory or other
- * declarations at module scope depend on: dispatches with other constants then share a pipeline.
+ * Makes `override`s members of a uniform buffer, but for those that sizes of workgroups and of workgroup memory or
+ * other declarations at module scope depend on: dispatches with other constants then share a pipeline.
  *
  * @throws Error on a text that is no module.
  */

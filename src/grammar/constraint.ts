@@ -44,7 +44,10 @@ interface State {
   readonly next: Map<number, State>;
 }
 
-/** The state of each row of a proposal; "end" after a token that ends the output, undefined for a token that is not allowed. */
+/**
+ * The state of each row of a proposal; "end" after a token that ends the output, undefined for a token that is not
+ * allowed.
+ */
 type Walked = (State | "end" | undefined)[];
 
 /**

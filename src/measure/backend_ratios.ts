@@ -22,7 +22,9 @@ export interface BackendRatios {
   readonly ratios: readonly BackendRatio[];
 }
 
-/** The WebGPU implementation that a row was measured on. Rows from before there were two have no such field: Deno's own. */
+/**
+ * The WebGPU implementation that a row was measured on. Rows from before there were two have no such field: Deno's own.
+ */
 export function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
   return webgpu;
 }

@@ -110,7 +110,10 @@ function keptAs({ info: { kvDtype, units } }: LocalEngine): string[] {
   ];
 }
 
-/** The name with the type that the weights were quantized to, so that its rows are not taken for those of the checkpoint. */
+/**
+ * The name with the type that the weights were quantized to, so that its rows are not taken for those of the
+ * checkpoint.
+ */
 function quantizedName(name: string, to: string | undefined): string {
   return to === undefined ? name : `${name} ${to}`;
 }

@@ -17,7 +17,10 @@ const FACTS: readonly Fact[] = [
   ["rounds per sync", ({ rounds_per_sync }) => String(rounds_per_sync)],
 ];
 
-/** Names and values of the facts that are the same in all rows. With two WebGPU implementations the device has the names of both. */
+/**
+ * Names and values of the facts that are the same in all rows. With two WebGPU implementations the device has the names
+ * of both.
+ */
 export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, string])[] {
   const varied = variedFacts(rows);
   return FACTS.flatMap((fact) => {
@@ -29,7 +32,9 @@ export function sharedFacts(rows: readonly BenchRow[]): (readonly [string, strin
   });
 }
 
-/** The facts in which rows differ. The device is left out if it only has a different name on each WebGPU implementation. */
+/**
+ * The facts in which rows differ. The device is left out if it only has a different name on each WebGPU implementation.
+ */
 export function variedFacts(rows: readonly BenchRow[]): readonly Fact[] {
   const varied = FACTS.filter(([, of]) => new Set(rows.map(of)).size > 1);
   const backends = new Set(rows.map(({ webgpu }) => webgpu)).size;

@@ -84,8 +84,8 @@ const MEASURED: readonly BenchColumn[] = [
 ];
 
 /**
- * The columns of these rows in the Markdown table and on the page, and the facts that all rows share, which are written once above the
- * table. There is a column with SIMULATED where any row is simulated.
+ * The columns of these rows in the Markdown table and on the page, and the facts that all rows share, which are written
+ * once above the table. There is a column with SIMULATED where any row is simulated.
  */
 export function columnsFor(
   rows: readonly BenchRow[],
@@ -113,8 +113,8 @@ export function isSimulated({ acceptance }: BenchRow): boolean {
 }
 
 /**
- * The prefill of plain decoding in each case: `batch 32 4266 tokens/s in 24.0% of the time`. Empty of rows without prompts, and of
- * those from before it was measured.
+ * The prefill of plain decoding in each case: `batch 32 4266 tokens/s in 24.0% of the time`. Empty of rows without
+ * prompts, and of those from before it was measured.
  */
 export function prefillLines(rows: readonly BenchRow[]): readonly string[] {
   const texts = cases(rows).flatMap(({ title, rows }) => {
@@ -129,8 +129,8 @@ export function prefillLines(rows: readonly BenchRow[]): readonly string[] {
 }
 
 /**
- * The speed of plain decoding measured again over that of plain decoding, for each case: `batch 1, depth 512 1.00x [0.98, 1.02]`.
- * Undefined where plain decoding was not measured again.
+ * The speed of plain decoding measured again over that of plain decoding, for each case: `batch 1, depth 512 1.00x
+ * [0.98, 1.02]`. Undefined where plain decoding was not measured again.
  */
 export function noiseText(rows: readonly BenchRow[]): string | undefined {
   const texts = cases(rows).flatMap(({ title, rows }) =>

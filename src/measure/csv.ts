@@ -2,8 +2,8 @@
 import { csvFormat } from "d3-dsv";
 
 /**
- * Rows as CSV: one header line, then a line for each row. Nested fields are flat: `ttft_ms: {p50: 3}` is `ttft_ms_p50: 3`, and the list
- * `[1, 2]` is `1 2`.
+ * Rows as CSV: one header line, then a line for each row. Nested fields are flat: `ttft_ms: {p50: 3}` is `ttft_ms_p50:
+ * 3`, and the list `[1, 2]` is `1 2`.
  */
 export function csvText(rows: readonly object[]): string {
   const flat = rows.map((row) =>

@@ -1,7 +1,9 @@
 import type { PrefillSample } from "../engine/schedule/prefill.ts";
 import { sum } from "./statistics.ts";
 
-/** The prefill of a measurement: the prompt tokens that were computed, and the milliseconds in which the engine did so. */
+/**
+ * The prefill of a measurement: the prompt tokens that were computed, and the milliseconds in which the engine did so.
+ */
 export interface Prefills {
   /** Tokens that were found in the prefix cache are not counted. */
   readonly tokens: number;

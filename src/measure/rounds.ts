@@ -50,15 +50,18 @@ export function roundMs(rounds: readonly RoundSample[]): RoundMs {
   };
 }
 
-/** The number of rounds over the number of syncs, where a round that is one of n submitted together counts 1/n syncs. Null if there are no rounds. */
+/**
+ * The number of rounds over the number of syncs, where a round that is one of n submitted together counts 1/n syncs.
+ * Null if there are no rounds.
+ */
 export function meanRoundsPerSync(rounds: readonly RoundSample[]): number | null {
   const syncs = sum(rounds.map(({ together }) => 1 / together));
   return syncs === 0 ? null : rounds.length / syncs;
 }
 
 /**
- * c(M) / c(1): the median verify time of a round over the median step of plain decoding. Rounds with the whole batch in flight are
- * used if there are any. Null if one of the two was not measured.
+ * c(M) / c(1): the median verify time of a round over the median step of plain decoding. Rounds with the whole batch in
+ * flight are used if there are any. Null if one of the two was not measured.
  */
 export function verifyCostRatio(
   rounds: readonly RoundSample[],

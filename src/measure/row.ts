@@ -38,7 +38,9 @@ export interface BenchRow {
   readonly blocks: number;
   /** Output tokens of all requests per second. */
   readonly tokens_per_second: Spread & { readonly samples: readonly number[] };
-  /** Prompt tokens that were not in the prefix cache per second of prefill. Absent in rows from before it was measured. */
+  /**
+   * Prompt tokens that were not in the prefix cache per second of prefill. Absent in rows from before it was measured.
+   */
   readonly prefill_tokens_per_second?: Spread & { readonly samples: readonly number[] };
   /** The share of the wall time that prefill took, 0 to 1. Absent in rows from before it was measured. */
   readonly prefill_time_share?: Spread & { readonly samples: readonly number[] };
@@ -193,8 +195,8 @@ export function isDrafting({ setting_kind }: Pick<BenchRow, "setting_kind">): bo
 }
 
 /**
- * The rows of a case with their gaps to the best static setting, which is the one with the largest mean log-ratio. Gaps are paired by
- * block, and have no interval if the numbers of blocks differ.
+ * The rows of a case with their gaps to the best static setting, which is the one with the largest mean log-ratio. Gaps
+ * are paired by block, and have no interval if the numbers of blocks differ.
  *
  * @param known further rows of the case, for the choice of the best setting only.
  */

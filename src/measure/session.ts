@@ -137,7 +137,8 @@ async function runCell(
 }
 
 /**
- * The contexts before the prompts (`--depth`). Each slot of the batch has another one, so that concurrent requests share no pages.
+ * The contexts before the prompts (`--depth`). Each slot of the batch has another one, so that concurrent requests
+ * share no pages.
  */
 function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): readonly number[][] {
   const vocabulary = vocabularyOf(engine);

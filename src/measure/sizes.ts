@@ -11,9 +11,9 @@ const SEEDS = 16;
 const TEMPLATE_TOKENS = 256;
 
 /**
- * The size of the KV cache in tokens beyond which a sweep does not get faster: the keys and values of all requests of a cell fit until
- * its end, so no request waits and no stored context is evicted. The length of a text is bounded by its bytes, as no tokenizer is loaded
- * yet; a longer text still fits, by eviction.
+ * The size of the KV cache in tokens beyond which a sweep does not get faster: the keys and values of all requests of a
+ * cell fit until its end, so no request waits and no stored context is evicted. The length of a text is bounded by its
+ * bytes, as no tokenizer is loaded yet; a longer text still fits, by eviction.
  *
  * @param tiers of the rounds, which may write after the last token.
  */

@@ -8,7 +8,10 @@ export interface Spread {
   readonly sd: number | null;
 }
 
-/** The fewest values that have an interval. With fewer it is too wide to be of use: t(0.975, 1) = 12.7, t(0.975, 2) = 4.3. */
+/**
+ * The fewest values that have an interval. With fewer it is too wide to be of use: t(0.975, 1) = 12.7, t(0.975, 2) =
+ * 4.3.
+ */
 export const FEWEST_BLOCKS = 3;
 
 /** A ratio and its 95 % interval, which is null if there are too few blocks. */

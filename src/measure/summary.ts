@@ -42,8 +42,8 @@ const DROPPED = [
 ];
 
 /**
- * The rows for a terminal of `columns` characters: what was measured, a table of the columns that fit, the verdict on each case, and
- * notes.
+ * The rows for a terminal of `columns` characters: what was measured, a table of the columns that fit, the verdict on
+ * each case, and notes.
  */
 export function summary(rows: readonly BenchRow[], { columns }: { columns: number }): string {
   const simulated = rows.some(isSimulated)

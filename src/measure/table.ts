@@ -61,8 +61,9 @@ export function markdownText<Row>(columns: readonly Column<Row>[], rows: readonl
 const GAP = "  ";
 
 /**
- * The lines of a table for a terminal of `width` characters: headings on two lines where a title has two words, then a line for each
- * row. Columns without any text are left out, and columns of `dropped`, in that order, until no line is longer than `width`.
+ * The lines of a table for a terminal of `width` characters: headings on two lines where a title has two words, then a
+ * line for each row. Columns without any text are left out, and columns of `dropped`, in that order, until no line is
+ * longer than `width`.
  */
 export function fittedTable<Row>(
   columns: readonly Column<Row>[],
@@ -77,7 +78,10 @@ export function fittedTable<Row>(
   return linesOf(shown, rows);
 }
 
-/** The lines of as many tables as it takes to show all columns in `width` characters; each table begins with the first column. */
+/**
+ * The lines of as many tables as it takes to show all columns in `width` characters; each table begins with the first
+ * column.
+ */
 export function splitTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
@@ -93,7 +97,10 @@ export function splitTable<Row>(
   return tables.map((table) => linesOf(table, rows));
 }
 
-/** The line broken between words into lines of at most `width` characters, never within brackets; all but the first are indented. */
+/**
+ * The line broken between words into lines of at most `width` characters, never within brackets; all but the first are
+ * indented.
+ */
 export function wrapped(line: string, width: number): string[] {
   const lines = [""];
   for (const word of line.split(/(?<=\S) (?=\S)(?![^[]*\])/)) {
@@ -130,7 +137,9 @@ function lineWidth<Row>(laid: readonly Laid<Row>[]): number {
   return widths.reduce((sum, width) => sum + width, -GAP.length);
 }
 
-/** The two lines of a heading: `over plain` above `[95 %]`, `accept` above `length`; a single word is on the lower line. */
+/**
+ * The two lines of a heading: `over plain` above `[95 %]`, `accept` above `length`; a single word is on the lower line.
+ */
 function headOf({ title }: { readonly title: string }): [string, string] {
   const [, upper = "", lower = title] = /^(.+?) (\[.*|\S+)$/.exec(title) ?? [];
   return [upper, lower];

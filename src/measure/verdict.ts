@@ -16,9 +16,9 @@ export interface Standing {
 /** The fastest setting. The noise is the interval of the A/A row, widened to contain 1. */
 export type Verdict =
   /**
-   * `top` has the largest mean of the settings that are shown to be faster than plain decoding. `fastest`, which may be the same, is
-   * within one standard error of `top`. The settings in `unsure` have a larger mean than `fastest`, but are not shown to be faster than
-   * plain decoding.
+   * `top` has the largest mean of the settings that are shown to be faster than plain decoding. `fastest`, which may be
+   * the same, is within one standard error of `top`. The settings in `unsure` have a larger mean than `fastest`, but
+   * are not shown to be faster than plain decoding.
    */
   | {
     readonly kind: "drafting";
@@ -29,7 +29,10 @@ export type Verdict =
   }
   /** Every other setting is slower than plain decoding; `next` is the fastest of them. */
   | { readonly kind: "plain"; readonly next: Standing }
-  /** No setting is shown to be faster than plain decoding; `best` is the fastest of those that are not shown to be slower. */
+  /**
+   * No setting is shown to be faster than plain decoding; `best` is the fastest of those that are not shown to be
+   * slower.
+   */
   | { readonly kind: "none shown"; readonly best: Standing; readonly noise: Interval }
   | { readonly kind: "too few blocks"; readonly blocks: number }
   | { readonly kind: "nothing to compare" };
@@ -41,9 +44,10 @@ export interface Interval {
 }
 
 /**
- * The verdict on rows of one batch size, which table, page and emitted config all use. A setting is shown to be faster than plain
- * decoding if its 95 % interval lies above the noise. Of these the one with the largest mean wins, or a fixed one with fewer verify rows
- * that is within one standard error of the paired difference. Cases (depths, temperatures, ...) have equal weight; a setting must be in all.
+ * The verdict on rows of one batch size, which table, page and emitted config all use. A setting is shown to be faster
+ * than plain decoding if its 95 % interval lies above the noise. Of these the one with the largest mean wins, or a
+ * fixed one with fewer verify rows that is within one standard error of the paired difference. Cases (depths,
+ * temperatures, ...) have equal weight; a setting must be in all.
  */
 export function verdictOf(rows: readonly BenchRow[]): Verdict {
   const standings = standingsOf(rows);
@@ -91,8 +95,8 @@ function fastestFirst(standings: readonly Standing[]): Standing[] {
 }
 
 /**
- * The fixed setting with the fewest verify rows within one standard error of the best, unless a policy has the largest mean
- * and is better by more than that. A fixed winner is therefore the one in the emitted config too.
+ * The fixed setting with the fewest verify rows within one standard error of the best, unless a policy has the largest
+ * mean and is better by more than that. A fixed winner is therefore the one in the emitted config too.
  */
 function winner(best: readonly Standing[]): Standing {
   const fixed = best.filter((one) => !isAdaptive(one));

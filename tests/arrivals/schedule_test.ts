@@ -1,23 +1,14 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { meanRate, parseSchedule, rateAt, whenReached } from "../../src/arrivals/schedule.ts";
+import { parseSchedule, whenReached } from "../../src/arrivals/schedule.ts";
 import { UsageError } from "../../src/errors.ts";
 
-Deno.test("a schedule is read, and says its rate at a time", () => {
+Deno.test("a schedule is read", () => {
   const schedule = parseSchedule("0:2, 60:20,120.5:.5");
   deepEqual(schedule, [
     { fromMs: 0, perSecond: 2 },
     { fromMs: 60_000, perSecond: 20 },
     { fromMs: 120_500, perSecond: 0.5 },
   ]);
-  deepEqual([0, 59_999, 60_000, 120_499, 1e9].map((ms) => rateAt(schedule, ms)), [
-    2,
-    2,
-    20,
-    20,
-    0.5,
-  ]);
-  equal(meanRate(schedule, 60_000), 2);
-  equal(meanRate(schedule, 120_000), 11);
 });
 
 Deno.test("times at which expected counts are reached: the inverse of the integrated rate", () => {

@@ -24,7 +24,10 @@ export interface ProposedDecoding {
   readonly shape?: DraftShape;
   /** What plain decoding gives of each prompt, from which drafts are made. */
   readonly expected?: readonly Decoded[];
-  /** Drafts for a sequence that goes on with `next`, of which the first `right` are right; `turn` changes with round and sequence. */
+  /**
+   * Drafts for a sequence that goes on with `next`, of which the first `right` are right; `turn` changes with round and
+   * sequence.
+   */
   propose(next: readonly number[], right: number, turn: number): Proposal;
 }
 

@@ -15,7 +15,7 @@ import type { QuantizeChoice } from "../../src/model/config/quantize_choice.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import type { Sampling } from "../../src/speculate/sampling.ts";
 
-/** One case of golden.json (tests/golden/fledgling.json), made by train.py with PyTorch. */
+/** One case of golden.json (tests/golden/fledgling.json), made by PyTorch when the model was trained. */
 export interface GoldenCase {
   readonly task: string;
   readonly prompt: string;

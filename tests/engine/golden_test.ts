@@ -28,7 +28,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
         if (found?.ids.join() !== golden.greedy_ids.join()) return;
         const expected = golden.draft[kind];
         assert.deepEqual(found.accepted, expected.accepted_per_round);
-        // train.py feeds the true tokens to every level, so its drafts after the first wrong one
+        // The golden run feeds the true tokens to every level, so its drafts after the first wrong one
         // answer another question than ours.
         const comparable = (expected.accepted_per_round[0] ?? 0) + 1;
         assert.deepEqual(
@@ -41,7 +41,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   });
 }
 
-// train.py casts the whole model to bfloat16 before it computes the golden values, and with it
+// What made the golden values casts the whole model to bfloat16 before, and with it
 // transformers' inv_freq buffer: PyTorch rotated by frequencies rounded to bf16. Loaded from the
 // checkpoint, as users load it, transformers computes them in float32, and so does Eyrie (`check`
 // shows it). With the rounded frequencies the golden logits come out; with the true ones they are

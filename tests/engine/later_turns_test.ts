@@ -1,6 +1,6 @@
 /**
- * Requests of models whose layers have states, or rings of pages for windows: later turns of a conversation, and requests
- * that were preempted.
+ * Requests of models whose layers have states, or rings of pages for windows: later turns of a conversation, and
+ * requests that were preempted.
  */
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";

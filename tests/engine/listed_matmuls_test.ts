@@ -1,4 +1,5 @@
-// Every matrix that a plan multiplies by is listed: what is not goes to no matrix units, and no launch is measured for it.
+// Every matrix that a plan multiplies by is listed: what is not goes to no matrix units, and no launch is measured for
+// it.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import {
@@ -31,8 +32,8 @@ const SIZES: EngineSizes = {
 };
 
 /**
- * Of Gemma 4 E: narrow ones of rows that no norm wrote, so that on matrix units one row would take a dispatch more for the
- * scales of each.
+ * Of Gemma 4 E: narrow ones of rows that no norm wrote, so that on matrix units one row would take a dispatch more for
+ * the scales of each.
  */
 const UNLISTED = /\bperLayer(Gate|Projection|\.projection)$/;
 

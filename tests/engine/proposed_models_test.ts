@@ -1,4 +1,5 @@
-// Models whose layers are more than Llama's: tokens that the host proposes, right and wrong at every place, decode as plainly.
+// Models whose layers are more than Llama's: tokens that the host proposes, right and wrong at every place, decode as
+// plainly.
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import type { Runner } from "../../src/engine/device/runner.ts";

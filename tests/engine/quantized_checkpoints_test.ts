@@ -103,8 +103,8 @@ for (const { name, layout, config } of CASES) {
     const { quantized, float } = bothOf(LAYOUTS[layout]!, config);
     const found = await logitsAndTexts(gpu, quantized, STEPS);
     const expected = await logitsAndTexts(gpu, float, [0]);
-    // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum. Sums of eight weights of
-    // NVFP4 are multiplied by their scale, which is no power of two: each product would round otherwise.
+    // Hardware gives a narrow quantized matrix fewer lanes than its twin: another order of the sum. Sums of eight
+    // weights of NVFP4 are multiplied by their scale, which is no power of two: each product would round otherwise.
     const exact = gpu.info.software && layout !== "modelopt nvfp4";
     if (exact) assert.deepEqual(found.logits, expected.logits);
     else assertClose(found.logits, expected.logits, 1e-4, name);

@@ -1,4 +1,5 @@
-// Rings of pages against a device that writes cells where the block table says: no row ever sees another's or a later one.
+// Rings of pages against a device that writes cells where the block table says: no row ever sees another's or a later
+// one.
 import assert from "node:assert/strict";
 import { tablePages } from "../../src/engine/device/buffers.ts";
 import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";

@@ -1,7 +1,7 @@
 // Exhaustive: an engine for each rewrite; tests/model/rewrites_test.ts compares the bits of the target's forwards.
 //
-// Rounds without each of the rewrites, those of the draft and of verify forwards among them: drafted text is plain text.
-// With the adapter's own kernels: on a software adapter many rewrites change nothing.
+// Rounds without each of the rewrites, those of the draft and of verify forwards among them: drafted text is plain
+// text. With the adapter's own kernels: on a software adapter many rewrites change nothing.
 
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";

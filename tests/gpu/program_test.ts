@@ -33,7 +33,10 @@ function launch(kernel: Step, x: Operand, out: Operand, by: number): Dispatch {
   return dispatch(kernel, { buffers: { x, out }, constants: { BY: by }, workgroups: [1] });
 }
 
-/** Of a kernel that is launched with `many` values of a constant: on software adapters one, with the constant in a buffer. */
+/**
+ * Of a kernel that is launched with `many` values of a constant: on software adapters one, with the constant in a
+ * buffer.
+ */
 function pipelines(many: number): number {
   return device.gpu.info.software ? 1 : many;
 }

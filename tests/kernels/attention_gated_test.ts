@@ -1,4 +1,7 @@
-/** Attention that gates its output: the bits of a dispatch that does so after it, and its scales, for few rows, many rows and rows block by block. */
+/**
+ * Attention that gates its output: the bits of a dispatch that does so after it, and its scales, for few rows, many
+ * rows and rows block by block.
+ */
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { sigmoidGateRows } from "../../kernels/elementwise/elementwise.ts";

@@ -39,7 +39,10 @@ interface Shape {
   readonly values?: "normed" | "keys";
 }
 
-/** Cells of each slot before its row: around pages of 16 and splits of 64; with a window the last sees none of the first two. */
+/**
+ * Cells of each slot before its row: around pages of 16 and splits of 64; with a window the last sees none of the first
+ * two.
+ */
 const BEFORE = [[0, 63, 100], [60, 1, 128], [15, 64, 140]];
 
 /** A row a slot, of which the last may be padding. */

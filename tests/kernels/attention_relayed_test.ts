@@ -1,5 +1,5 @@
-// q, k and v of one row and its attention in one dispatch: to the bit what two dispatches give, whether heads are waited
-// for or made again. Those two are held against float64 by attention_own_test and matmul_resident_test.
+// q, k and v of one row and its attention in one dispatch: to the bit what two dispatches give, whether heads are
+// waited for or made again. Those two are held against float64 by attention_own_test and matmul_resident_test.
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";

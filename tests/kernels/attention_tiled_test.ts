@@ -1,4 +1,5 @@
-// Attention over rows that share reads of their slot's cells: near the float64 softmax, and each row with the bits that it has alone.
+// Attention over rows that share reads of their slot's cells: near the float64 softmax, and each row with the bits that
+// it has alone.
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";

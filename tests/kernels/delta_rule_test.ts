@@ -1,4 +1,7 @@
-/** Gated DeltaNet's recurrence: its formula in float64, and the same bits for any forwards, at the sizes of published models too. */
+/**
+ * Gated DeltaNet's recurrence: its formula in float64, and the same bits for any forwards, at the sizes of published
+ * models too.
+ */
 import assert from "node:assert/strict";
 import {
   type DeltaHeads,
@@ -14,7 +17,10 @@ import { packRows, treeRows } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-/** Of published models; of columns that are no multiple of 32, keys that are one of 8; of several parts of a head; and of many heads. */
+/**
+ * Of published models; of columns that are no multiple of 32, keys that are one of 8; of several parts of a head; and
+ * of many heads.
+ */
 const SHAPES: readonly DeltaHeads[] = [
   { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 },
   { keyHeads: 1, valueHeads: 2, keyDim: 24, valueDim: 40 },

@@ -50,7 +50,10 @@ interface Case {
   readonly biased?: boolean;
 }
 
-/** Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as long. */
+/**
+ * Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as
+ * long.
+ */
 const ODD = EXHAUSTIVE ? 1408 : 640;
 
 const PLAIN: Case = {

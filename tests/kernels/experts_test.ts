@@ -109,7 +109,10 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
   return experts.map((_, job) => words.slice(job * outputs, (job + 1) * outputs));
 }
 
-/** Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as long. */
+/**
+ * Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as
+ * long.
+ */
 const ODD = EXHAUSTIVE ? 1408 : 640;
 
 const GATE_UP: Case = {

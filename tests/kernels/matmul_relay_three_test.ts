@@ -1,5 +1,5 @@
-// `o`, gateUp and down in one dispatch: to the bit what three give, whether words are waited for or made again. Those are
-// held against float64 by other tests.
+// `o`, gateUp and down in one dispatch: to the bit what three give, whether words are waited for or made again. Those
+// are held against float64 by other tests.
 import assert from "node:assert/strict";
 import { normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";

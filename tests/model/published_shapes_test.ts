@@ -10,8 +10,8 @@ import { exhaustive } from "../exhaustive.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 
 /**
- * Billions of parameters, of them for one token, and KiB of keys and values of a token in bf16; GiB of weights where they
- * are not bf16, as the file has them.
+ * Billions of parameters, of them for one token, and KiB of keys and values of a token in bf16; GiB of weights where
+ * they are not bf16, as the file has them.
  */
 const SHAPES = [
   ["glm47_flash", 29.94, 3.9, 52.875],
@@ -37,8 +37,8 @@ const SHAPES = [
 ] as const;
 
 /**
- * Of layers that keep all of a sequence: KiB of a token in bf16; of layers with a window: how many, their cells, and bytes
- * of a cell in one.
+ * Of layers that keep all of a sequence: KiB of a token in bf16; of layers with a window: how many, their cells, and
+ * bytes of a cell in one.
  */
 const WINDOWS = [
   ["gemma4_12b", 16, 40, 1024, 8192],
@@ -128,8 +128,8 @@ Deno.test("a sequence has a state of fixed size, whatever its context", () => {
     using models = openRandomModels({ target }, "NONE");
     return stateBytes(models.target.config, chains([0, 3]));
   };
-  // 48 layers of 48 heads of 128 x 128 numbers, eight headers each; twice for each of 4 rows a decay, a key and a value; 7
-  // rows of 10,240.
+  // 48 layers of 48 heads of 128 x 128 numbers, eight headers each; twice for each of 4 rows a decay, a key and a
+  // value; 7 rows of 10,240.
   const heads = 48 * (128 * 128 + 8 * 4 + 2 * 4 * 260);
   assert.equal(bytes("qwen36_27b"), 48 * 4 * (heads + 7 * 10_240));
   // 10 layers that keep 6 rows of 2,048.

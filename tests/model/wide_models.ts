@@ -1,4 +1,6 @@
-/** Models of random weights that are wide enough for rewrites of wide matrices, and small enough for a software adapter. */
+/**
+ * Models of random weights that are wide enough for rewrites of wide matrices, and small enough for a software adapter.
+ */
 import { openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
 

@@ -112,7 +112,8 @@ Deno.test("a budget verifies the drafts of whom the draft is sure, a plain rule 
     machine: { ...MACHINE, confidenceNoise: 0 },
   }));
   const both = outcomes.find(({ sequences }) => sequences.length === 2);
-  // A budget for one sequence alone has 3 drafts at most: the first round is one of all. 0.9, 0.81, 0.73 and 0.2 are the largest.
+  // A budget for one sequence alone has 3 drafts at most: the first round is one of all. 0.9, 0.81, 0.73 and 0.2 are
+  // the largest.
   assert.deepEqual(both?.sequences.map(({ depth }) => depth), [3, 1]);
   assert.ok(contexts.every(({ ranks }) => ranks));
   assert.ok(Math.abs((both?.sequences[1]?.confidences[0] ?? 0) - 0.2) < 1e-9);

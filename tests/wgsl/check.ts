@@ -58,7 +58,10 @@ async function faultsOf(
   return (await Promise.all(made)).filter((fault) => fault !== undefined);
 }
 
-/** Naga takes the functions of subgroups without the line that Tint asks for, and refuses it. On the first line: places stay. */
+/**
+ * Naga takes the functions of subgroups without the line that Tint asks for, and refuses it. On the first line: places
+ * stay.
+ */
 function forTint(code: string): string {
   const enabled = /^enable subgroups;/m.test(code) || !/\bsubgroup[A-Z]\w*\(/.test(code);
   return enabled ? code : `enable subgroups; ${code}`;

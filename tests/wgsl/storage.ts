@@ -26,7 +26,7 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [normed(PLAIN, "qkv_bias"), 12],
   [normed(QUANTIZED, "qkv"), 12],
   [normed(QUANTIZED, "qkv_bias"), 13],
-  // Beside matrix units, where the adapter has so many (plan/target.ts).
+  // Beside matrix units, where the adapter has so many (lower/rewrites/verify_in_norm.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
   // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
   [/^rms_norm_normed_scaled_[a-z]+_input_scale_/, 9],
@@ -100,10 +100,11 @@ function countEnds(part: string): number {
 }
 
 /**
- * What launches that are joined (kernels/joined.ts) or fused (kernels/fused.ts) bind: taken where the adapter has so many. Words that are waited for
- * are bound by who makes them. A quantized matrix has scales; a matmul that norms x has the norm's weights, one that adds
- * sums to it these and the stream, or experts' outputs their shares too; one that adds the splits of attention has their
- * sums and peaks, and the rows; attention that norms queries and keys has their weights.
+ * What launches that are joined (kernels/joined.ts) or fused (kernels/fused.ts) bind: taken where the adapter has so
+ * many. Words that are waited for are bound by who makes them. A quantized matrix has scales; a matmul that norms x has
+ * the norm's weights, one that adds sums to it these and the stream, or experts' outputs their shares too; one that
+ * adds the splits of attention has their sums and peaks, and the rows; attention that norms queries and keys has their
+ * weights.
  */
 function joinedBuffers(kernel: string): number | undefined {
   const [, parts] = /^(?:joined|fused_\d+)_(.*)$/.exec(kernel) ?? [];
@@ -123,7 +124,11 @@ function joinedBuffers(kernel: string): number | undefined {
   return buffers.reduce((sum, each) => sum + each, 0);
 }
 
-/** What is wrong with the number of storage buffers of a kernel's WGSL, or undefined. @param name as record.ts has it: a hash may follow. */
+/**
+ * What is wrong with the number of storage buffers of a kernel's WGSL, or undefined.
+ *
+ * @param name as record.ts has it: a hash may follow.
+ */
 export function storageFault(name: string, code: string): string | undefined {
   const kernel = name.replace(/-[0-9a-f]+$/, "");
   const count = [...code.matchAll(/var<storage/g)].length;

@@ -14,8 +14,8 @@
 // whatever tile it is, and whether splits are merged here or by combine_units.wgsl. Cells that a row does not see
 // have weight 0, splits of which it sees none leave its sums as they are.
 //
-// With DIRECT all splits that a row sees are one workgroup's, which writes the row's output; otherwise sums are kept for
-// combine_units.wgsl. Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths.
+// With DIRECT all splits that a row sees are one workgroup's, which writes the row's output; otherwise sums are kept
+// for combine_units.wgsl. Paths and windows: as in attention/attention.wgsl; SPAN is 1 where rows may have paths.
 
 enable f16;
 enable subgroups;

@@ -1,15 +1,15 @@
 // softmax(cap(SCALE q . K)) V on matrix units for many rows of one slot, with the bits of attention_units.wgsl, whose
-// formulas these are. Keys and values are read as the f16 numbers that halve_cells.wgsl made of them, and each subgroup has
-// queries of its own.
+// formulas these are. Keys and values are read as the f16 numbers that halve_cells.wgsl made of them, and each subgroup
+// has queries of its own.
 //
-// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z). A segment is $SPAN splits of
-// $CELLS cells, which are merged in order. The workgroup takes segment z, whose sums are kept for combine_units.wgsl; or
-// with DIRECT all segments that its rows see, which it merges in order as combine_units.wgsl does, in `out`.
-// Queries are numbered row * GROUP + head, $QUERIES with padding. $COLUMNS subgroups share as many queries as a unit has
-// rows: each has every $COLUMNS-th tile of their cells and dims. Keys, scores, weights, values and sums pass through
-// the pool one after the other: it is small, so that a multiprocessor has room for two workgroups, of which one multiplies
-// while the other weighs. Indices are written out, not passed to functions: the compiler then knows that they are in
-// range, and loads a matrix with one instruction.
+// One workgroup per (tile of up to $TILE rows, $GROUP query heads of one key-value head, z). A segment is $SPAN splits
+// of $CELLS cells, which are merged in order. The workgroup takes segment z, whose sums are kept for
+// combine_units.wgsl; or with DIRECT all segments that its rows see, which it merges in order as combine_units.wgsl
+// does, in `out`. Queries are numbered row * GROUP + head, $QUERIES with padding. $COLUMNS subgroups share as many
+// queries as a unit has rows: each has every $COLUMNS-th tile of their cells and dims. Keys, scores, weights, values
+// and sums pass through the pool one after the other: it is small, so that a multiprocessor has room for two
+// workgroups, of which one multiplies while the other weighs. Indices are written out, not passed to functions: the
+// compiler then knows that they are in range, and loads a matrix with one instruction.
 
 enable f16;
 enable subgroups;

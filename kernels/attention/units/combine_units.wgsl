@@ -2,8 +2,8 @@
 // padding. A partial sum is of $EACH_CELLS cells of keys; those of 1,024 cells (a segment) are merged in order,
 // and then the segments in order.
 //
-// One workgroup per (head, row): $LANES lanes take a segment each at a time, with $HEAD invocations, one for each four of
-// the head. Partial sums are loaded $PREFETCH at a time.
+// One workgroup per (head, row): $LANES lanes take a segment each at a time, with $HEAD invocations, one for each four
+// of the head. Partial sums are loaded $PREFETCH at a time.
 
 //#import lib/lower_scale
 //#import lib/rows

@@ -17,7 +17,10 @@ const NORM_BYTES = 2048;
 /** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
 const BUFFERS = 6;
 
-/** Whether a matmul on matrix units had better norm its row itself, by `normedRows`: one, of those that are not quantized. */
+/**
+ * Whether a matmul on matrix units had better norm its row itself, by `normedRows`: one, of those that are not
+ * quantized.
+ */
 export function normsOnUnits(
   matrix: Matrix,
   { rows, added, bound, tuning: { tensor, software } }: NormUse,

@@ -41,7 +41,8 @@ export function relayWords(intermediate: number): number {
 }
 
 /**
- * Whether both go as one: x of either is resident, in workgroups of one size, and each range of k has makers of its own.
+ * Whether both go as one: x of either is resident, in workgroups of one size, and each range of k has makers of its
+ * own.
  *
  * @param bound storage buffers of what brings x to the first.
  */
@@ -114,8 +115,8 @@ export function sumWords(width: number): number {
 }
 
 /**
- * Most bytes of words that the workgroups which norm them look at, all together. On an H200 a layer of the embedded model,
- * where it is 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, 6 MiB, 35.3 us of 24.6.
+ * Most bytes of words that the workgroups which norm them look at, all together. On an H200 a layer of the embedded
+ * model, where it is 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, 6 MiB, 35.3 us of 24.6.
  */
 const MOST_LOOKED_AT = 2 ** 20;
 

@@ -36,7 +36,9 @@ const ROWS: readonly Candidate[] = [
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
-/** Of 9 to 16 rows; where there are not enough workgroups, or ranges are as long as 8B's down, it is matmul_tensor.wgsl. */
+/**
+ * Of 9 to 16 rows; where there are not enough workgroups, or ranges are as long as 8B's down, it is matmul_tensor.wgsl.
+ */
 const WIDE: readonly Candidate[] = [
   { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
   // 8B's o: one on each of an H200's multiprocessors.
@@ -110,7 +112,8 @@ export function fewTile(
   if (wide) return found?.tile;
   const first = held ? HELD : found?.tile;
   const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
-  // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter more.
+  // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter
+  // more.
   return fills(tile) ? tile : { ...tile, branched: true };
 }
 

@@ -1,6 +1,6 @@
-// scales[r] = scale_of(max_k |x[r, k]|), and out[r, k] = x[r, k] scales[r] as f16, rounded to the nearest: what the matmuls
-// on matrix units make of x where one f16 stands for a number. Their workgroups would each round the same rows again.
-// One workgroup a row.
+// scales[r] = scale_of(max_k |x[r, k]|), and out[r, k] = x[r, k] scales[r] as f16, rounded to the nearest: what the
+// matmuls on matrix units make of x where one f16 stands for a number. Their workgroups would each round the same rows
+// again. One workgroup a row.
 
 //#import lib/scale_of
 //#import lib/cut

@@ -10,7 +10,9 @@ import {
 
 /** What lib/f16_weights.wgsl takes. */
 export interface LoadParameters {
-  /** bf16 or f16, formats of checkpoints that are quantized already, those of 4-bit floats, or one that was packed here. */
+  /**
+   * bf16 or f16, formats of checkpoints that are quantized already, those of 4-bit floats, or one that was packed here.
+   */
   readonly load: "whole" | "floats" | "fp4" | "q8" | "q4";
   /** The format, of quantized weights: lib/weights_FORMAT. */
   readonly weights?: Matrix["format"];

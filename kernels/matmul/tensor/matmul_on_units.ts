@@ -31,7 +31,10 @@ function withLowered(hold: Hold): Hold {
   };
 }
 
-/** Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see `weightScales`. */
+/**
+ * Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see
+ * `weightScales`.
+ */
 export function fitsUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
   { unit, limits, splitK }: {
@@ -49,7 +52,8 @@ export function fitsUnits(
 
 /**
  * Records `out = epilogue(x W^T)` on matrix units, the scales of x first unless they are noted. Undefined
- * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the rows.
+ * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the
+ * rows.
  */
 export function matmulOnUnits(
   { matrix, x, xScales, paired, out }: {

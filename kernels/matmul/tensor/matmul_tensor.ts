@@ -86,11 +86,13 @@ export interface TensorTile {
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false. */
+  /**
+   * Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false.
+   */
   readonly early?: boolean;
   /**
-   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places that
-   * are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
+   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places
+   * that are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
    */
   readonly joined?: boolean;
   /**

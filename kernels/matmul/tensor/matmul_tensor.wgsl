@@ -21,7 +21,8 @@
 
 diagnostic(off, subgroup_uniformity);
 
-// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of k.
+// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of
+// k.
 
 enable f16;
 enable subgroups;
@@ -75,9 +76,10 @@ fn end_row(row: u32, own: u32) {
 // The output of matmul_tensor.wgsl whose epilogue stores numbers.
 //
 //   taken(): what is to be noted of the outputs that an invocation gave the epilogue since it was called last;
-//   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of rows are there, each invocation with
-//     a row `own` of the workgroup and the largest `taken` of it; `lanes` side by side, a power of two, have the same row,
-//     and are `first` or not;
+//   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of rows are there, each invocation
+//   with
+//     a row `own` of the workgroup and the largest `taken` of it; `lanes` side by side, a power of two, have the same
+//     row, and are `first` or not;
 //   end_row(row, own): called by one invocation when the workgroup has gathered all its outputs of the row.
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
@@ -123,8 +125,8 @@ const LO = $LO_ATu; // of lo of a row of x, behind hi
 const XS = $XSu;
 const SUM_PITCH = $SUM_PITCHu; // as LINE
 
-// Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one. Later, of
-// each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
+// Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one.
+// Later, of each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is asked for before them: no cache has the scales of weights.
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
@@ -353,9 +355,9 @@ fn main(
     if (multiplies) {
       let tile_r = t / $OWN_Cu;
       let tile_c = t % $OWN_Cu;
-      // Statements of matmul_tensor.wgsl: what the sums of a subgroup's tile (tile_r, tile_c), which lie in workgroup memory
-      // from `sums` on, make. Lanes side by side have outputs side by side: four each, 16 bytes apart, take half as long again
-      // of a small matrix.
+      // Statements of matmul_tensor.wgsl: what the sums of a subgroup's tile (tile_r, tile_c), which lie in workgroup
+      // memory from `sums` on, make. Lanes side by side have outputs side by side: four each, 16 bytes apart, take half
+      // as long again of a small matrix.
 
       //#if PREPARED
       //#for q in PARTS

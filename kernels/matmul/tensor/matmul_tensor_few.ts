@@ -45,7 +45,9 @@ interface FewTileParameters {
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly W_PART: boolean;
-  /** Of workgroup memory, in eights of f16: weights, x, from a column of x to the next, and in columns from hi to lo. */
+  /**
+   * Of workgroup memory, in eights of f16: weights, x, from a column of x to the next, and in columns from hi to lo.
+   */
   readonly WEIGHT_WORDS: number;
   readonly X_WORDS: number;
   readonly X_PITCH: number;

@@ -1,7 +1,7 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and rows are
-// columns of the right one, lo of a row behind its hi, so that one product makes both sums; rows that fill more than the
-// unit's columns have two tiles of them. What the other columns have nobody reads. One row to four have half the products
-// of more where a unit has half the columns.
+// columns of the right one, lo of a row behind its hi, so that one product makes both sums; rows that fill more than
+// the unit's columns have two tiles of them. What the other columns have nobody reads. One row to four have half the
+// products of more where a unit has half the columns.
 //
 // A workgroup makes all $X_ROWS rows of $OWN_C tiles of $UNIT_M outputs for each of its subgroups, which share x, over one
 // of SPLIT_K ranges of k, in pairs as in matmul_tensor.wgsl. Of one subgroup a barrier costs nothing. Its
@@ -9,10 +9,11 @@
 // lanes with nothing of their own to bring of x bring its last eight again, behind the rows, since stores in
 // a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. 
 // Where $HELD is set x, one row, is whole in workgroup memory before the first stage, as in
-// matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup makes the scales of other
-// inputs the largest.
+// matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup makes the scales of
+// other inputs the largest.
 
-// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of k.
+// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of
+// k.
 
 enable f16;
 enable subgroups;

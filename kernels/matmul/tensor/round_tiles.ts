@@ -114,7 +114,10 @@ function usOf({ us }: Timed, workgroups: number): number {
 /** Fewer lanes has a processor's subgroup, for which long texts are compiled for long. */
 const LEAST_LANES = 16;
 
-/** Whether a range of k is a multiple of what the loop brings: with 4 stages ahead, a turn cut short costs more than they save. */
+/**
+ * Whether a range of k is a multiple of what the loop brings: with 4 stages ahead, a turn cut short costs more than
+ * they save.
+ */
 function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUnit): boolean {
   return ahead > 2 ? lanes >= LEAST_LANES && range % (stage * ahead) === 0 : range % stage === 0;
 }

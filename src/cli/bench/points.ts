@@ -1,4 +1,7 @@
-/** What `--table growth` and `--table rewrites` share: the models, the rows as they are measured, progress on standard error. */
+/**
+ * What `--table growth` and `--table rewrites` share: the models, the rows as they are measured, progress on standard
+ * error.
+ */
 import type { PointEvent } from "../../measure/point_event.ts";
 import type { ModelRequest } from "../../measure/runner.ts";
 import type { BenchOptions } from "../options/options.ts";

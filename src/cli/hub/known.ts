@@ -25,8 +25,9 @@ const KEPT: readonly WeightFormat[] = ["bf16", "q8", "q4"];
 type Sizes = Readonly<Record<WeightFormat, number>>;
 
 /**
- * What tools/model_sizes.ts computes of a model: `download` is the tensors in its files, the others are bytes on the GPU,
- * weights, keys and values of one sequence of the default context, and working memory; with a known draft its share too.
+ * What tools/model_sizes.ts computes of a model: `download` is the tensors in its files, the others are bytes on the
+ * GPU, weights, keys and values of one sequence of the default context, and working memory; with a known draft its
+ * share too.
  */
 export interface ModelSizes extends Sizes {
   readonly parameters: number;
@@ -169,7 +170,10 @@ function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Both tables for the pages, the second of current models with a draft: `<!-- models -->` to `<!-- /models -->` of README.md. */
+/**
+ * Both tables for the pages, the second of current models with a draft: `<!-- models -->` to `<!-- /models -->` of
+ * README.md.
+ */
 export function knownMarkdown(known: readonly KnownModel[]): string {
   const code = (text: string) => text === "" ? "" : `\`${text}\``;
   const cards = cardRows(known).map(([card = "", ...names]) => [card, ...names.map(code)]);

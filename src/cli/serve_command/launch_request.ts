@@ -76,7 +76,7 @@ function checkpointOf(text: string): Checkpoint {
 }
 
 /** Does it draft from the text alone? */
-export function isHost({ algorithm }: Drafting): boolean {
+function isHost({ algorithm }: Drafting): boolean {
   return algorithm === "NGRAM" || algorithm === "SUFFIX";
 }
 

@@ -132,7 +132,9 @@ function ropePositions(capacity: EngineSizes): number {
   return tablePages(capacity) * PAGE;
 }
 
-/** Heads of the layers with the rope at place `i`; of any layer with keys where none has it, 0 where no layer has keys. */
+/**
+ * Heads of the layers with the rope at place `i`; of any layer with keys where none has it, 0 where no layer has keys.
+ */
 function ropeCols({ layers }: ModelConfig, i: number): number {
   const cached = layers.flatMap(({ attention }) => isRecurrent(attention) ? [] : [attention]);
   const spec = cached.find(({ rope }) => rope === i) ?? cached[0];

@@ -5,7 +5,10 @@ import type { RoundShape } from "../../speculate/round_shape.ts";
 /** Rows of a forward, and which of them follow each other in one sequence. */
 export interface ForwardRows {
   readonly count: number;
-  /** Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same bits. */
+  /**
+   * Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same
+   * bits.
+   */
   readonly perSlot: number;
 }
 

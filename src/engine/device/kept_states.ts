@@ -10,17 +10,21 @@ import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /**
- * Tokens of a prompt after which its state is kept, so that prompts that begin like it store only what is after that. Every
- * forward of prompts has as many rows or a part of them, 1,024 at most (`UNITS_PREFILL_ROWS`). A state is as large as keys
- * and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB beside 64 KB,
- * Qwen3.6-35B-A3B 63 MB beside 20 KB. More often than this, states would take more memory than what they belong to.
+ * Tokens of a prompt after which its state is kept, so that prompts that begin like it store only what is after that.
+ * Every forward of prompts has as many rows or a part of them, 1,024 at most (`UNITS_PREFILL_ROWS`). A state is as
+ * large as keys and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB
+ * beside 64 KB, Qwen3.6-35B-A3B 63 MB beside 20 KB. More often than this, states would take more memory than what they
+ * belong to.
  */
 const STATE_TOKENS = 2048;
 
 /** States of one prompt that are kept at most, besides that at its end. */
 const PROMPT_STATES = 8;
 
-/** Tokens between two states of a prompt of `tokens`: those of a longer one are among the multiples of those of a shorter one. */
+/**
+ * Tokens between two states of a prompt of `tokens`: those of a longer one are among the multiples of those of a
+ * shorter one.
+ */
 export function stateSpacing(tokens: number): number {
   let spacing = STATE_TOKENS;
   while (tokens > PROMPT_STATES * spacing) spacing *= 2;
@@ -35,7 +39,9 @@ export function promptStates(contextLength: number): number {
 /** Places for states, 0 to `count` - 1. Windows at the end of prefixes have places too: see window_pages.ts. */
 export interface KeptStates {
   readonly count: number;
-  /** Whether there are places for states within long prompts too (`stateSpacing`), not only where requests part or end. */
+  /**
+   * Whether there are places for states within long prompts too (`stateSpacing`), not only where requests part or end.
+   */
   readonly spaced: boolean;
   /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
   readonly saving: Promise<unknown> | undefined;

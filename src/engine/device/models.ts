@@ -54,7 +54,10 @@ export interface Models {
 
 /** Buffers by what becomes of them when the draft leaves the GPU. */
 export interface ElasticBuffers {
-  /** Buffers of `capacity.pages` pages each, which get more pages then: the target's keys and values, but of windows, and features. */
+  /**
+   * Buffers of `capacity.pages` pages each, which get more pages then: the target's keys and values, but of windows,
+   * and features.
+   */
   readonly paged: readonly GPUBuffer[];
   /** The draft's weights. */
   readonly weights: readonly GPUBuffer[];

@@ -3,8 +3,8 @@ import { rowBucket } from "./buckets.ts";
 import type { EngineSizes } from "./buffers.ts";
 
 /**
- * Neighbouring rows of one slot in a forward of several chunks. A workgroup of attention reads keys once for its rows, up
- * to 16 of them for groups of four heads; each chunk is padded to whole runs. Other lengths were not timed.
+ * Neighbouring rows of one slot in a forward of several chunks. A workgroup of attention reads keys once for its rows,
+ * up to 16 of them for groups of four heads; each chunk is padded to whole runs. Other lengths were not timed.
  */
 export const PROMPT_RUN = 32;
 

@@ -10,8 +10,9 @@ import { type EngineSizes, mostRows } from "./buffers.ts";
 export type StateSizes = Pick<EngineSizes, "batch" | "shapes" | "keptStates">;
 
 /**
- * Allocates the state of a layer for all slots. It is addressed by positions, so that rows of rejected drafts, which the
- * next round's take the places of, need no undoing; a row at position 0 reads nothing of it, so that it needs no reset.
+ * Allocates the state of a layer for all slots. It is addressed by positions, so that rows of rejected drafts, which
+ * the next round's take the places of, need no undoing; a row at position 0 reads nothing of it, so that it needs no
+ * reset.
  */
 export function layerState(
   arena: Arena,

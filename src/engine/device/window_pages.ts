@@ -190,8 +190,8 @@ class RingPages {
   }
 
   /**
-   * Keeps the pages of the window before cell `length`, and the slot goes on in others; false where there are too few, or
-   * where they are not those of the window any more.
+   * Keeps the pages of the window before cell `length`, and the slot goes on in others; false where there are too few,
+   * or where they are not those of the window any more.
    *
    * @param of.end cells from this one on were not written.
    */

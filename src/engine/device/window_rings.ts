@@ -1,8 +1,8 @@
 /**
  * Pages for the keys and values of layers with a window, whose number depends on the window and not on the context. A
  * sequence of which L tokens are stored still needs cells L - window + 1 to L - 1; a round writes cells from L on. So a
- * slot has a ring of pages: block b of its cells is in page b mod `slotPages` of the ring. Positions and the block table
- * are those of the whole context, so that kernels do not know of it.
+ * slot has a ring of pages: block b of its cells is in page b mod `slotPages` of the ring. Positions and the block
+ * table are those of the whole context, so that kernels do not know of it.
  */
 import {
   type HeadAttention,
@@ -41,12 +41,12 @@ export type RingSizes = Pick<
 /**
  * Undefined where the pages of the whole context are no more.
  *
- * A prefix that is kept ends with a whole page, before cell C: its window is the ceil((window - 1) / PAGE) pages before.
- * Of the sequence at most PAGE - 1 cells more are stored, and rejected drafts of its last round lie in `rows` - 2 cells
- * behind those: ceil(rows / PAGE) + 1 pages. A round at any length needs no more.
+ * A prefix that is kept ends with a whole page, before cell C: its window is the ceil((window - 1) / PAGE) pages
+ * before. Of the sequence at most PAGE - 1 cells more are stored, and rejected drafts of its last round lie in `rows` -
+ * 2 cells behind those: ceil(rows / PAGE) + 1 pages. A round at any length needs no more.
  *
- * A chunk of n rows writes all of them before its first row reads the window before it, which takes ceil((n - 1) / PAGE)
- * pages more than a round of one row: less than n / PAGE more than the ring has.
+ * A chunk of n rows writes all of them before its first row reads the window before it, which takes ceil((n - 1) /
+ * PAGE) pages more than a round of one row: less than n / PAGE more than the ring has.
  */
 export function windowRing(
   window: number,

@@ -34,16 +34,16 @@ interface Change extends FitQuery {
 const SHORTEST_CONTEXT = 512;
 
 /**
- * The share of the GPU's memory that an engine may take where none was asked for: the rest is for the driver and for what
- * requests want later (masks, penalties). Of memory that the GPU shares with other programs more is left to them.
+ * The share of the GPU's memory that an engine may take where none was asked for: the rest is for the driver and for
+ * what requests want later (masks, penalties). Of memory that the GPU shares with other programs more is left to them.
  */
 const UTILIZATION = 0.9;
 const SHARED_UTILIZATION = 0.7;
 
 /**
- * How many KV pages an engine has. `settings.maxKvTokens` decides where it is given. Else they are those of the whole batch,
- * each sequence with a whole context, or as many as fit in the memory that the engine may take, but never fewer than one
- * sequence needs:
+ * How many KV pages an engine has. `settings.maxKvTokens` decides where it is given. Else they are those of the whole
+ * batch, each sequence with a whole context, or as many as fit in the memory that the engine may take, but never fewer
+ * than one sequence needs:
  *
  *     memory of a card: utilization * total, at most what is free
  *     memory that is shared: utilization * free
@@ -87,8 +87,8 @@ export async function fitMemory(
 }
 
 /**
- * The most pages that take at most `most` bytes, or `least`. Bytes rise with the pages, nearly by the same for each: the
- * interpolation finds the number in a few steps, of which each allocates an engine on paper.
+ * The most pages that take at most `most` bytes, or `least`. Bytes rise with the pages, nearly by the same for each:
+ * the interpolation finds the number in a few steps, of which each allocates an engine on paper.
  */
 function largestWithin(
   most: number,

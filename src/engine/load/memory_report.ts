@@ -1,6 +1,6 @@
 /**
- * The memory that `eyrie inspect` and `eyrie models` print: what an engine allocates on `PAPER_ADAPTER`, an adapter with
- * the limits that most hardware has.
+ * The memory that `eyrie inspect` and `eyrie models` print: what an engine allocates on `PAPER_ADAPTER`, an adapter
+ * with the limits that most hardware has.
  */
 import type { KvDtype } from "../../gpu/kv.ts";
 import { PAPER_ADAPTER } from "../../gpu/paper.ts";

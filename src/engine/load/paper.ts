@@ -72,8 +72,8 @@ export interface PaperEngine {
 }
 
 /**
- * Measures the weights. This takes time where there are many experts, so one `PaperEngine` is kept for all sizes and for
- * loading.
+ * Measures the weights. This takes time where there are many experts, so one `PaperEngine` is kept for all sizes and
+ * for loading.
  *
  * @throws UsageError where the adapter cannot bind an expert.
  */
@@ -137,8 +137,8 @@ export function kvBytesPerToken(config: ModelConfig, kvDtype: KvDtype = "f32"): 
 }
 
 /**
- * Bytes of keys and values of an engine of these sizes: of one token in the layers that keep all of a sequence, and of one
- * sequence in those with a window, however long it is.
+ * Bytes of keys and values of an engine of these sizes: of one token in the layers that keep all of a sequence, and of
+ * one sequence in those with a window, however long it is.
  */
 export function kvBytes(
   { layers }: ModelConfig,

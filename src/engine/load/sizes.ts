@@ -49,7 +49,10 @@ export interface SizeSettings extends AllocationChoice {
   readonly predicted?: readonly DraftShape[] | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
-  /** Tokens whose keys and values are kept; default: those of the requests that `kvFor` names, each with a whole context. */
+  /**
+   * Tokens whose keys and values are kept; default: those of the requests that `kvFor` names, each with a whole
+   * context.
+   */
   readonly maxKvTokens?: number | undefined;
   /** "batch", the default: all sequences in flight; "request": one, the fewest that an engine can have. */
   readonly kvFor?: "batch" | "request" | undefined;
@@ -75,9 +78,9 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
 }
 
 /**
- * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. Those within one
- * prompt come on top (`promptStates`), which windows have not. One of Qwen3.6-27B takes 151 MB, the windows of one of
- * Gemma 4 31B 840 MB in bf16.
+ * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. Those within
+ * one prompt come on top (`promptStates`), which windows have not. One of Qwen3.6-27B takes 151 MB, the windows of one
+ * of Gemma 4 31B 840 MB in bf16.
  */
 const MOST_END_STATES = 6;
 /** Tokens of windows that are kept of prefixes, where windows are so short that this is more. */
@@ -136,7 +139,10 @@ export function capacityOf(
   return { ...sized, pages: Math.max(1, Math.min(asked, kvLimit(gpu, config, sized))) };
 }
 
-/** Rows of a forward of prompts: more if matrix units are used for the weights; not on software adapters, where it takes long enough. */
+/**
+ * Rows of a forward of prompts: more if matrix units are used for the weights; not on software adapters, where it takes
+ * long enough.
+ */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
   batch: number,

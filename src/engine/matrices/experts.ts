@@ -38,7 +38,8 @@ const MOST_ROWS = 1 << 16;
 
 /**
  * Scales the experts of all mixtures whose matrices fit, bf16 ones in their place: they are f16 after it, in
- * the order of tile_weights.wgsl. Quantized ones stay as they are. A layer with a number that f16 cannot hold beside its row's largest stays as it is, for the other kernels.
+ * the order of tile_weights.wgsl. Quantized ones stay as they are. A layer with a number that f16 cannot hold beside
+ * its row's largest stays as it is, for the other kernels.
  *
  * @returns what matrix units need of each shard.
  */

@@ -23,7 +23,9 @@ export interface MatmulGroup {
   readonly matmuls: readonly [Matmul, ...Matmul[]];
 }
 
-/** Every matrix of target and draft that plans give to `matmul`, in no order; those of experts are listed separately. */
+/**
+ * Every matrix of target and draft that plans give to `matmul`, in no order; those of experts are listed separately.
+ */
 export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: Tuning): Matmul[] {
   const { head, layers } = target.weights;
   // The draft's head may be the target's.
@@ -74,7 +76,10 @@ export function unmeasured(
   );
 }
 
-/** Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate, and so are rates of a DeltaNet. */
+/**
+ * Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate, and so
+ * are rates of a DeltaNet.
+ */
 export function layerMatrices(
   { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,
 ): { plain: Matrix[]; ends: Matrix[] } {

@@ -3,8 +3,8 @@ import type { EngineEvent } from "./events.ts";
 /**
  * The events of one request, in order: the last one is "finish" or "error". Who runs the request pushes
  * them; one reader takes them, either with `listen`, as they are pushed and so before the next round
- * begins, or with `for await`, when it gets to them: what was not read yet is kept. Iterating throws the error of an "error" event. Leaving
- * the iteration before its end cancels the request and waits until it has ended.
+ * begins, or with `for await`, when it gets to them: what was not read yet is kept. Iterating throws the error of an
+ * "error" event. Leaving the iteration before its end cancels the request and waits until it has ended.
  */
 export class EventStream implements AsyncIterableIterator<EngineEvent, void, void> {
   readonly #cancel: () => void;

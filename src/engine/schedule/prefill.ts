@@ -22,7 +22,10 @@ export interface Prefill {
   readonly catchUpMs: number;
   /** Rows of a forward of prompts, at most. */
   readonly budget: number;
-  /** Stores the next chunks of the prompts that run, oldest first, in one forward; a prompt's last chunk returns a token. */
+  /**
+   * Stores the next chunks of the prompts that run, oldest first, in one forward; a prompt's last chunk returns a
+   * token.
+   */
   step(): Walk<void>;
   /** The draft stores what it has missed of these; the milliseconds that it took. */
   catchUp(states: readonly RequestState[]): Walk<number>;

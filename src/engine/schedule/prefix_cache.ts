@@ -16,8 +16,8 @@ export interface CachedPrefix {
   /** Place of the state after these tokens, where the engine's layers have states. */
   readonly state?: number;
   /**
-   * Tokens whose pages are cached too, without a state: once they are stored again, their state is worth keeping, because
-   * further sequences may begin with them. Absent where they are few more.
+   * Tokens whose pages are cached too, without a state: once they are stored again, their state is worth keeping,
+   * because further sequences may begin with them. Absent where they are few more.
    */
   readonly branch?: number;
 }

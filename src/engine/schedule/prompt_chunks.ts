@@ -10,8 +10,8 @@ export interface PromptBudget {
 }
 
 /**
- * Tokens of each prompt that go into the next forward, oldest first until it is full: the first prompts whole, then a part
- * of one. So the oldest prompt always goes on, and what it leaves is given to those behind it.
+ * Tokens of each prompt that go into the next forward, oldest first until it is full: the first prompts whole, then a
+ * part of one. So the oldest prompt always goes on, and what it leaves is given to those behind it.
  *
  * @param left tokens that each prompt has still to store, 1 or more, oldest first.
  * @returns as many numbers or fewer: the prompts behind them wait.

@@ -29,8 +29,9 @@ export interface Requests {
   /** Ends those whose callers want no more, and those that failed during the last round. */
   endCancelled(): void;
   /**
-   * Admits the next ones, until the prompts that are stored have `rows` tokens left. Where no request runs and none can be admitted, it waits for the first grammar
-   * that is open, for a request or for a cancellation; false where there is nothing to wait for.
+   * Admits the next ones, until the prompts that are stored have `rows` tokens left. Where no request runs and none can
+   * be admitted, it waits for the first grammar that is open, for a request or for a cancellation; false where there is
+   * nothing to wait for.
    */
   admit(rows: number): Walk<boolean>;
   /** Ends a request before the next round. */

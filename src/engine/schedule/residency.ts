@@ -41,7 +41,7 @@ export interface ResidencyOptions {
   readonly roomShare: number;
 }
 
-/** Nightjar's best threshold is 10 % (policies.md 1.6); room for twice that keeps it from leaving again. */
+/** Nightjar's best threshold is 10 %; room for twice that keeps it from leaving again. */
 export const RESIDENCY: ResidencyOptions = {
   shortShare: 0.1,
   shortSteps: 16,

@@ -7,7 +7,10 @@ export interface QueuedRequest {
   decoding: boolean;
 }
 
-/** Rows of the next forward of prompts: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait for it. */
+/**
+ * Rows of the next forward of prompts: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait
+ * for it.
+ */
 export function promptBudget(most: number, running: readonly QueuedRequest[]): number {
   return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
 }

@@ -234,7 +234,9 @@ export function openScheduler(
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }
 
-  /** Admits requests and runs a forward of their prompts, or stores all of those there is room for; false: nothing runs. */
+  /**
+   * Admits requests and runs a forward of their prompts, or stores all of those there is room for; false: nothing runs.
+   */
   function* storePrompts(): Walk<boolean> {
     while (true) {
       const { length } = waiting;

@@ -21,8 +21,8 @@ export interface SequencePages {
   /** Pages for `cells` tokens in all; evicts cached ones where free ones are too few. */
   reserve(sequence: Sequence, cells: number): boolean;
   /**
-   * Adds the stored pages of the sequence to the cache, with its state where one is to be kept here, and continues with the
-   * cache's pages.
+   * Adds the stored pages of the sequence to the cache, with its state where one is to be kept here, and continues with
+   * the cache's pages.
    *
    * @param whole its whole prompt is stored.
    */
@@ -51,8 +51,8 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
   }
 
   /**
-   * Keeps the state of a sequence whose prompt is stored, or a part that others have too, or enough of it since the last
-   * one, for those that begin like it.
+   * Keeps the state of a sequence whose prompt is stored, or a part that others have too, or enough of it since the
+   * last one, for those that begin like it.
    */
   function keepState(sequence: Sequence, whole: boolean): void {
     const { states } = core;

@@ -5,7 +5,10 @@ import { MOST_ROUNDS } from "../device/submit/submit.ts";
 export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
-/** The same while requests wait: the forward of their prompts comes between two groups, and those that decode wait for both. */
+/**
+ * The same while requests wait: the forward of their prompts comes between two groups, and those that decode wait for
+ * both.
+ */
 const AWAITED_MS = 20;
 /** Rounds of a group whose successor is begun before it ends take so many times what the host does. */
 const MARGIN = 2;
@@ -15,7 +18,10 @@ const UNSEEN_MS = 2;
 const FEW_ROUNDS = 8;
 /** The weight of a group relative to the one after it. */
 const OLDER = 0.9;
-/** Standard deviation of the sizes of groups, over their mean, that is needed to separate the time of rounds from that of the host. */
+/**
+ * Standard deviation of the sizes of groups, over their mean, that is needed to separate the time of rounds from that
+ * of the host.
+ */
 const SPREAD = 0.1;
 
 /** How many rounds to submit at once; "auto" decides by what host and device take. */
@@ -60,8 +66,8 @@ export interface AheadOf {
  *
  *     n = sqrt(2 host / (gain round))
  *
- * Where the host is to collect garbage for `pause` while the group runs, the group lasts until the host is back, as far as
- * the text is that long:
+ * Where the host is to collect garbage for `pause` while the group runs, the group lasts until the host is back, as far
+ * as the text is that long:
  *
  *     n >= (pause + host) / round
  */

@@ -19,7 +19,7 @@ export interface Autotuned {
 }
 
 /** Milliseconds for measuring, of the 2 s that tuning may take; opening and writing the cache take the rest. */
-export const BUDGET_MS = 1800;
+const BUDGET_MS = 1800;
 
 /** Matrices of a shape that runs take turns with, so that none is still in a cache. */
 export const MOST_MATRICES = 8;

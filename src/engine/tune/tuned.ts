@@ -94,7 +94,7 @@ async function joinedLaunches(
 }
 
 /** Returns those launches of a cache that fit these matmuls: a file that was edited may have others. */
-export function usable(
+function usable(
   { limits, info }: Pick<Gpu, "limits" | "info">,
   groups: readonly MatmulGroup[],
   cached: Launches,

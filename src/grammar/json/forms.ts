@@ -15,8 +15,8 @@ const MOST_SHOWN = 80;
 
 /**
  * A grammar of texts that are one of the forms. Arguments of a call are a JSON object, whatever else
- * their schema would allow, or as the form's syntax writes them. Each schema has its own rules, but for those that follow
- * from no schema: what `$ref` names in one is not seen from another.
+ * their schema would allow, or as the form's syntax writes them. Each schema has its own rules, but for those that
+ * follow from no schema: what `$ref` names in one is not seen from another.
  *
  * @throws GrammarError as `schemaRules`, and for a schema that no object satisfies.
  */

@@ -10,12 +10,6 @@ import {
   typesOf,
 } from "./keywords.ts";
 
-/** Follows `$ref`s of the schema at hand. */
-export interface References {
-  /** @throws GrammarError where there is nothing. */
-  resolve(reference: unknown, path: string): unknown;
-}
-
 /**
  * A schema of what satisfies both; false where nothing can.
  *

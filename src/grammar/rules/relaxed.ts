@@ -16,7 +16,10 @@ export interface CountedFrom {
 
 export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
 
-/** Least wideness that is counted, that of a character for which xgrammar's tables cost little: a share of the printable ASCII characters. */
+/**
+ * Least wideness that is counted, that of a character for which xgrammar's tables cost little: a share of the printable
+ * ASCII characters.
+ */
 const LEAST_WIDENESS = 1 / 20;
 
 /**

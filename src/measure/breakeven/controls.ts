@@ -10,7 +10,10 @@ export interface ControlledPage {
   };
 }
 
-/** Redraws the view when a slider moves. The function uses nothing but its arguments, because its source is written into the page. */
+/**
+ * Redraws the view when a slider moves. The function uses nothing but its arguments, because its source is written into
+ * the page.
+ */
 export function control(page: ControlledPage, view: View): void {
   const value = (name: string) => Number(page.getElementById(name).value);
   function draw(): void {

@@ -33,7 +33,10 @@ export interface Measured {
   readonly simulated: boolean;
 }
 
-/** What text, JSON and page are written from: alpha, a row of the equation for each number of steps, and the measurement if there was one. */
+/**
+ * What text, JSON and page are written from: alpha, a row of the equation for each number of steps, and the measurement
+ * if there was one.
+ */
 export interface BreakEvenReport {
   readonly alpha: number;
   /** The given costs, or the measured ones of the fastest number of steps. */

@@ -15,7 +15,10 @@ import { ROW_TITLES, wording } from "./wording.ts";
 /** The curve by steps goes to at least this number of steps. */
 const MOST_STEPS = 16;
 
-/** The HTML page of `eyrie breakeven`: one file, which loads nothing. Its script is the source of the functions that compute the table here. */
+/**
+ * The HTML page of `eyrie breakeven`: one file, which loads nothing. Its script is the source of the functions that
+ * compute the table here.
+ */
 export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
   const page = pageMaker();
   const sliders = slidersOf(report);
@@ -55,7 +58,10 @@ const view = (${viewOf})({ equation, wording, chart, most, measured });
 (${control})(document, view);`;
 }
 
-/** The initial values of the sliders: the fastest number of steps, and alpha and costs rounded to the sliders' three decimal places. */
+/**
+ * The initial values of the sliders: the fastest number of steps, and alpha and costs rounded to the sliders' three
+ * decimal places.
+ */
 function slidersOf({ alpha, costs, rows }: BreakEvenReport): Sliders {
   const steps = breakEven().best(rows)?.steps ?? rows[0]?.steps ?? 1;
   const rounded = (value: number) => Number(value.toFixed(3));

@@ -21,7 +21,9 @@ export interface Wording {
   }): [title: string, text: string][];
 }
 
-/** The texts for an equation. The function uses nothing but its argument, because its source is written into the page. */
+/**
+ * The texts for an equation. The function uses nothing but its argument, because its source is written into the page.
+ */
 export function wording(equation: BreakEven): Wording {
   const alphaText = (alpha: number) => alpha.toFixed(3);
 

@@ -9,7 +9,9 @@ import { cellColumns, markdownText } from "../table.ts";
 const LAGS = [1, 4, 16, 64] as const;
 const PROMPTS = [16, 64, 256, 1024] as const;
 
-/** The measured costs as Markdown tables: rounds by steps, drafting and verifying by batch size, catch-up and prefill. */
+/**
+ * The measured costs as Markdown tables: rounds by steps, drafting and verifying by batch size, catch-up and prefill.
+ */
 export function costsText(measured: MeasuredCosts): string {
   const { table } = measured;
   const { model, draft, adapter, host, perCell, perRowCell = 0, packing = 0, fitError } = table;

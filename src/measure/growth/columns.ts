@@ -40,7 +40,7 @@ export function growthTables(rows: readonly GrowthRow[]): GrowthTable[] {
 }
 
 /** The values of the axes that are not varied: `batch 1, rows 1`. */
-export function constants(group: readonly GrowthRow[]): string {
+function constants(group: readonly GrowthRow[]): string {
   const [first] = group;
   if (first === undefined) return "";
   return GROWTH_AXES.filter((axis) => axis !== first.axis)

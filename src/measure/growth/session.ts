@@ -42,8 +42,8 @@ const SOFTWARE_PROMPT = 64;
 const HARDWARE_ROUNDS = 4;
 
 /**
- * Measures each axis of each model. An engine is opened for each axis, with no more memory than its points need. When the signal
- * aborts, the point in flight is the last one.
+ * Measures each axis of each model. An engine is opened for each axis, with no more memory than its points need. When
+ * the signal aborts, the point in flight is the last one.
  */
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
   let { bandwidth } = request;

@@ -42,11 +42,11 @@ export interface DriveOptions {
 }
 
 /**
- * Sends requests in their order when they are due, and waits for all answers. The latency of a request counts from when it is due in
- * an open loop (no coordinated omission), and from when a request may be sent in a closed loop.
+ * Sends requests in their order when they are due, and waits for all answers. The latency of a request counts from when
+ * it is due in an open loop (no coordinated omission), and from when a request may be sent in a closed loop.
  *
- * An engine may occupy this thread while it works. Requests that became due meanwhile are sent at the next report about any request,
- * before the engine goes on.
+ * An engine may occupy this thread while it works. Requests that became due meanwhile are sent at the next report about
+ * any request, before the engine goes on.
  */
 export async function drive(
   dues: readonly DueRequest[],

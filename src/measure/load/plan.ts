@@ -122,7 +122,9 @@ export function loadArms(
   );
 }
 
-/** The arms in the order of one block. Each block begins with another arm, so that no arm is always at the same place. */
+/**
+ * The arms in the order of one block. Each block begins with another arm, so that no arm is always at the same place.
+ */
 export function armOrder(arms: readonly LoadArm[], block: number): LoadArm[] {
   const first = block % arms.length;
   return [...arms.slice(first), ...arms.slice(0, first)];

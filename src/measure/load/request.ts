@@ -27,8 +27,8 @@ export interface PreparedRequest {
   /**
    * Sends the request before it returns; resolves when the answer has ended.
    *
-   * @param heard is called with the number of tokens received. The first call means that the request has begun to run, and may have 0
-   * tokens; a later call with 0 tokens means that the request is still running.
+   * @param heard is called with the number of tokens received. The first call means that the request has begun to run,
+   * and may have 0 tokens; a later call with 0 tokens means that the request is still running.
    */
   send(heard: (tokens: number) => void, signal: AbortSignal): Promise<Answer>;
 }
@@ -56,7 +56,9 @@ export interface LoadWork {
   readonly maxTokens: number;
 }
 
-/** One request for each arrival, with the prompts of the workload in their order. Only the first turn of a chat is sent. */
+/**
+ * One request for each arrival, with the prompts of the workload in their order. Only the first turn of a chat is sent.
+ */
 export function requestsOf(
   arrivals: readonly Arrival[],
   { workload, ...work }: LoadWork,

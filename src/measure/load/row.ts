@@ -14,8 +14,8 @@ type Fields<Name extends string> = {
 };
 
 /**
- * The measurement of one policy under one load in one block, a public format. Fields that `vllm bench serve` or SGLang's
- * `bench_serving` have too have the same names. Lists are in the order of the arrivals.
+ * The measurement of one policy under one load in one block, a public format. Fields that `vllm bench serve` or
+ * SGLang's `bench_serving` have too have the same names. Lists are in the order of the arrivals.
  */
 export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_latency"> {
   /** What answered the requests: `eyrie` in this process, or the kind of the server, `vllm`. */

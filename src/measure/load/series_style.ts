@@ -8,7 +8,10 @@ import {
 } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 
-/** How each policy is drawn, by its label: fixed steps go from light to dark, policies that choose have hues of their own. */
+/**
+ * How each policy is drawn, by its label: fixed steps go from light to dark, policies that choose have hues of their
+ * own.
+ */
 export function policyLooks(all: readonly LoadSummary[]): SeriesStyles {
   const shown = all.filter(({ again }) => !again);
   const policies = [...new Map(shown.map((one) => [one.label, one])).values()];

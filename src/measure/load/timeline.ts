@@ -18,7 +18,9 @@ export interface LoadTimeline {
   readonly num_steps: readonly (number | null)[];
 }
 
-/** About the least and the most intervals of the time in which requests arrive, and the mean number of requests in each. */
+/**
+ * About the least and the most intervals of the time in which requests arrive, and the mean number of requests in each.
+ */
 const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
 
 /** The timeline of a measurement. */

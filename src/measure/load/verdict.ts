@@ -37,9 +37,9 @@ interface Standing {
 }
 
 /**
- * One line for each load that names the fastest policy: by tokens/s in a closed loop, by mean end-to-end latency in an open loop. A
- * policy is shown to be faster than the first one if its 95 % interval lies beyond the noise, which is the interval of the first policy
- * against itself, widened to contain 1.
+ * One line for each load that names the fastest policy: by tokens/s in a closed loop, by mean end-to-end latency in an
+ * open loop. A policy is shown to be faster than the first one if its 95 % interval lies beyond the noise, which is the
+ * interval of the first policy against itself, widened to contain 1.
  */
 export function loadVerdicts(all: readonly LoadSummary[]): string[] {
   return [...Map.groupBy(all, ({ load }) => load)].flatMap(([load, ofLoad]) => {

@@ -15,8 +15,8 @@ export interface PageMaker {
   /** Parses well-formed HTML into nodes. */
   markup(html: string): PageNode;
   /**
-   * A chart as SVG without a script, in the colours and font of the page. `name` is its label for screen readers, which skip a chart
-   * without one.
+   * A chart as SVG without a script, in the colours and font of the page. `name` is its label for screen readers, which
+   * skip a chart without one.
    */
   chart(options: PlotOptions, name?: string): PageNode;
 }

@@ -29,8 +29,8 @@ export function hueAt(at: number): string {
 }
 
 /**
- * The symbol and the dashes of the series at this place. Both begin again after the last one; as there are 6 symbols and 5 dashes,
- * which have no common factor, no two of 30 series have the same of both.
+ * The symbol and the dashes of the series at this place. Both begin again after the last one; as there are 6 symbols
+ * and 5 dashes, which have no common factor, no two of 30 series have the same of both.
  */
 export function patternAt(
   at: number,
@@ -43,8 +43,8 @@ export function patternAt(
 }
 
 /**
- * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the rows, and
- * policies have hues of their own.
+ * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the
+ * rows, and policies have hues of their own.
  */
 export function looksOf(rows: readonly BenchRow[]): SeriesStyles {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];

@@ -58,7 +58,10 @@ export interface ProfileSession extends Disposable {
 export type OpenProfile = (request: ProfileRequest) => Promise<ProfileSession>;
 
 const DEFAULT_DEPTH = 512;
-/** The longest prefill that is measured `repeat` times. Longer ones, which have many equal chunks, are measured fewer times. */
+/**
+ * The longest prefill that is measured `repeat` times. Longer ones, which have many equal chunks, are measured fewer
+ * times.
+ */
 const REPEATED_TOKENS = 2048;
 
 /** Opens model, device and profiler. @throws UsageError if the adapter has no timestamp queries. */
@@ -126,7 +129,10 @@ interface Measured {
   };
 }
 
-/** Takes the KV cells as they are instead of prefilling them if the weights are random: a prompt's keys and values would then be no more realistic. */
+/**
+ * Takes the KV cells as they are instead of prefilling them if the weights are random: a prompt's keys and values would
+ * then be no more realistic.
+ */
 function filledOf({ randomWeights }: Measured["request"]): boolean {
   return randomWeights !== undefined;
 }

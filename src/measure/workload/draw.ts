@@ -9,7 +9,10 @@ export interface Draw {
   some<T>(items: readonly T[], count: number): T[];
 }
 
-/** A stream of choices from the counter-based noise that sampling uses. `stream` is the number of the stream of this seed. */
+/**
+ * A stream of choices from the counter-based noise that sampling uses. `stream` is the number of the stream of this
+ * seed.
+ */
 export function drawFrom(seed: number, stream: number): Draw {
   let turn = 0;
   const below = (limit: number) => Math.floor(hash32(seed, stream, turn++) / 2 ** 32 * limit);

@@ -4,7 +4,10 @@ import type { Prompt } from "./prompt.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Prompts of a file with `{"prompt": TEXT}` or `{"messages": [...]}` in each line; other fields are ignored. @throws UsageError */
+/**
+ * Prompts of a file with `{"prompt": TEXT}` or `{"messages": [...]}` in each line; other fields are ignored. @throws
+ * UsageError
+ */
 export function fileExamples(path: string, text: string): Prompt[] {
   return examples(path, text, ({ prompt, messages }) => {
     if (typeof prompt === "string" && prompt !== "" && messages === undefined) {
@@ -17,7 +20,10 @@ export function fileExamples(path: string, text: string): Prompt[] {
   });
 }
 
-/** Prompts of a file of Spec-Bench, with `{"question_id", "category", "turns": [TEXT, ...]}` in each line. @throws UsageError */
+/**
+ * Prompts of a file of Spec-Bench, with `{"question_id", "category", "turns": [TEXT, ...]}` in each line. @throws
+ * UsageError
+ */
 export function specBenchExamples(path: string, text: string): Prompt[] {
   return examples(path, text, ({ category, turns }) => {
     if (!isTexts(turns)) return "expected turns, a list of texts";

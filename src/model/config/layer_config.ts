@@ -48,8 +48,8 @@ export interface HeadAttention {
   /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
   readonly qkNorm: "none" | "head" | "whole";
   /**
-   * Values are normed over each head, without weights: those of `v`, or the keys before their norm and rope, where there
-   * is no `v` (Gemma 4). Default: those of `v` as they are.
+   * Values are normed over each head, without weights: those of `v`, or the keys before their norm and rope, where
+   * there is no `v` (Gemma 4). Default: those of `v` as they are.
    */
   readonly values?: "normed" | "keys";
   /** The layer before this one whose keys and values it reads: it makes none of its own (Gemma 4 E2B). */
@@ -58,13 +58,17 @@ export interface HeadAttention {
   readonly qkGains?: { readonly q: number; readonly k: number };
   /** Rotated queries are multiplied by this (Ministral 3). */
   readonly queryScale?: QueryScale;
-  /** What o reads is multiplied by sigmoid(gate x), of a matrix of its own: x is the attention's input (Muse-Glimmer). */
+  /**
+   * What o reads is multiplied by sigmoid(gate x), of a matrix of its own: x is the attention's input (Muse-Glimmer).
+   */
   readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
   /** Width of a partial rope where q and k have norms: rows of q, of k and of the norms are reordered for it. */
   readonly turned?: number;
-  /** Rows of a head's gate (`outputGate`) follow its own in the query's matrix (Qwen3.5). Default: they have another. */
+  /**
+   * Rows of a head's gate (`outputGate`) follow its own in the query's matrix (Qwen3.5). Default: they have another.
+   */
   readonly gateInQuery?: boolean;
 }
 
@@ -106,7 +110,10 @@ export interface ShortConv {
   readonly window: undefined;
 }
 
-/** Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, and a state for each head of values that keys address. */
+/**
+ * Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, and a state for each head of values that keys
+ * address.
+ */
 export interface DeltaNet {
   readonly kind: "delta";
   readonly keyHeads: number;
@@ -164,8 +171,8 @@ export interface MixtureMlp {
    */
   readonly parallelMlp?: DenseMlp;
   /**
-   * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert is
-   * down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
+   * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert
+   * is down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
    */
   readonly paired?: { readonly limit: number };
   /** The shared expert counts sigmoid(gate x) (Qwen3.5); default: 1. */
@@ -205,7 +212,10 @@ export function attentionSizes(spec: AttentionSpec): AttentionSizes {
   return { keys, values: keys, qkv, ownRow, q, attentionOutput: q };
 }
 
-/** `qkv` holds queries before they are absorbed, then the inputs of the latents, and then values; see latent_attention.ts. */
+/**
+ * `qkv` holds queries before they are absorbed, then the inputs of the latents, and then values; see
+ * latent_attention.ts.
+ */
 function latentSizes(spec: LatentAttention): AttentionSizes {
   const { numHeads, nopeDim, ropeDim, valueDim, rank, queryRank = 0 } = spec;
   const keys = rank + ropeDim;

@@ -10,8 +10,8 @@ import { isRecurrent, type LayerConfig } from "./layer_config.ts";
  *
  *     x = eh_proj [enorm(embedding); hnorm(h)],  y = shared_head.norm(layer(x))
  *
- * with h the target's rows after its last norm, and then y itself; eh_proj is Qwen's mtp.fc. Its embedding and lm_head are the
- * target's; the copies in the file are not read.
+ * with h the target's rows after its last norm, and then y itself; eh_proj is Qwen's mtp.fc. Its embedding and lm_head
+ * are the target's; the copies in the file are not read.
  * @param ropeTheta instead of the config's.
  * @throws UsageError where the checkpoint has no such layer.
  */

@@ -18,7 +18,7 @@ export interface Rope {
   readonly scaling: RopeScaling;
 }
 
-/** What makes contexts longer than those trained on possible; see rope.ts for the formulas. */
+/** What makes contexts longer than those trained on possible; see src/model/weights/rope_table.ts for the formulas. */
 export type RopeScaling =
   | { readonly kind: "default" }
   /** Nothing is rotated. */

@@ -33,7 +33,10 @@ export interface ModelConfig {
   /** lm_head shares the embedding matrix. */
   readonly tied: boolean;
   readonly layers: readonly LayerConfig[];
-  /** A table of embeddings for all layers that have their own (`perLayerWidth`), and how many tokens it has. Absent: none. */
+  /**
+   * A table of embeddings for all layers that have their own (`perLayerWidth`), and how many tokens it has. Absent:
+   * none.
+   */
   readonly perLayer?: {
     readonly width: number;
     readonly vocabSize: number;
@@ -69,7 +72,10 @@ export interface StandaloneConfig {
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
-  /** NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, run as an EAGLE head. */
+  /**
+   * NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, run as an EAGLE
+   * head.
+   */
   readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN";
   /** The one layer, in the draft's own sizes. */
   readonly layer: ModelConfig;

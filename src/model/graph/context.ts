@@ -28,7 +28,9 @@ export interface DecoderContext {
   readonly relay?: RelayBuffers | undefined;
 }
 
-/** What workgroups of a dispatch wait for, of one row; see kernels/matmul/relay. Zeros before and after each dispatch. */
+/**
+ * What workgroups of a dispatch wait for, of one row; see kernels/matmul/relay. Zeros before and after each dispatch.
+ */
 export interface RelayBuffers {
   /** u32 [relayWords(intermediate)] */
   readonly act: Operand;

@@ -223,7 +223,9 @@ function parallelMlpAndExperts(
   );
 }
 
-/** Queries, keys and values of `input` as their matrix leaves them, and the gate of a layer that has one behind them. */
+/**
+ * Queries, keys and values of `input` as their matrix leaves them, and the gate of a layer that has one behind them.
+ */
 export function projectedHeads(
   graph: Graph,
   { label }: Pick<PlacedLayer, "label">,
@@ -415,8 +417,8 @@ function denseMlp(
 }
 
 /**
- * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. The experts of
- * gpt-oss have biases, and another gate.
+ * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. The experts
+ * of gpt-oss have biases, and another gate.
  */
 function mixture(
   graph: Graph,

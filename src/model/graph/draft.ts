@@ -78,8 +78,9 @@ interface Entered {
 }
 
 /**
- * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their keys
- * and values are stored, and in `draft.extended` what `draftLast` continues with. With latents or a gate it runs to the end.
+ * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their
+ * keys and values are stored, and in `draft.extended` what `draftLast` continues with. With latents or a gate it runs
+ * to the end.
  */
 export function draftBody(
   graph: Graph,
@@ -101,7 +102,10 @@ export function draftBody(
   storedHeads(graph, draft, placed, { weights: attention, heads, of, at: extended.q });
 }
 
-/** Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of every row. */
+/**
+ * Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of
+ * every row.
+ */
 function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
   return attention.kind === "heads" && !attention.outputGate;
 }
@@ -385,7 +389,9 @@ function headTop(
   }, label);
 }
 
-/** What the head reads of hidden rows. @param slots where the draft's own hidden rows are kept; absent: they are not. */
+/**
+ * What the head reads of hidden rows. @param slots where the draft's own hidden rows are kept; absent: they are not.
+ */
 function headInput(graph: Graph, draft: Draft, x: Value, slots: Operand | undefined): Value {
   const { weights: { finalNorm }, draft: { normOutput }, hidden } = draft;
   const normed = finalNorm ? finalNormOf(graph, draft, x, finalNorm) : x;

@@ -1,6 +1,7 @@
 /**
  * A forward as a list of plain operations on values, as the formulas of a paper write them. No operation knows of
- * kernels, of ranges of k, or of the next operation: `lower` makes dispatches of the list, and its rewrites make them fast.
+ * kernels, of ranges of k, or of the next operation: `lower` makes dispatches of the list, and its rewrites make them
+ * fast.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
@@ -25,7 +26,9 @@ export interface Value {
   readonly at?: Operand | undefined;
 }
 
-/** Keys and values of one layer, [pages, kvHeads, PAGE, headDim] each; the same buffer where the layer keeps latents. */
+/**
+ * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] each; the same buffer where the layer keeps latents.
+ */
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
@@ -143,8 +146,8 @@ export interface StoreHeads {
     readonly eps: number;
     readonly whole: boolean;
     /**
-     * Values are normed too, without weights: those of v, or k as it is, qkv being [rows, (heads + kvHeads) headDim]. "none":
-     * qkv is q alone, and nothing is stored. Absent: v as it is.
+     * Values are normed too, without weights: those of v, or k as it is, qkv being [rows, (heads + kvHeads) headDim].
+     * "none": qkv is q alone, and nothing is stored. Absent: v as it is.
      */
     readonly values?: "normed" | "keys" | "none" | undefined;
   } | undefined;
@@ -154,7 +157,10 @@ export interface StoreHeads {
   readonly out: Value;
 }
 
-/** out = softmax(cap(scale q k^T)) v over the pages of each row's slot; a head's sink is one more logit, without a value. */
+/**
+ * out = softmax(cap(scale q k^T)) v over the pages of each row's slot; a head's sink is one more logit, without a
+ * value.
+ */
 export interface Attention {
   readonly kind: "attention";
   readonly q: Value;
@@ -169,7 +175,9 @@ export interface Attention {
   readonly out: Value;
 }
 
-/** A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl. */
+/**
+ * A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl.
+ */
 export interface ShortConvolution {
   readonly kind: "short_conv";
   readonly x: Value;
@@ -197,7 +205,9 @@ export interface DeltaRule {
   readonly out: Value;
 }
 
-/** out = weight * x / rms(x) * silu(gate), the root of the mean being over each head of x; gate from column `first` on. */
+/**
+ * out = weight * x / rms(x) * silu(gate), the root of the mean being over each head of x; gate from column `first` on.
+ */
 export interface GatedNorm {
   readonly kind: "gated_norm";
   readonly x: Value;
@@ -569,7 +579,7 @@ export class Graph {
     return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
   }
 
-  /** @param q where queries go; absent: x has none, or a new value. */
+  /** @param of.queries whether x has queries; else it is the latent alone. */
   latentPrepare(
     x: Value,
     of: Pick<

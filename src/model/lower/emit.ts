@@ -503,8 +503,8 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
 }
 
 /**
- * Two operations as one dispatch, the second launched as was measured for it, else as rules have it, else in workgroups of
- * the first's size; undefined where they are more than a launch each or do not go together.
+ * Two operations as one dispatch, the second launched as was measured for it, else as rules have it, else in workgroups
+ * of the first's size; undefined where they are more than a launch each or do not go together.
  */
 export function emitFused(
   to: Emitting,
@@ -533,7 +533,10 @@ export function emitFused(
 /** Bytes of workgroup memory of two launches of which a multiprocessor with 48 KiB has room for four. */
 const MOST_FUSED = 12 << 10;
 
-/** A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup memory. */
+/**
+ * A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup
+ * memory.
+ */
 function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
   const { context } = to;
   const { tuning } = context;

@@ -374,7 +374,9 @@ type Kernels =
   | VerifyRows
   | Call;
 
-/** One of them: its name in profiles, the part it belongs to, and for which numbers of cells it runs, if not for all. */
+/**
+ * One of them: its name in profiles, the part it belongs to, and for which numbers of cells it runs, if not for all.
+ */
 export type LoweredOp<Kind extends Kernels = Kernels> =
   & Kind
   & Pick<Op, "label" | "part">

@@ -7,7 +7,9 @@ export interface Rewrite {
   readonly name: string;
   /** Whether sums are in another order with it, for every number of rows; default: the bits are the same. */
   readonly changesBits?: boolean;
-  /** Another rewrite by name that does for more rows what this does for few, with the same bits: off where it is off. */
+  /**
+   * Another rewrite by name that does for more rows what this does for few, with the same bits: off where it is off.
+   */
   readonly within?: string;
   /** Finds the operations that it matches and replaces them. */
   apply(edits: Edits, context: DecoderContext): void;

@@ -203,7 +203,7 @@ export interface HeadWeights {
 }
 
 /** @param ropes of the model. */
-export function loadHeadAttention(
+function loadHeadAttention(
   { load, label, tensor, normOffset }: LayerSource,
   spec: HeadAttention,
   ropes: readonly Rope[],
@@ -302,7 +302,7 @@ export interface LatentWeights {
   readonly o: Matrix;
 }
 
-export function loadLatentAttention(
+function loadLatentAttention(
   source: LayerSource,
   spec: LatentAttention,
 ): LatentWeights {
@@ -407,7 +407,7 @@ export interface ExpertBiases {
 
 const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
 
-export function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
+function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
   if (spec.paired) return loadPairedExperts(source, spec);
   const { load, label, tensor } = source;
   const { routing: { scores, numExperts }, shared } = spec;

@@ -35,7 +35,10 @@ export interface Loader {
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
-  /** A matrix to look rows up in; never quantized. Tensors of one width are stacked by rows, as float32 where they are of several types. */
+  /**
+   * A matrix to look rows up in; never quantized. Tensors of one width are stacked by rows, as float32 where they are
+   * of several types.
+   */
   table(label: string, tensor: TensorInfo, ...others: readonly TensorInfo[]): Table;
   /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;

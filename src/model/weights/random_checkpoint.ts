@@ -72,7 +72,10 @@ function configAlone(path: string): Folder {
   return memoryFolder(path, (file) => file === "config.json" ? bytes : undefined);
 }
 
-/** What the headers of a checkpoint in bf16 with these tensors say, matrices of experts in one tensor being MXFP4 if wanted. */
+/**
+ * What the headers of a checkpoint in bf16 with these tensors say, matrices of experts in one tensor being MXFP4 if
+ * wanted.
+ */
 export function tensorsAlone(
   specs: readonly TensorSpec[],
   mxfp4 = false,
@@ -99,9 +102,8 @@ function expertsOf(spec: TensorSpec): TensorInfo {
 }
 
 /**
- * The config of an EAGLE head: what its tensors would say, as published heads have it: EAGLE-3 with an lm_head of its own,
- * EAGLE with the target's and a bias unless config.json says no, both with the target's embedding
- * where it fits.
+ * The config of an EAGLE head: what its tensors would say, as published heads have it: EAGLE-3 with an lm_head of its
+ * own, EAGLE with the target's and a bias unless config.json says no, both with the target's embedding where it fits.
  */
 export function publishedHead(config: Fields): DraftConfig {
   const { named, decoder, targetHiddenSize } = parseDraftSizes(config);

@@ -38,8 +38,8 @@ export function gateRuns({ numHeads, headDim }: HeadAttention): RowRuns {
 }
 
 /**
- * Heads of `stride` rows each, of which the first are the head's. Where the rope turns the first `turned` numbers, those
- * are its pairs i and i + turned / 2: the halves of what it turns come first in the halves of a head, so that a
+ * Heads of `stride` rows each, of which the first are the head's. Where the rope turns the first `turned` numbers,
+ * those are its pairs i and i + turned / 2: the halves of what it turns come first in the halves of a head, so that a
  * pair is half a head apart. q and k keep their dot product.
  */
 function headRuns({ headDim, turned = headDim }: HeadAttention, heads: number, stride: number) {

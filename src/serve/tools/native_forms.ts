@@ -13,7 +13,9 @@ export interface NativeSyntax extends Omit<ArgumentSyntax, "texts"> {
   readonly json?: "where needed" | "all";
 }
 
-/** Values within lists and objects are JSON: Python's but for the words true, false and null, which its readers take. */
+/**
+ * Values within lists and objects are JSON: Python's but for the words true, false and null, which its readers take.
+ */
 export const PYTHON_SYNTAX: NativeSyntax = {
   before: (name) => `${name}(`,
   after: ")",

@@ -90,8 +90,8 @@ export function prefillMs(costs: CostTable, to: number, from = 0): number {
 }
 
 /**
- * Milliseconds of a forward of chunks of prompts: that of a prompt of as many tokens as all rows, and for each chunk the
- * time of its attention to the tokens before it, which does not depend on the other chunks:
+ * Milliseconds of a forward of chunks of prompts: that of a prompt of as many tokens as all rows, and for each chunk
+ * the time of its attention to the tokens before it, which does not depend on the other chunks:
  *
  *     prefill(sum(to - from)) + sum(max(0, prefill(to) - prefill(from) - prefill(to - from)))
  */

@@ -40,7 +40,7 @@ export interface CalibrationOptions {
   readonly damping: number;
 }
 
-/** vLLM's (policies.md 2.6). */
+/** vLLM's. */
 export const CALIBRATION_OPTIONS: CalibrationOptions = {
   rounds: 100,
   samples: Infinity,

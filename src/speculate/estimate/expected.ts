@@ -1,21 +1,8 @@
 /**
- * Tokens that a request expects of a round with `depth` drafts, the bonus included:
+ * Tokens that a request expects of a round with K drafts, the bonus included, where each has the chance alpha:
  *
- *     n = 1 + sum over j < depth of product over k <= j of rates[k]
- *
- * @param rates conditional chances by position; the last one is used for all further drafts.
+ *     n = (1 - alpha^(K + 1)) / (1 - alpha)
  */
-export function expectedTokens(rates: readonly number[], depth: number): number {
-  let tokens = 1;
-  let survival = 1;
-  for (let k = 0; k < depth; k++) {
-    survival *= rates[k] ?? rates.at(-1) ?? 0;
-    tokens += survival;
-  }
-  return tokens;
-}
-
-/** n = (1 - alpha^(K + 1)) / (1 - alpha): every draft has the chance alpha. */
 export function geometricTokens(alpha: number, depth: number): number {
   return alpha >= 1 ? depth + 1 : (1 - alpha ** (depth + 1)) / (1 - alpha);
 }

@@ -130,8 +130,8 @@ Deno.test("a request that ends by a token has nothing told after it, and nothing
 });
 
 /**
- * A device whose rounds take 5 ms one after the other, beside a host that takes half a millisecond for a group and 36 ms for a
- * collection, which is due every 150 ms; waits are what it had nothing to do for, longer than that half.
+ * A device whose rounds take 5 ms one after the other, beside a host that takes half a millisecond for a group and 36
+ * ms for a collection, which is due every 150 ms; waits are what it had nothing to do for, longer than that half.
  */
 function timed(overlaps: boolean, waits: number[]) {
   return (core: FakeRunner, seen: string[]): () => number => {

@@ -119,7 +119,7 @@ function rejection(
 }
 
 /** Bytes of the logits that drafts are drawn from; those of each step begin where they can be bound. */
-export function draftLogitBytes(
+function draftLogitBytes(
   vocab: number,
   capacity: Pick<EngineSizes, "shapes" | "batch">,
 ): number {

@@ -67,8 +67,8 @@ interface Encoded {
 }
 
 /**
- * Most runs in a command buffer. Dawn makes the driver's commands of a command buffer when it is submitted, 0.6 ms for a
- * round of 260 dispatches, and only then does the device begin: there each run is submitted alone.
+ * Most runs in a command buffer. Dawn makes the driver's commands of a command buffer when it is submitted, 0.6 ms for
+ * a round of 260 dispatches, and only then does the device begin: there each run is submitted alone.
  */
 const MOST_RUNS = { builtin: 4, dawn: 1 };
 
@@ -144,7 +144,10 @@ export async function openSubmitter(
     return first + Math.min(most, Math.max(1, first));
   }
 
-  /** The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin alike. */
+  /**
+   * The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin
+   * alike.
+   */
   function endAhead(first: number, count: number): number {
     return count < most ? endOf(first) : first + most;
   }

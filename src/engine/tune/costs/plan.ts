@@ -46,7 +46,8 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
 
 /**
  * All that would be worth to be measured, the most important first. Without those below rank 0 there
- * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the others.
+ * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the
+ * others.
  */
 export function costProbes(parts: ProbeParts, asked: ProbePlanRequest): Probe[] {
   const probes = [

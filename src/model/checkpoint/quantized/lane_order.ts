@@ -49,7 +49,7 @@ const FP4_BYTES = FP4_PLACES.map(([lowest, sign]) =>
 );
 
 /** Eight numbers of 4 bits, the first lowest, with their bits where kernels/lib/e2m1.wgsl has them. */
-export function fp4Word(word: number): number {
+function fp4Word(word: number): number {
   const [a, b, c, d] = FP4_BYTES as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
   const [p, q] = [(a[word & 255] ?? 0) | (b[word >> 8 & 255] ?? 0), c[word >> 16 & 255] ?? 0];
   return (p | q | (d[word >>> 24] ?? 0)) >>> 0;

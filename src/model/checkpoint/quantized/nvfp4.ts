@@ -1,6 +1,6 @@
 /**
- * Modules in NVFP4 as matrices of the dtype GROUPED_NVFP4, by their tensors and not by what config.json says. 16 weights
- * along k share a scale of e4m3, and all of a module another:
+ * Modules in NVFP4 as matrices of the dtype GROUPED_NVFP4, by their tensors and not by what config.json says. 16
+ * weights along k share a scale of e4m3, and all of a module another:
  *
  *     compressed-tensors  weight_packed u8 [N, K / 2], weight_scale [N, K / 16], weight_global_scale f32: w = e2m1 scale / global
  *     ModelOpt            weight u8 [N, K / 2], weight_scale [N, K / 16], weight_scale_2 f32: w = e2m1 scale scale_2

@@ -4,7 +4,9 @@ import { parseMixture } from "../mixture_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
-/** gpt-oss: a window on every other layer, sinks, biases everywhere, and a mixture of clamped SwiGLUs in every layer. */
+/**
+ * gpt-oss: a window on every other layer, sinks, biases everywhere, and a mixture of clamped SwiGLUs in every layer.
+ */
 export const GPT_OSS: Family = {
   architecture: "GptOssForCausalLM",
   modelType: "gpt_oss",

@@ -47,7 +47,10 @@ const NAMES: TensorNames = {
   norm: "embedding_norm",
 };
 
-/** LFM2: short convolutions in the place of most attentions, which have norms of q and k; MLPs of a width that is made of another. */
+/**
+ * LFM2: short convolutions in the place of most attentions, which have norms of q and k; MLPs of a width that is made
+ * of another.
+ */
 export const LFM2: Family = {
   architecture: "Lfm2ForCausalLM",
   modelType: "lfm2",

@@ -7,8 +7,8 @@ import { expect, groups, parseLatent, parseMlp, ropeDim } from "./deepseek.ts";
 import { queryScale, withRope, WRAPPERS } from "./mistral.ts";
 
 /**
- * Mistral Small 4: latent attention and experts as DeepSeek has them, chosen by softmax; queries grow with their position
- * as Ministral 3's do.
+ * Mistral Small 4: latent attention and experts as DeepSeek has them, chosen by softmax; queries grow with their
+ * position as Ministral 3's do.
  */
 export const MISTRAL4: Family = {
   architecture: "Mistral4ForCausalLM",

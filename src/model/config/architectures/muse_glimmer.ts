@@ -5,8 +5,8 @@ import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
 /**
- * Muse-Glimmer: norms around branches with 1 + w, of heads and of the embedding without weights; the output of attention
- * is gated; counted from the last layer, every fourth has no window and does not rotate.
+ * Muse-Glimmer: norms around branches with 1 + w, of heads and of the embedding without weights; the output of
+ * attention is gated; counted from the last layer, every fourth has no window and does not rotate.
  */
 export const MUSE_GLIMMER: Family = {
   architecture: "MuseGlimmerForCausalLM",

@@ -5,8 +5,8 @@ import type { Rewrite } from "../rewrite.ts";
 import { normAfter } from "./add_in_norm.ts";
 
 /**
- * Where a branch is normed before it is added to the residual stream, the norm of the stream does that too, and multiplies
- * the stream by the layer's scalar: one workgroup has all of a row.
+ * Where a branch is normed before it is added to the residual stream, the norm of the stream does that too, and
+ * multiplies the stream by the layer's scalar: one workgroup has all of a row.
  */
 export const branchInNorm: Rewrite = {
   name: "branch_in_norm",

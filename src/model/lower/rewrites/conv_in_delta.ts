@@ -1,7 +1,10 @@
 import { convolves } from "../../../../kernels/recurrent/delta_rule.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The recurrence of few rows, of chains, convolves its queries, keys and values itself, and stores what the convolution keeps. */
+/**
+ * The recurrence of few rows, of chains, convolves its queries, keys and values itself, and stores what the convolution
+ * keeps.
+ */
 export const convInDelta: Rewrite = {
   name: "conv_in_delta",
   apply(edits, { tuning }) {

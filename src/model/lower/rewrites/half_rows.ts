@@ -2,7 +2,10 @@ import { takesHalves } from "../../../../kernels/matmul/tensor/matmul_on_units.t
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
-/** With `--precision f16` the rows of a prompt are rounded to f16 once for each matmul on matrix units: by their norm, or before it. */
+/**
+ * With `--precision f16` the rows of a prompt are rounded to f16 once for each matmul on matrix units: by their norm,
+ * or before it.
+ */
 export const halfRows: Rewrite = {
   name: "half_rows",
   apply(edits, { tuning }) {

@@ -19,8 +19,8 @@ const MOST_WEIGHTS = 1 << 24;
 
 /**
  * Operations of the same few rows that do not wait for each other go in one dispatch: two matmuls of the same x, in the
- * place of the first, and of their norm; and where a layer has an MLP and experts, the router, the choice of experts and
- * their first matmul, each with a matmul of that MLP, in the place of the latter.
+ * place of the first, and of their norm; and where a layer has an MLP and experts, the router, the choice of experts
+ * and their first matmul, each with a matmul of that MLP, in the place of the latter.
  */
 export const horizontalFusion: Rewrite = {
   name: "horizontal_fusion",
@@ -57,7 +57,10 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
   }
 }
 
-/** The norm of the rows that both read, where each had better norm them itself: nothing is added to them, which one would store. */
+/**
+ * The norm of the rows that both read, where each had better norm them itself: nothing is added to them, which one
+ * would store.
+ */
 function normOf(
   edits: Edits,
   { first, second }: Readonly<Record<"first" | "second", OpOf<"matmul">>>,
@@ -125,7 +128,9 @@ function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boo
     tensorShards(op.matrix, tensor) !== undefined;
 }
 
-/** A matmul of an MLP that neither reads scales of its gate's output nor lowers them, which a router makes the largest. */
+/**
+ * A matmul of an MLP that neither reads scales of its gate's output nor lowers them, which a router makes the largest.
+ */
 function isOfMlp(op: LoweredOp): boolean {
   if (op.kind !== "matmul" || op.hold || op.forCells || op.xScales === "act") return false;
   const { epilogue } = op;

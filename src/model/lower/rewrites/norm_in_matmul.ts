@@ -53,7 +53,11 @@ export type HeldNorm = OpOf<"norm"> & {
   };
 };
 
-/** The norm whose rows a matmul had better norm itself. @param readers of the normed rows, at most; default: the matmul alone. */
+/**
+ * The norm whose rows a matmul had better norm itself.
+ *
+ * @param readers of the normed rows, at most; default: the matmul alone.
+ */
 export function normHeldBy(
   edits: Edits,
   matmul: OpOf<"matmul">,

@@ -7,8 +7,8 @@ import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * [norm(embedding), norm(h)], the input of an EAGLE-3 head, in one dispatch, which also adds the sums of h's ranges of k,
- * gathers its rows, and stores h.
+ * [norm(embedding), norm(h)], the input of an EAGLE-3 head, in one dispatch, which also adds the sums of h's ranges of
+ * k, gathers its rows, and stores h.
  */
 export const normPairs: Rewrite = {
   name: "norm_pair",
@@ -51,7 +51,9 @@ export const normPairs: Rewrite = {
   },
 };
 
-/** Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may. */
+/**
+ * Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may.
+ */
 function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext): Value {
   const { epilogue, matrix, out } = made;
   const splits = epilogue.of === "add" ? 1 : splitKOf(matrix, tuning);

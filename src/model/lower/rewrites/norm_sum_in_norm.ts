@@ -1,7 +1,10 @@
 import { branchBuffers } from "../../../../kernels/norm/rms_norm.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The norm that adds a normed branch to the residual stream also adds up the two normed branches that it is the sum of (Gemma 4). */
+/**
+ * The norm that adds a normed branch to the residual stream also adds up the two normed branches that it is the sum of
+ * (Gemma 4).
+ */
 export const normSumInNorm: Rewrite = {
   name: "norm_sum_in_norm",
   apply(edits, { scales, tuning: { storageBuffers } }) {

@@ -4,8 +4,8 @@ import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * The router of few rows norms them, and stores them normed for the experts: with the weights of the experts' own norm, where
- * they have one.
+ * The router of few rows norms them, and stores them normed for the experts: with the weights of the experts' own norm,
+ * where they have one.
  */
 export const normedRouter: Rewrite = {
   name: "normed_router",

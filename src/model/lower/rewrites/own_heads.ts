@@ -48,8 +48,9 @@ interface Own {
 }
 
 /**
- * What attention places itself: q and k of heads that are normed each or not at all, and their v. One binding has all of the
- * matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as fast.
+ * What attention places itself: q and k of heads that are normed each or not at all, and their v. One binding has all
+ * of the matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as
+ * fast.
  */
 function ownOf(made: LoweredOp, { tuning: { tensor } }: DecoderContext): Own | undefined {
   if (made.kind === "store_heads") {

@@ -3,7 +3,9 @@ import { holdBuffers, holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** In slots with few cells the matmul `o` of one row is part of the dispatch of the MLP after it, which norms its sums. */
+/**
+ * In slots with few cells the matmul `o` of one row is part of the dispatch of the MLP after it, which norms its sums.
+ */
 export const relayedFirst: Rewrite = {
   name: "relayed_first",
   apply(edits, context) {

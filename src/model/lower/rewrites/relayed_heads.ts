@@ -12,7 +12,8 @@ export const relayedHeads: Rewrite = {
       if (!context.relay || attention.kind !== "attention" || !attention.own) continue;
       const qkv = edits.writer(attention.own.qkv);
       if (qkv?.kind !== "matmul" || qkv.epilogue.of !== "store") continue;
-      // Every word is waited for once: nobody waits for a gate behind q, k and v, and a row without v has keys read twice.
+      // Every word is waited for once: nobody waits for a gate behind q, k and v, and a row without v has keys read
+      // twice.
       const { heads: { heads, kvHeads, headDim } } = attention;
       if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
       const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;

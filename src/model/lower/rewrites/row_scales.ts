@@ -121,7 +121,9 @@ function isNoted(edits: Edits, value: Value): boolean {
   }
 }
 
-/** Gates of rows whose scales are stored: of an MLP, or of the experts where no shared expert has lowered them before. */
+/**
+ * Gates of rows whose scales are stored: of an MLP, or of the experts where no shared expert has lowered them before.
+ */
 function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
   const { tuning } = context;
   if (op.kind === "matmul" && op.xScales && op.epilogue.of === "gate") {

@@ -17,8 +17,8 @@ const WIDE_INPUT = 8192;
 const SPLIT: ReadonlySet<string> = new Set(["store", "scale", "bias"]);
 
 /**
- * Matmuls into the residual stream, and on matrix units those of wide heads, sum ranges of k side by side. Changes bits:
- * the order of a sum is that of `splitKOf`, for every number of rows.
+ * Matmuls into the residual stream, and on matrix units those of wide heads, sum ranges of k side by side. Changes
+ * bits: the order of a sum is that of `splitKOf`, for every number of rows.
  */
 export const splitK: Rewrite = {
   name: "split_k",

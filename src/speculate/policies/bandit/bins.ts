@@ -34,7 +34,7 @@ export function nextBin(clock: BinClock, most: number = Infinity): BinClock {
 }
 
 /** How the probability that a bin explores falls with its number b in the block. */
-export const LAWS = ["inverse", "inverse-sqrt"] as const;
+const LAWS = ["inverse", "inverse-sqrt"] as const;
 export type Law = typeof LAWS[number];
 
 /** 1 / b, or 1 / sqrt(b). */

@@ -23,7 +23,7 @@ export interface EpochRule<Stats> {
 }
 
 /** Numbers that an epoch may draw. */
-export const PURPOSES = 128;
+const PURPOSES = 128;
 
 /** An epoch to come. */
 export interface Epoch {

@@ -13,8 +13,8 @@ export interface EmaCensoredOptions {
 }
 
 /**
- * An average of accepted drafts that knows about censoring, of a fork of llama.cpp (drafters.md:
- * Nathanw1014/strix-halo-llamacpp, pull request 11). A chain that is accepted whole says only "at
+ * An average of accepted drafts that knows about censoring, of a fork of llama.cpp
+ * (Nathanw1014/strix-halo-llamacpp, pull request 11). A chain that is accepted whole says only "at
  * least this deep", so it counts as one deeper:
  *
  *     ema += alpha (mean of (accepted < depth ? accepted : depth + 1) - ema)

@@ -101,7 +101,9 @@ function pricesFor(
   };
 }
 
-/** A round that drafts verifies a draft for at least one request in this many: without any, nothing would be learned. */
+/**
+ * A round that drafts verifies a draft for at least one request in this many: without any, nothing would be learned.
+ */
 const LEAST_SHARE = 8;
 /** Of a depth that never ran, and the rounds that take it to a third of that. */
 const DOUBT = 0.3;
