@@ -128,9 +128,9 @@ Deno.test("a sequence has a state of fixed size, whatever its context", () => {
     using models = openRandomModels({ target }, "NONE");
     return stateBytes(models.target.config, chains([0, 3]));
   };
-  // 48 layers of 48 heads of 128 x 128 numbers, eight headers each; twice for each of 4 rows a decay, a key and a
+  // 48 layers of 48 heads of 128 x 128 numbers, four headers each; twice for each of 4 rows a decay, a key and a
   // value; 7 rows of 10,240.
-  const heads = 48 * (128 * 128 + 8 * 4 + 2 * 4 * 260);
+  const heads = 48 * (128 * 128 + 4 * 4 + 2 * 4 * 260);
   assert.equal(bytes("qwen36_27b"), 48 * 4 * (heads + 7 * 10_240));
   // 10 layers that keep 6 rows of 2,048.
   assert.equal(bytes("lfm2_1b"), 10 * 4 * 6 * 2048);
