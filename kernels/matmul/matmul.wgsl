@@ -13,7 +13,9 @@
 //
 // A weight format is a `PackedBlock` of $BLOCK_VEC8S vec8s that are PACKED_LANES vec8s apart: vec8 c of a row's block
 // b is k = 8 * (b % PACKED_LANES + (b / PACKED_LANES * $BLOCK_VEC8S + c) * PACKED_LANES): rows of some widths are
-// packed for fewer lanes than share an output. Imported by this and by the other matmuls:
+// packed for fewer lanes than share an output.
+//
+// Imported by this and by the other matmuls:
 //   lib/matmul_sizes: x, sizes, and for how many lanes rows of W are packed;
 //   lib/weights_FORMAT: W as `PackedBlock`, `fn load_block(i)` and `fn vec8_<c>(block)`, or what lib/dot_fp4 takes;
 //   lib/epilogue: `fn epilogue(row, c, half, sum)` of the outputs (c, c + half) of a row;

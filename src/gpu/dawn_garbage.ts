@@ -39,7 +39,7 @@ export interface Collector extends Garbage {
  * every thousand rounds and more, and freeing all of them takes 0.3 to 1.3 s, in the middle of a text.
  */
 export function openCollector(
-  run: () => void = collectorOfV8() ?? (() => {}),
+  run: () => void,
   now: () => number = () => performance.now(),
 ): Collector {
   let last = now();

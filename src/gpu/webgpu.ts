@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
 import { catchLooks, mappedByLooks, settledByLooks } from "./dawn_events.ts";
-import { type Garbage, openCollector } from "./dawn_garbage.ts";
+import { collectorOfV8, type Garbage, openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -93,7 +93,8 @@ function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
   const looks = catchLooks();
-  const garbage = openCollector();
+  const gc = collectorOfV8();
+  const garbage = gc && openCollector(gc);
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -103,8 +104,8 @@ function dawn(): WebGpu {
     backendOf: () => backend,
     isOutOfMemory,
     mapped: (buffer, lasting) =>
-      mappedByLooks(looks, buffer, () => garbage.collectOverdue(lasting)),
-    garbage,
+      mappedByLooks(looks, buffer, () => garbage?.collectOverdue(lasting)),
+    ...garbage && { garbage },
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

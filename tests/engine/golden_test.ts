@@ -41,7 +41,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   });
 }
 
-// What made the golden values casts the whole model to bfloat16 before, and with it
+// The golden values were computed after the whole model was cast to bfloat16, and with it
 // transformers' inv_freq buffer: PyTorch rotated by frequencies rounded to bf16. Loaded from the
 // checkpoint, as users load it, transformers computes them in float32, and so does Eyrie (`check`
 // shows it). With the rounded frequencies the golden logits come out; with the true ones they are

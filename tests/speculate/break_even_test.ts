@@ -25,7 +25,7 @@ Deno.test("break-even: the lesson's values", () => {
   close(speedup, 2.3056 / 1.4);
 });
 
-/** alpha, c, best K and its S at v = 1, K up to 16, of the equation. */
+/** alpha, c, best K and its S at v = 1, K up to 16, of the equation in src/speculate/break_even.ts. */
 const BEST: readonly (readonly [number, number, number, number])[] = [
   ...[[0.4, 0.02, 3, 1.53], [0.4, 0.05, 2, 1.42], [0.4, 0.1, 2, 1.30], [0.4, 0.2, 1, 1.17]],
   ...[[0.6, 0.02, 6, 2.17], [0.6, 0.05, 4, 1.92], [0.6, 0.1, 3, 1.67], [0.6, 0.2, 2, 1.40]],

@@ -200,7 +200,10 @@ export function openScheduler(
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
-  /** Collects garbage while a group runs that was picked to last as long; returns whether it did. */
+  /**
+   * Collects garbage while a group runs that was picked when that was due, to last as long if it may have so many rounds;
+   * returns whether it did.
+   */
   function collectBehind({ collects }: PickedGroup): boolean {
     const { garbage } = core;
     if (!collects || garbage === undefined || garbage.dueMs() === 0) return false;
@@ -217,16 +220,16 @@ export function openScheduler(
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
+    const collected = collectBehind(group);
     // The device goes on while the host reads and takes what it has done.
     const ahead = core.overlaps && !options.mail?.()
       ? yield* begin(groups.ahead(group))
       : undefined;
-    const collects = collectBehind(ahead?.group ?? group);
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
-    // A group whose end the host was late to see, and the one after it, say nothing of how long rounds take.
-    if (chosen && !collects) syncInterval.learn(states.length, shape, { count, ended });
+    // The host may have been late to see its end, which then says nothing of how long rounds take.
+    if (chosen && !collected) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };
     else if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));

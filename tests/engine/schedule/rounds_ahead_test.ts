@@ -20,10 +20,12 @@ const REQUEST: GenerateRequest = {
 /** What happens in turn: groups that begin, rounds that are told, ends. */
 async function log(
   requests: readonly Partial<GenerateRequest>[],
-  { mail = () => false, onBegin = () => {}, roundsPerSync = 4, prepare }: {
+  { mail = () => false, onBegin = () => {}, onMs, roundsPerSync = 4, prepare }: {
     readonly mail?: () => boolean;
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
     readonly roundsPerSync?: number | "auto";
+    /** Called with what each round took. */
+    readonly onMs?: (ms: number) => void;
     /** Returns the scheduler's clock. */
     readonly prepare?: (core: FakeRunner, seen: string[]) => () => number;
   } = {},
@@ -52,6 +54,7 @@ async function log(
     cache,
     roundsPerSync,
     ...clock && { clock },
+    ...onMs && { onRound: ({ ms }) => onMs(ms) },
     mail,
     outputs: {
       tokenizer,
@@ -166,8 +169,10 @@ for (const overlaps of [true, false]) {
   const how = overlaps ? "begun before the last is read" : "one after the other";
   Deno.test(`groups ${how}: garbage is collected behind one that lasts as long, and the others stay as they are`, async () => {
     const waits: number[] = [];
+    const times: number[] = [];
     const seen = await log([{ maxTokens: 86 }], {
       roundsPerSync: "auto",
+      onMs: (ms) => times.push(ms),
       prepare: timed(overlaps, waits),
     });
     const sizes = seen.flatMap((what) => what.startsWith("begin") ? [Number(what.slice(6))] : []);
@@ -180,6 +185,8 @@ for (const overlaps of [true, false]) {
     // It begins with groups of one and two, and ends with what is left.
     const others = sizes.slice(5, -1).filter((size) => size !== (overlaps ? 1 : 5));
     assert.deepEqual(others, collections.map(() => 8), sizes.join());
+    // No round is said to have taken as long as a collection, or less than it did.
+    assert.deepEqual(times.filter((ms) => ms < 4.9 || ms > 5.6), [], times.join());
     // The first group has nothing before it.
     assert.deepEqual(waits.slice(1), []);
   });

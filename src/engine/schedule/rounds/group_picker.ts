@@ -25,7 +25,7 @@ export interface PickedGroup {
   readonly round: HostRound;
   /** Whether the policy chose it and learns from it: it does not learn from tokens that a grammar forces. */
   readonly chosen: boolean;
-  /** Whether the host is to collect garbage while it runs. */
+  /** Whether garbage was to be collected when it was picked: the host does so while it runs. */
   readonly collects: boolean;
 }
 
