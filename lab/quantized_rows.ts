@@ -64,8 +64,6 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   deltaIn9: { n: 12288, k: 4096 },
   // Gemma 4 26B-A4B and 12B.
   qkv26: { n: 8192, k: 2816 },
-  gateUp26: { n: 4224, k: 2816 },
-  down26: { n: 2816, k: 2112 },
   gateUp12: { n: 30720, k: 3840 },
   down12: { n: 3840, k: 15360, splitK: 4 },
   // Qwen3.6-35B-A3B.

@@ -1,5 +1,5 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
-import { type Launch, type Matrix, type TuningLimits } from "../../src/gpu/matrix.ts";
+import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import type { MatmulUse } from "./matmul_rows.ts";

@@ -59,8 +59,8 @@ function partsOf(
   { valueHeads, keyDim, valueDim }: DeltaHeads,
 ): { readonly cols: number; readonly lanes: number } {
   const many = valueHeads * valueDim > MANY_COLS;
-  const cols = [...many ? [32] : [], 16].find((each) => valueDim % each === 0) ?? 8;
-  const lanes = [...many ? [] : [8], 4].find((each) => keyDim % (4 * each) === 0) ?? 2;
+  const cols = (many ? [32, 16] : [16]).find((each) => valueDim % each === 0) ?? 8;
+  const lanes = (many ? [4] : [8, 4]).find((each) => keyDim % (4 * each) === 0) ?? 2;
   return { cols, lanes };
 }
 

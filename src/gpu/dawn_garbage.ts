@@ -11,7 +11,7 @@ const INTERVAL = 500;
  */
 const LASTING_INTERVAL = 250;
 
-/** The same where nobody has called `collect`, so that there may be nothing for the device to do meanwhile. */
+/** Milliseconds after which it is collected although nobody has called `collect`: the device may have little to do. */
 const FORGOTTEN_INTERVAL = 600;
 
 /** Milliseconds of a collection, until there was one: of an engine of 8B on a machine with an H200. */
@@ -25,7 +25,7 @@ export interface Garbage {
   collect(): void;
 }
 
-/** The same, collected without being asked too. */
+/** Garbage that is also collected where nobody has called `collect` for long. */
 export interface Collector extends Garbage {
   /**
    * Collects if that is overdue; called while the device has something to do, `lasting` where that takes tens of

@@ -45,6 +45,7 @@ export interface Gpu extends Disposable {
   check(): void;
   /** Maps a buffer for reading once all that was submitted is done. */
   readonly mapped: WebGpu["mapped"];
+  /** See `WebGpu.garbage`. */
   readonly garbage?: WebGpu["garbage"];
   /** Waits for pipelines that are compiled side by side. */
   readonly settled: WebGpu["settled"];

@@ -28,7 +28,10 @@ export interface WebGpu {
    * @param lasting whether that takes tens of milliseconds, so that the host may do what else there is; default false.
    */
   mapped(buffer: GPUBuffer, lasting?: boolean): Promise<ArrayBuffer>;
-  /** What a caller had better collect before it is overdue, which `mapped` does; absent: nothing. */
+  /**
+   * Garbage of the host. `mapped` collects it where it is overdue; who knows when the device has enough to do collects
+   * it before. Absent: there is none.
+   */
   readonly garbage?: Garbage;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;

@@ -200,10 +200,7 @@ export function openScheduler(
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
-  /**
-   * Collects garbage while a group runs that was picked when that was due, to last as long if it may have so many rounds;
-   * returns whether it did.
-   */
+  /** Collects garbage while a group runs that was chosen for that, unless it was done since; returns whether it did. */
   function collectBehind({ collects }: PickedGroup): boolean {
     const { garbage } = core;
     if (!collects || garbage === undefined || garbage.dueMs() === 0) return false;

@@ -25,7 +25,7 @@ export interface PickedGroup {
   readonly round: HostRound;
   /** Whether the policy chose it and learns from it: it does not learn from tokens that a grammar forces. */
   readonly chosen: boolean;
-  /** Whether garbage was to be collected when it was picked: the host does so while it runs. */
+  /** Whether the host is to collect garbage while it runs: that was due when its rounds were chosen. */
   readonly collects: boolean;
 }
 
@@ -85,9 +85,6 @@ export function openGroupPicker(
     return roundContext(states, { ...load, ...round });
   }
 
-  /** Milliseconds for which the host is to collect garbage while the next group runs. */
-  const pauseMs = () => core.garbage?.dueMs() ?? 0;
-
   /** What the device drafts, as the policy picks it. */
   function choose(states: readonly RequestState[]): Decision {
     if (core.draft === "none") return NO_DRAFTS;
@@ -101,11 +98,13 @@ export function openGroupPicker(
     states: readonly RequestState[],
     texts = states.map((state) => textAfter(state, [])),
     unread = 0,
-  ): HostRound {
+  ): Pick<PickedGroup, "round" | "collects"> {
     const { tier: shape, depths, verify } = choose(states);
     const holds = speculation.holds(contextOf(states));
-    const count = reserve(states, shape, { holds, texts, unread });
-    return { shape, count, ...depths && { depths }, ...verify && { verify } };
+    const pauseMs = core.garbage?.dueMs() ?? 0;
+    const count = reserve(states, shape, { holds, texts, unread, pauseMs });
+    const round = { shape, count, ...depths && { depths }, ...verify && { verify } };
+    return { round, collects: pauseMs > 0 };
   }
 
   /**
@@ -115,22 +114,18 @@ export function openGroupPicker(
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
-    { holds, texts, unread }: {
+    { holds, texts, unread, pauseMs }: {
       readonly holds: number;
       readonly texts: readonly TextSoFar[];
       readonly unread: number;
+      readonly pauseMs: number;
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const overlapped = core.overlaps === true && holds === Infinity && followsItself(states);
     const awaited = places.waiting.length > 0;
-    const ahead = {
-      gain,
-      toCome: roundsToCome(texts, tier.depth),
-      overlapped,
-      awaited,
-      pauseMs: pauseMs(),
-    };
+    const toCome = roundsToCome(texts, tier.depth);
+    const ahead = { gain, toCome, overlapped, awaited, pauseMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });
@@ -168,14 +163,13 @@ export function openGroupPicker(
         const proposed = propose(grown);
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
-        const collects = pauseMs() > 0;
-        const picked = proposed ?? chooseRounds(states);
-        const { attempt } = requests;
-        const round = constrained(states, picked, { capacity: core.capacity, vocabSize, attempt });
+        const picked = proposed ? { round: proposed, collects: false } : chooseRounds(states);
+        const bounds = { capacity: core.capacity, vocabSize, attempt: requests.attempt };
+        const round = constrained(states, picked.round, bounds);
         // The grammar of one of them failed, and the request has ended: the others' round is picked again.
         if (states.some(({ done }) => done)) continue;
         together = round.count;
-        return { states, round, chosen: round.proposals === undefined, collects };
+        return { ...picked, states, round, chosen: round.proposals === undefined };
       }
     },
     ahead({ states, round, chosen }) {
@@ -190,11 +184,10 @@ export function openGroupPicker(
         const { tokens, left, ends } = textAfter(state, []);
         return { tokens: tokens + most, left: left - most, ends };
       });
-      const collects = pauseMs() > 0;
       const next = chooseRounds(states, texts, count);
-      if (next.count === 0 || next.shape.depth !== shape.depth) return undefined;
-      together = next.count;
-      return { states, round: next, chosen, collects };
+      if (next.round.count === 0 || next.round.shape.depth !== shape.depth) return undefined;
+      together = next.round.count;
+      return { ...next, states, chosen };
     },
     next({ states, chosen }, rounds) {
       if (!followsItself(states) || !chosen) return undefined;
@@ -204,10 +197,9 @@ export function openGroupPicker(
       const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
       if (!goesOn || !holds) return undefined;
       places.grow();
-      const collects = pauseMs() > 0;
-      const round = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
-      together = round.count;
-      return { states, round, chosen, collects };
+      const after = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
+      together = after.round.count;
+      return { ...after, states, chosen };
     },
     chosenSteps() {
       const steps = chosenSteps;
