@@ -41,6 +41,8 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
   /** A step must end before the next begins, so nothing else calls `step`. */
   async function loop(): Promise<void> {
     running = true;
+    // What is submitted together begins with one step: a forward of all its prompts, not of the first alone.
+    await undefined;
     try {
       while (submitted && failure === undefined) {
         submitted = false;

@@ -360,13 +360,12 @@ Deno.test("short prompts are stored in one forward, as many as its rows hold, an
   const results = await Promise.all(asked.map((each) => resultOf(fake.loop.submit(each))));
   assert.deepEqual(results.map(({ outputIds }) => outputIds), asked.map((of) => alone(of, 256)));
   assert.deepEqual(forwards, [
-    // It begins before the others are there.
-    "10: 10",
-    "11: 8, 12: 56",
+    // 16, 8 and 40 rows, since each prompt has whole runs.
+    "10: 10, 11: 8, 12: 40",
     "12: 64",
-    // The oldest prompt first, then the others: 32, 8 and 24 rows.
-    "12: 30, 13: 7, 14: 20",
-    "15: 5",
+    // The oldest prompt first, then the others: 48, 8 and 8 rows.
+    "12: 46, 13: 7, 14: 8",
+    "14: 12, 15: 5",
   ]);
   assertNothingLeaked(fake);
 });
@@ -395,8 +394,7 @@ Deno.test("a prefix that is just being stored is waited for, and no longer than 
   }));
   assert.deepEqual(results, asked.map((of) => alone(of, 256)));
   assert.deepEqual(forwards, [
-    "2: 2",
-    "10: 39",
+    "2: 2, 10: 39",
     "10: 5, 11: 3, 40: 48",
     // The common pages are stored by the forward before, the prompt that they begin is not.
     "40: 28, 40: 5",
