@@ -5,6 +5,9 @@ import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
 
+/** As for `rmsNorm`. */
+type Put = "store" | "pair" | "half";
+
 interface NormPairParameters extends FoldParameters {
   /** Format of the embedding. */
   readonly weights: FloatFormat;
@@ -14,8 +17,7 @@ interface NormPairParameters extends FoldParameters {
   readonly KEEPS_NORMED: boolean;
   /** Whether the scales of the rows are stored. */
   readonly STORES_SCALES: boolean;
-  /** Whether out is two f16 for a number, as matmuls on matrix units take x. */
-  readonly PAIRED: boolean;
+  readonly put: Put;
   /** Vec8s of either half of a row that a lane has. */
   readonly EACH: number;
   /** Workgroups of a row: 2, or 1 for both halves. */
@@ -27,7 +29,7 @@ interface Variant {
   readonly indexed: boolean;
   readonly normed: boolean;
   readonly scales: boolean;
-  readonly paired: boolean;
+  readonly put: Put;
   readonly cols: number;
   readonly lanes: number;
 }
@@ -41,18 +43,18 @@ function halvesOf(scales: boolean): number {
 }
 
 function pairKernel(
-  { format, indexed, normed, scales, paired, cols, lanes }: Variant,
+  { format, indexed, normed, scales, put, cols, lanes }: Variant,
 ): Kernel {
   const each = Math.ceil(cols / 8 / lanes);
-  const put = [...scales ? ["scale"] : [], ...paired ? ["pair"] : []];
-  const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...put];
+  const puts = [...scales ? ["scale"] : [], ...put === "store" ? [] : [put]];
+  const kinds = [format, indexed ? "index" : "rows", normed ? "output" : "input", ...puts];
   const name = `norm_pair_${kinds.join("_")}_${lanes}x${each}`;
   return kernelOf<NormPairParameters>("norm/norm_pair")({
     weights: format,
     INDEXED: indexed,
     KEEPS_NORMED: normed,
     STORES_SCALES: scales,
-    PAIRED: paired,
+    put,
     EACH: each,
     HALVES: halvesOf(scales),
     ...foldCounts(lanes),
@@ -76,7 +78,7 @@ export function pairsNorms({ shards }: Table): boolean {
  * `rmsNorm`; see `pairsNorms`.
  */
 export function normPair(
-  { token, hidden, out, kept, scales, paired = false }: {
+  { token, hidden, out, kept, scales, put = "store" }: {
     readonly token: { readonly matrix: Table; readonly rows: Operand; readonly weight: Operand };
     /**
      * x is [.., cols]; `index` names its row for each r, 0xffffffff for none; absent: row r. With `splitK` above 1 it
@@ -93,8 +95,8 @@ export function normPair(
     readonly kept: { readonly what: "input" | "output"; readonly out: Operand };
     /** As for `rmsNorm`; see `pairStoresScales`. */
     readonly scales?: RowScales | undefined;
-    /** Whether out is as matmuls on matrix units take x that is `paired`: with scales. */
-    readonly paired?: boolean | undefined;
+    /** As for `rmsNorm`; "pair" and "half" with scales. */
+    readonly put?: Put | undefined;
   },
   shape: Pick<NormShape, "rows" | "cols" | "eps" | "lanes" | "label">,
 ): Dispatch {
@@ -109,7 +111,7 @@ export function normPair(
     indexed: index !== undefined,
     normed,
     scales: scales !== undefined,
-    paired,
+    put,
   };
   const rowsOfX = splitK > 1 ? { ...x, size: 4 * splitK * rows * cols } : x;
   return dispatch(pairKernel({ ...kind, cols, lanes }), {

@@ -1,8 +1,7 @@
 // The two RMSNorms that an EAGLE-3 draft begins with, each to the bit that of rms_norm.wgsl:
 //   out[r] = [norm(E[rows[r].token]) token_weight, norm(h) hidden_weight], kept[r] = h, or norm(h) with KEEPS_NORMED
 // h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. A row
-// whose token is not in E, or whose hidden row is NO_ROW, has no such half written. With PAIRED out is two f16 numbers
-// for each number times the row's scale, as in rms_norm.wgsl.
+// whose token is not in E, or whose hidden row is NO_ROW, has no such half written. `put` is that of rms_norm.wgsl.
 //
 // One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either half in registers, l, l + LANES, ...;
 // the lanes' sums are added in the order of workgroup_sum.wgsl.
@@ -25,9 +24,13 @@ alias Sum = vec2<f32>;
 const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
-//#if PAIRED
+//#if put != store
 //#import lib/cut
+//#if put == half
+// Eight f16 each: [rows, 2 COLS / 8].
+//#else
 // Eight f16 each, hi and then lo: [rows, 2, 2 COLS / 8].
+//#endif
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
 //#else
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, 2, COLS / 4]
@@ -59,7 +62,9 @@ fn times(v: Vec8, scale: f32, gain: Vec8) -> Vec8 {
 }
 
 fn put(row: u32, i: u32, y: Vec8, y_scale: f32) {
-  //#if PAIRED
+  //#if put == half
+  out[row * (COLS / 4u) + i] = packed(y.lo * y_scale, y.hi * y_scale);
+  //#else if put == pair
   let at = row * (COLS / 2u) + i;
   let a = y.lo * y_scale;
   let b = y.hi * y_scale;

@@ -48,28 +48,27 @@ const T = (
 /** Clocks fall while the next kernel is compiled. */
 const WARM_MS = 120;
 const early = { early: true };
+const turn = { early: true, inTurn: true };
 const TILES: TensorTile[] = [
   T(4, [2, 2], [4, 4], 32, 1, early),
-  T(4, [2, 2], [4, 4], 32, 2, early),
-  T(4, [2, 2], [4, 4], 32, 2),
   T(4, [2, 2], [4, 4], 64, 1, early),
-  T(4, [2, 2], [4, 4], 64, 1),
-  T(4, [2, 2], [4, 4], 64, 2, early),
   T(4, [2, 2], [4, 5], 32, 1, early),
-  T(4, [2, 2], [4, 5], 64, 1, early),
   T(4, [2, 2], [4, 3], 32, 1, early),
-  T(4, [2, 2], [4, 3], 64, 1, early),
-  T(4, [2, 2], [4, 2], 64, 1, early),
-  T(4, [2, 2], [2, 4], 64, 1, early),
   T(4, [2, 2], [2, 3], 64, 1, early),
-  T(8, [2, 4], [4, 2], 64, 1, early),
-  T(8, [2, 4], [4, 3], 32, 1, early),
   T(8, [2, 4], [4, 3], 64, 1, early),
-  T(8, [4, 2], [4, 4], 32, 1, early),
-  T(8, [4, 2], [2, 4], 64, 1, early),
-  T(8, [4, 2], [4, 3], 32, 1, early),
-  T(8, [4, 2], [4, 2], 32, 1, early),
-  T(8, [4, 2], [2, 5], 32, 1, early),
+  T(8, [2, 4], [4, 3], 64, 2, turn),
+  T(8, [2, 4], [4, 3], 32, 2, turn),
+  T(8, [4, 2], [2, 6], 64, 2, turn),
+  T(4, [2, 2], [4, 4], 64, 2, turn),
+  T(4, [2, 2], [4, 4], 32, 2, turn),
+  T(4, [2, 2], [4, 3], 64, 2, turn),
+  T(4, [2, 2], [4, 3], 32, 2, turn),
+  T(8, [2, 4], [4, 2], 64, 2, turn),
+  T(8, [4, 2], [2, 4], 64, 2, turn),
+  T(4, [2, 2], [4, 5], 32, 2, turn),
+  T(8, [2, 4], [4, 4], 32, 2, turn),
+  T(4, [2, 2], [2, 4], 64, 2, turn),
+  T(4, [2, 2], [2, 3], 64, 2, turn),
 ];
 for (const shape of SHAPES) {
   for (const rows of rowsOf) {
@@ -87,7 +86,7 @@ for (const shape of SHAPES) {
     ]);
     for (const tile of TILES) {
       if (!fitsTile(unit, tile, gpu.limits, 0)) continue;
-      const what = `${tileText(tile)}${tile.early ? " early" : ""}`;
+      const what = `${tileText(tile)}${tile.early ? " early" : ""}${tile.inTurn ? " turn" : ""}`;
       try {
         const shard = { operand: buffers.weights, first: 0, rows: shape.n };
         const matrix = { rows: shape.n, cols: shape.k };

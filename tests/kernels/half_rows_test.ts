@@ -4,18 +4,21 @@
 import assert from "node:assert/strict";
 import { rmsNorm, type RowScales } from "../../kernels/norm/rms_norm.ts";
 import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
-import { takesHalves } from "../../kernels/matmul/tensor/matmul_on_units.ts";
+import {
+  fewRows,
+  type FewTile,
+  matmulTensorFew,
+} from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
 import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
-import type { Matrix, Precision, TensorMatrices } from "../../src/gpu/matrix.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
-const { matrixUnit: unit, limits } = device.gpu;
+const { matrixUnit: unit } = device.gpu;
 
 /** More eights than a workgroup's invocations load in a turn, and not a multiple of them. */
 const COLS = 8 * 523;
@@ -68,7 +71,11 @@ Deno.test("a norm stores the same f16 rows", async () => {
   assert.deepEqual(halves, await device.readWords(expected.out));
 });
 
-const TILES: readonly TensorTile[] = [
+const TILES: readonly (TensorTile | FewTile)[] = [
+  { columns: 1, stage: 32, ahead: 2, branched: false },
+  { columns: 2, stage: 32, ahead: 1, branched: true },
+  { subgroups: 2, columns: 1, stage: 32, ahead: 2, branched: false },
+  { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 64, ahead: 2, early: true, inTurn: true },
   { subgroups: 4, grid: [2, 2], own: [2, 2], stage: 32, ahead: 1, early: true },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
 ];
@@ -79,7 +86,8 @@ for (const tile of TILES) {
     ignore: unit === undefined,
     async fn() {
       if (!unit) return;
-      const [rows, cols, matrixRows] = [37, 320, 38];
+      const rows = "own" in tile ? 37 : Math.min(11, fewRows(unit));
+      const [cols, matrixRows] = [320, 38];
       const x = numbers(rows * cols, 7);
       const words = numbers(matrixRows * cols / 2, 5);
       const weights = device.words(new Uint32Array(words.buffer).map((word) => word & 0xbfffbfff));
@@ -95,13 +103,16 @@ for (const tile of TILES) {
           rows,
           matrix,
           shard,
-          tile,
           paired,
           precision: "f16",
           label: "t",
         } as const;
-        const input = paired ? halves : device.floats(x);
-        await device.run([matmulTensor({ x: input, xScales, wScales, out }, of)]);
+        const buffers = { x: paired ? halves : device.floats(x), xScales, wScales, out };
+        await device.run([
+          "own" in tile
+            ? matmulTensor(buffers, { ...of, tile })
+            : matmulTensorFew(buffers, { ...of, tile }),
+        ]);
         return await device.readWords(out);
       }));
       assert.deepEqual(paired, plain);
@@ -109,49 +120,3 @@ for (const tile of TILES) {
     },
   });
 }
-
-Deno.test("f16 rows are for prompts on matrix units with --precision f16", () => {
-  const shard = { operand: device.filled(4), first: 0, rows: 2 };
-  const shards = new Map([[shard, { scales: device.filled(2), stored: "f16" as const }]]);
-  const of = (rows: number, { bound = 1, precision = "f16", format = "bf16" }: {
-    readonly bound?: number;
-    readonly precision?: Precision;
-    readonly format?: "bf16" | "q8";
-  } = {}) => {
-    const matrix: Matrix = {
-      format,
-      rowOrder: "stacked",
-      rows: 2,
-      cols: 64,
-      lanes: 1,
-      shards: [shard],
-    };
-    const tensor: TensorMatrices = {
-      unit: { m: 16, n: 16, k: 16, lanes: 32 },
-      precision,
-      shards,
-      experts: new Map(),
-      xScales: device.filled(1),
-      limits: { ...limits, maxStorageBuffersPerShaderStage: 10 },
-    };
-    return takesHalves(matrix, { rows, bound, tuning: { tensor } });
-  };
-  assert.deepEqual([1, 64, 65, 1024].map((rows) => of(rows)), [false, false, true, true]);
-  assert.ok(!of(512, { precision: "f32" }));
-  assert.ok(!of(512, { format: "q8" }));
-  assert.deepEqual([5, 6].map((bound) => of(512, { bound })), [true, false]);
-  assert.ok(
-    !takesHalves({
-      rows: 2,
-      cols: 64,
-      format: "bf16",
-      rowOrder: "stacked",
-      lanes: 1,
-      shards: [shard],
-    }, {
-      rows: 512,
-      bound: 1,
-      tuning: tuning(false),
-    }),
-  );
-});

@@ -74,8 +74,8 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [512, 64], [4104, 512]] as const)
 }
 
 for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
-  for (const paired of [false, true]) {
-    const how = paired ? "pairs and scales" : "scales";
+  for (const put of ["store", "pair", "half"] as const) {
+    const how = `scales, ${put}`;
     Deno.test(`norm_pair: ${cols} columns, ${lanes} lanes, ranges of k added, ${how}`, async () => {
       const [rows, splitK, stride, jobs] = [3, 4, 5, 2];
       const table = weights("bf16", TOKENS, cols);
@@ -101,7 +101,7 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const wide = { ...shape, outCols: 2 * cols };
       await device.run([
         normPair(
-          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: noted, paired },
+          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: noted, put },
           shape,
         ),
         ...rmsNorm({ from: { matrix, rows: list }, weight: token.weight, out: twice }, wide),
@@ -117,7 +117,7 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const untouched = (i: number) => i >= rows && i < stride;
       const largest = Float32Array.from(lowered, (_, i) => untouched(i) ? 0 : 2 ** 74);
       assert.deepEqual(lowered, largest);
-      if (!paired) {
+      if (put === "store") {
         assert.deepEqual(await device.readWords(out), await device.readWords(twice));
         return;
       }
@@ -126,8 +126,12 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const scales = await device.readFloats(xScales);
       for (let r = 0; r < rows; r++) {
         for (let c = 0; c < 2 * cols; c++) {
-          const at = r * 4 * cols + c;
           const value = (expected[r * 2 * cols + c] ?? NaN) * (scales[r] ?? NaN);
+          if (put === "half") {
+            assert.equal(halves[r * 2 * cols + c], Math.f16round(value));
+            continue;
+          }
+          const at = r * 4 * cols + c;
           const hi = Math.fround(cut(value));
           assert.equal(halves[at], hi);
           assert.equal(halves[at + 2 * cols], Math.f16round(value - hi));

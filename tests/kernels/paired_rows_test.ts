@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { rmsNorm, type RowScales } from "../../kernels/norm/rms_norm.ts";
-import { takesPairs } from "../../kernels/matmul/tensor/matmul_on_units.ts";
+import { takesF16 } from "../../kernels/matmul/tensor/matmul_on_units.ts";
 import {
   fewRows,
   type FewTile,
@@ -109,7 +109,7 @@ for (const tile of TILES) {
   });
 }
 
-Deno.test("pairs are for rows of rounds, two or more, on matrix units that take x as two numbers", () => {
+Deno.test("x is f16 for two rows and more on matrix units, two numbers each in rounds with --precision f32", () => {
   const shard = { operand: device.filled(4), first: 0, rows: 2 };
   const matrix: Matrix = {
     format: "bf16",
@@ -121,10 +121,11 @@ Deno.test("pairs are for rows of rounds, two or more, on matrix units that take 
   };
   const shards = new Map([[shard, { scales: device.filled(2), stored: "f16" as const }]]);
   const units = { m: 16, n: 16, k: 16, lanes: 32 };
-  const of = (rows: number, { bound = 1, precision, ...more }: {
+  const of = (rows: number, { bound = 1, precision, none = false, ...more }: {
     bound?: number;
     precision?: Precision;
     format?: "q8";
+    cols?: number;
     none?: boolean;
   } = {}) => {
     const tensor: TensorMatrices = {
@@ -135,20 +136,24 @@ Deno.test("pairs are for rows of rounds, two or more, on matrix units that take 
       xScales: device.filled(1),
       limits: { ...limits, maxStorageBuffersPerShaderStage: 10 },
     };
-    const rules = { ...tuning(false), ...more.none ? {} : { tensor } };
-    const one = { ...matrix, format: more.format ?? "bf16" } as const;
-    return takesPairs(one, { rows, bound, tuning: rules });
+    const rules = { ...tuning(false), ...none ? {} : { tensor } };
+    return takesF16({ ...matrix, ...more }, { rows, bound, tuning: rules });
   };
-  assert.deepEqual([1, 2, 8, 9, 64, 65].map((rows) => of(rows)), [
-    false,
-    true,
-    true,
-    true,
-    true,
-    false,
-  ]);
-  assert.ok(!of(16, { precision: "f16" }));
-  assert.ok(!of(16, { format: "q8" }));
-  assert.ok(!of(16, { none: true }));
-  assert.deepEqual([5, 6].map((bound) => of(16, { bound })), [true, false]);
+  const pair = { put: "pair", before: false };
+  const half = { put: "half", before: false };
+  const before = { put: "half", before: true };
+  assert.deepEqual([1, 2, 64, 65].map((rows) => of(rows)), [undefined, pair, pair, undefined]);
+  assert.deepEqual(
+    [1, 2, 64, 65, 1024].map((rows) => of(rows, { precision: "f16" })),
+    [undefined, half, half, before, before],
+  );
+  for (const precision of ["f16", "f32"] as const) {
+    assert.equal(of(16, { precision, format: "q8" }), undefined);
+    assert.equal(of(16, { precision, cols: 68 }), undefined);
+    assert.equal(of(16, { precision, none: true }), undefined);
+    assert.deepEqual(
+      [5, 6].map((bound) => of(16, { precision, bound }) !== undefined),
+      [true, false],
+    );
+  }
 });

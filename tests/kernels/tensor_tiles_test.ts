@@ -49,16 +49,16 @@ Deno.test("tiles of rounds: no more workgroups than cores have room for, where c
   for (
     const { rows, shape: [columns, cols, splitK], size, workgroups } of [
       { rows: 16, shape: [28672, 4096, 1], size: [16, 112], workgroups: 256 },
-      { rows: 16, shape: [6144, 4096, 1], size: [16, 16], workgroups: 384 },
-      { rows: 16, shape: [4096, 14336, 4], size: [16, 128], workgroups: 128 },
-      { rows: 32, shape: [128256, 4096, 1], size: [32, 256], workgroups: 501 },
+      { rows: 16, shape: [6144, 4096, 1], size: [16, 48], workgroups: 128 },
+      { rows: 16, shape: [4096, 14336, 4], size: [16, 64], workgroups: 256 },
+      { rows: 32, shape: [128256, 4096, 1], size: [32, 128], workgroups: 1002 },
       { rows: 17, shape: [28672, 4096, 1], size: [32, 224], workgroups: 128 },
       { rows: 32, shape: [6144, 4096, 1], size: [32, 48], workgroups: 128 },
       { rows: 32, shape: [4096, 1024, 1], size: [32, 32], workgroups: 128 },
       { rows: 48, shape: [28672, 4096, 1], size: [48, 224], workgroups: 128 },
       { rows: 64, shape: [6144, 4096, 1], size: [64, 48], workgroups: 128 },
       { rows: 64, shape: [28672, 4096, 1], size: [64, 224], workgroups: 128 },
-      { rows: 64, shape: [128256, 4096, 1], size: [64, 128], workgroups: 1002 },
+      { rows: 64, shape: [128256, 4096, 1], size: [64, 96], workgroups: 1336 },
       { rows: 64, shape: [4096, 4096, 4], size: [64, 128], workgroups: 128 },
     ] as const
   ) {
@@ -69,8 +69,20 @@ Deno.test("tiles of rounds: no more workgroups than cores have room for, where c
 });
 
 Deno.test("tiles of rounds: as many columns as leave fewest cores idle in the end", () => {
-  assert.equal(chosen(16, 128256, 4096).tileColumns, 128);
+  assert.equal(chosen(16, 128256, 4096).tileColumns, 64);
   assert.equal(chosen(16, 28672, 4096).tileColumns, 112);
+});
+
+Deno.test("tiles of rounds: two numbers of x leave less room, quantized weights have tiles of their own", () => {
+  const of = { rows: 64, columns: 28672, range: 4096, splitK: 1 };
+  const sizeOf = (more: { low?: 0 | 1; format?: "q8" }) => {
+    const tile = tensorTile(UNIT, LIMITS, { ...of, ...more });
+    assert.ok(tile);
+    return [tile.grid, tile.own, tile.inTurn ?? false];
+  };
+  assert.deepEqual(sizeOf({ low: 0 }), [[1, 7], [4, 2], true]);
+  assert.deepEqual(sizeOf({ low: 1 }), [[4, 2], [1, 7], false]);
+  assert.deepEqual(sizeOf({ low: 0, format: "q8" }), [[4, 2], [1, 7], false]);
 });
 
 Deno.test("tiles of rounds: stages divide any range of k", () => {

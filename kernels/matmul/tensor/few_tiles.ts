@@ -41,15 +41,6 @@ const ROWS: readonly Candidate[] = [
  */
 const WIDE: readonly Candidate[] = [
   { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
-  // 8B's o: one on each of an H200's multiprocessors.
-  {
-    tile: { ...shared(8, { columns: 1, stage: 128 }), ahead: 1 },
-    enough: 100,
-    most: 132,
-    longest: 2048,
-  },
-  { tile: shared(4, { columns: 1, stage: 64 }), enough: 200, longest: 2048 },
-  { tile: { ...shared(3, { columns: 1, stage: 256 }), ahead: 1 }, ...QKV },
 ];
 
 function shared(subgroups: number, tile: Pick<FewTile, "columns" | "stage">): FewTile {

@@ -12,6 +12,7 @@ import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
 import type { Hold } from "../hold/hold.ts";
 import { tensorBindings, tensorShards } from "./common.ts";
+import { formatOf } from "./loads.ts";
 import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
 import { rowScales } from "./row_scales.ts";
 import { fewTile } from "./few_tiles.ts";
@@ -82,6 +83,7 @@ export function matmulOnUnits(
   const { cols, format } = matrix;
   const halves = paired === true && precision === "f16";
   const use = { format, rows, range: cols / splitK, splitK };
+  const { LOW: low } = formatOf({ matrix, precision }).parameters;
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, stored } = shards[i] as TensorShard;
     const halved = stored === "f16";
@@ -101,7 +103,7 @@ export function matmulOnUnits(
       });
     }
     const columns = shard.rows;
-    const tile = tensorTile(unit, limits, { ...use, columns, halves }) as TensorTile;
+    const tile = tensorTile(unit, limits, { ...use, columns, halves, low }) as TensorTile;
     return matmulTensor(buffers, { ...of, tile, paired });
   });
   const first = { rows, cols, label: `${label}.scales` };
@@ -123,42 +125,36 @@ export function notesOnUnits(
   return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
 }
 
-/**
- * Whether matmuls of some rows want x as two f16 numbers, in place of f32, from who writes it and knows its scales:
- * those of rounds, whose workgroups would split the same rows again and again. One row is too few for it to count,
- * and prompts wait for other things.
- *
- * @param use.bound storage buffers of the epilogue.
- */
-export function takesPairs(matrix: Matrix, use: F16Use): boolean {
-  const tensor = unitsForF16(matrix, use);
-  return tensor !== undefined && tensor.precision !== "f16" && use.rows > 1 &&
-    use.rows <= roundRows(tensor.unit);
+/** How a matmul wants x in place of f32, see `takesF16`. */
+interface F16Input {
+  /** One f16 number for each of x, [rows, cols] as `halfRows` writes it, or two, [rows, 2, cols]. */
+  readonly put: "half" | "pair";
+  /** Whether it pays to write it by a dispatch before, with the scales in `TensorMatrices.xScales`. */
+  readonly before: boolean;
 }
 
 /**
- * Whether matmuls of the many rows of a prompt want x as one f16 number each, [rows, cols] as `halfRows` writes it with
- * the scales in `TensorMatrices.xScales`: each row of x is read by many of their workgroups.
- *
- * @param use.bound storage buffers of the epilogue.
+ * How matmuls of two rows and more want x from who writes it and knows its scales; undefined: as f32. Each row of x
+ * is read by many of their workgroups, which would all round it. With `--precision f32` prompts wait for other things.
  */
-export function takesHalves(matrix: Matrix, use: F16Use): boolean {
-  const tensor = unitsForF16(matrix, use);
-  return tensor?.precision === "f16" && use.rows > roundRows(tensor.unit) && matrix.cols % 8 === 0;
-}
-
-interface F16Use {
-  readonly rows: number;
-  readonly bound: number;
-  readonly tuning: Pick<Tuning, "tensor">;
-}
-
-/** The matrix units that multiply a matrix by x in f16; undefined where they do not, or too much would be bound. */
-function unitsForF16(
+export function takesF16(
   matrix: Matrix,
-  { bound, tuning: { tensor } }: F16Use,
-): TensorMatrices | undefined {
-  if (!tensor || isQuantized(matrix.format) || !tensorShards(matrix, tensor)) return undefined;
+  { rows, bound, tuning: { tensor } }: {
+    readonly rows: number;
+    /** Storage buffers of the epilogue. */
+    readonly bound: number;
+    readonly tuning: Pick<Tuning, "tensor">;
+  },
+): F16Input | undefined {
+  if (!tensor || rows === 1 || isQuantized(matrix.format) || matrix.cols % 8 !== 0) {
+    return undefined;
+  }
   const bindings = tensorBindings(PLAIN.store, matrix) + bound;
-  return bindings <= tensor.limits.maxStorageBuffersPerShaderStage ? tensor : undefined;
+  const { limits, precision, unit } = tensor;
+  if (!tensorShards(matrix, tensor) || bindings > limits.maxStorageBuffersPerShaderStage) {
+    return undefined;
+  }
+  const many = rows > roundRows(unit);
+  if (precision === "f16") return { put: "half", before: many };
+  return many ? undefined : { put: "pair", before: false };
 }

@@ -57,8 +57,10 @@ interface FewTileParameters {
 }
 
 interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags {
-  /** Whether x is two f16 numbers already. */
+  /** Whether x is f16 already, two numbers each or with LOW = 0 one. */
   readonly PAIRED: boolean;
+  /** Whether eight numbers of x are two vectors. */
+  readonly READS_TWO: boolean;
 }
 
 /** How x, one row, is normed on its way to workgroup memory. */
@@ -202,6 +204,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const parameters = {
     ...counts,
     PAIRED: paired,
+    READS_TWO: !(paired && low === 0),
     ...format.parameters,
     ...epilogueParameters(epilogue),
   };

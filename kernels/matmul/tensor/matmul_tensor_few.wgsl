@@ -79,15 +79,17 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
 //#if PAIRED
-// hi and lo as f16, [X_ROWS, 2, COLS / 8]
+// hi and, where $LOW is 1, lo as f16, [X_ROWS, 1 + $LOW, COLS / 8]
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 
 const X_STEP = 1u;
+const X_EIGHTHS = 1u + $LOWu; // vectors for eight numbers
 //#else
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 
 const X_STEP = 2u; // vectors of eight numbers, one after the other
+const X_EIGHTHS = 2u;
 //#endif
 //#if !HELD
 // [X_ROWS]
@@ -240,10 +242,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let x_row$u = x_own$u / CHUNKS;
   let x_to$u = x_chunk$u / CHUNKS * ROW * X_PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  let x_from$u = x_row$u * (COLS / 4u) + in_stage(x_own$u % CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 8u * X_EIGHTHS) + in_stage(x_own$u % CHUNKS) * X_STEP;
   //#for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
+  //#if READS_TWO
   var xb$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP + x_second];
+  //#endif
   //#endfor
   //#endfor
   //#endif
@@ -279,7 +283,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#for u in X_LOADS
       //#if PAIRED
       xs[x_to$u] = xa$a_$u;
+      //#if LOW
       xs[x_to$u + LO * X_PITCH] = xb$a_$u;
+      //#endif
       //#else
       let a$u = xa$a_$u * x_scale$u;
       let b$u = xb$a_$u * x_scale$u;
@@ -303,7 +309,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#if !HELD
         //#for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
+        //#if READS_TWO
         xb$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP + x_second];
+        //#endif
         //#endfor
         //#endif
       }

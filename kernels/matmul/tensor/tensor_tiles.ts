@@ -40,7 +40,7 @@ const PROMPTS: readonly PromptTile[] = [
  */
 const HALF_PROMPTS: readonly PromptTile[] = [
   { tile: promptTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
-  { tile: promptTile([2, 4], [4, 3], 64), wave: 92.5, atOnce: 132 },
+  { tile: { ...promptTile([2, 4], [4, 3], 64), ahead: 2, inTurn: true }, wave: 90, atOnce: 132 },
   { tile: promptTile([2, 2], [4, 4], 64), wave: 72, atOnce: 132 },
   { tile: promptTile([2, 2], [4, 5], 32), wave: 157, atOnce: 264 },
   { tile: promptTile([2, 2], [4, 3], 32), wave: 107, atOnce: 264 },
@@ -87,7 +87,7 @@ export const LEAST_STAGE = 32;
 export function tensorTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { format = "bf16", rows, columns, range, splitK, halves = false }: {
+  { format = "bf16", rows, columns, range, splitK, halves = false, low = 1 }: {
     readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
@@ -95,9 +95,11 @@ export function tensorTile(
     readonly splitK: number;
     /** Whether x is what `halfRows` writes. */
     readonly halves?: boolean;
+    /** 1 where each number of x is two of f16. */
+    readonly low?: 0 | 1;
   },
 ): TensorTile | undefined {
-  const few = roundTile(unit, limits, { format, rows, columns, range, splitK });
+  const few = roundTile(unit, limits, { format, rows, columns, range, splitK, low });
   if (few) return few;
   const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
   const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>

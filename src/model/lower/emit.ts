@@ -314,7 +314,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
         out: at(out),
         kept: { what: keep.what, out: at(keep.out) },
         scales: op.notes ? context.scales : undefined,
-        paired: op.paired,
+        put: op.put,
       };
       const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
       return [normPair(both, { ...shape, label })];

@@ -161,7 +161,7 @@ export interface MatmulOp {
   readonly hold: MatmulHold | undefined;
   /** Of x's rows, where they are noted. */
   readonly xScales: ScaledInput | undefined;
-  /** Whether x is f16: two numbers in place of each, or one of `half_rows`. */
+  /** Whether x is f16, see `takesF16`. */
   readonly paired: boolean;
   /** Whether the outputs are logits over a vocabulary. */
   readonly logits: boolean;
@@ -291,7 +291,7 @@ export interface NormPairOp {
   readonly keep: { readonly what: "input" | "output"; readonly out: Value };
   readonly out: Value;
   readonly notes: boolean;
-  readonly paired: boolean;
+  readonly put: "store" | "pair" | "half";
 }
 
 /** out = norm(the parts of x) + norm(the experts' weighted outputs) */

@@ -14,11 +14,11 @@ import { elementwiseInMatmul } from "./rewrites/elementwise_in_matmul.ts";
 import { embedInNorm } from "./rewrites/embed_in_norm.ts";
 import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
+import { f16Rows } from "./rewrites/f16_rows.ts";
 import { gateInAttention } from "./rewrites/gate_in_attention.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
 import { gatedNormInMatmul } from "./rewrites/gated_norm_in_matmul.ts";
 import { gatherInNorm } from "./rewrites/gather_in_norm.ts";
-import { halfRows } from "./rewrites/half_rows.ts";
 import { headsInMatmul } from "./rewrites/heads_in_matmul.ts";
 import { horizontalFusion } from "./rewrites/horizontal_fusion.ts";
 import { normInMatmul } from "./rewrites/norm_in_matmul.ts";
@@ -27,7 +27,6 @@ import { normSums } from "./rewrites/norm_sum.ts";
 import { normSumInNorm } from "./rewrites/norm_sum_in_norm.ts";
 import { normedRouter } from "./rewrites/normed_router.ts";
 import { ownHeads } from "./rewrites/own_heads.ts";
-import { pairedRows } from "./rewrites/paired_rows.ts";
 import { partialsInMatmul } from "./rewrites/partials_in_matmul.ts";
 import { relayedFirst } from "./rewrites/relayed_first.ts";
 import { relayedHeads } from "./rewrites/relayed_heads.ts";
@@ -69,8 +68,7 @@ export const REWRITES: readonly Rewrite[] = [
   partialsInMatmul,
   normInMatmul,
   gatedNormInMatmul,
-  pairedRows,
-  halfRows,
+  f16Rows,
   valueInAttention,
   splitsInMatmul,
   ownHeads,

@@ -43,7 +43,7 @@ export const normPairs: Rewrite = {
         keep: keepsNormed ? { what: "output", out: hidden.x } : { what: "input", out: h },
         out: hidden.out,
         notes: false,
-        paired: false,
+        put: "store",
         label: "draft.inputNorms",
         part: hidden.part,
       });
