@@ -17,6 +17,8 @@ const FILES = [
   "tests/kernels/matmul_tensor_test.ts",
   "tests/kernels/matmul_on_units_test.ts",
   "tests/kernels/held_on_units_test.ts",
+  "tests/kernels/half_rows_test.ts",
+  "tests/kernels/paired_rows_test.ts",
   "tests/kernels/expert_tensor_test.ts",
   "tests/kernels/experts_on_units_test.ts",
   "tests/engine/experts_on_units_test.ts",

@@ -33,7 +33,7 @@ export function matmul(
     readonly x: Operand;
     /** Of x's rows, f32 [rows], where who wrote them noted them: for matrix units. */
     readonly xScales?: Operand | undefined;
-    /** Whether x is what matrix units take: see `takesPairs`, without which no other kernel does. */
+    /** Whether x is what matrix units take: see `takesF16`. */
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
@@ -54,7 +54,7 @@ export function matmul(
   const held = hold === PLAIN_ROWS ? undefined : hold;
   const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, hold: held, tuning, label });
   if (onUnits) return onUnits;
-  if (buffers.paired) throw new Error(`${label}: its x is f16 pairs, for matrix units alone`);
+  if (buffers.paired) throw new Error(`${label}: its x is f16, for matrix units alone`);
   requireLoaded(matrix, tuning.tensor, label);
   const use = {
     rows,

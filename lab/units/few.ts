@@ -222,7 +222,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     epilogue,
   };
   const range = k / split;
-  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range, splitK: split });
+  const tile = tensorTile(unit, gpu.limits, { rows, columns: n, range, splitK: split, low: 1 });
   if (tile && !flags.bare) {
     await add(
       `matmul_tensor ${JSON.stringify(Object.values(tile))}`,

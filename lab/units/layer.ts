@@ -88,7 +88,8 @@ const ones = (of: Allocations, count: number) => of.words(new Uint32Array(count)
 
 function contextFor(of: Allocations, shape: Shape, stored: Stored): DecoderContext {
   const dense = contextOf(of, shape, { rows: 1, slots: 1 });
-  const tensor = { unit, limits: gpu.limits, ...stored, xScales: ones(of, 16) };
+  const precision = "f16" as const;
+  const tensor = { unit, limits: gpu.limits, ...stored, xScales: ones(of, 16), precision };
   const tuning = { ...dense.tuning, software: false, tensor };
   const jobs = shape.mixture ? EXPERTS.topK : 1;
   return {

@@ -178,7 +178,14 @@ async function caseOf(text: string): Promise<void> {
     }
   };
   const launch = { unit, rows, splitK: split, halved, label: name };
-  const use = { format: stored, rows, columns: n, range: k / split, splitK: split };
+  const use = {
+    format: stored,
+    rows,
+    columns: n,
+    range: k / split,
+    splitK: split,
+    low: 0,
+  } as const;
   const large = tensorTile(unit, gpu.limits, use);
   const buffers = { x, out, xScales };
   const wide = flags.sweep ? WIDE.filter((tile) => tileBytes(unit, tile) <= 49152) : [];

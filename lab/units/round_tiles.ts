@@ -1,9 +1,13 @@
-/**
- * `EYRIE_WEBGPU=dawn deno run -A lab/units/round_tiles.ts [--rows 32,64] [--shapes gateUp,qkv,o,down,head]`: searches
- * the workgroups of matmul_tensor.wgsl for the rows of rounds, with x as one f16 number: rounded before (gate-up, qkv,
- * head, whose norms do it) or by the workgroups, with the epilogues of a model. Prints the fastest tiles, microseconds
- * over weights that no cache holds, beside those that `roundTile` picks; all of them must give the same bits.
- */
+// Searches the workgroups of matmuls on matrix units for the rows of rounds, with x as one f16 number.
+//
+//   EYRIE_WEBGPU=dawn deno run -A lab/units/round_tiles.ts [--rows 32,64] [--shapes gateUp,down,...] [--seconds 60]
+//     [--best 10]
+//   EYRIE_WEBGPU=dawn deno run -A lab/units/round_tiles.ts --table
+//
+// x is rounded before (gate-up, qkv, head, whose norms do it, and shapes with Halves behind their name) or by the
+// workgroups, with the epilogues of a model. Prints the --best fastest, microseconds over weights that no cache holds,
+// of those that --seconds for a shape are enough for, and what the engine picks; all must give the same bits. --table
+// times the tiles that round_tiles.ts has.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { notedEpilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
@@ -22,7 +26,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
-import { ROUND_TILES } from "../../kernels/matmul/tensor/round_tiles.ts";
+import { HALF_ROUNDS } from "../../kernels/matmul/tensor/round_tiles.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
 import { halveWeights } from "../../kernels/matmul/tensor/weight_scales.ts";
@@ -290,7 +294,7 @@ async function table(): Promise<void> {
     for (let i = 0; i < 5; i++) us.push(1000 * await sampleMs(profiler, programs, 40));
     return median(us).toFixed(1);
   };
-  const tiles = ROUND_TILES.flatMap(({ tile }) =>
+  const tiles = HALF_ROUNDS.flatMap(({ tile }) =>
     tile.inTurn ? [{ ...tile, early: false }, { ...tile, early: true }] : [tile]
   );
   for (const tile of tiles) {

@@ -129,6 +129,7 @@ const tensor: TensorMatrices = {
   shards,
   experts: new Map(),
   xScales: ones(most),
+  precision: "f16",
 };
 
 /** A plan for each layer, then the head. */

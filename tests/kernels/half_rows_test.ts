@@ -74,20 +74,29 @@ Deno.test("a norm stores the same f16 rows", async () => {
 const TILES: readonly (TensorTile | FewTile)[] = [
   { columns: 1, stage: 32, ahead: 2, branched: false },
   { columns: 2, stage: 32, ahead: 1, branched: true },
+  { columns: 1, stage: 64, ahead: 1, branched: true },
   { subgroups: 2, columns: 1, stage: 32, ahead: 2, branched: false },
   { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 64, ahead: 2, early: true, inTurn: true },
   { subgroups: 4, grid: [2, 2], own: [2, 2], stage: 32, ahead: 1, early: true },
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
 ];
 
-for (const tile of TILES) {
+const CASES = TILES.flatMap((tile) =>
+  ("own" in tile ? [37] : [5, 11]).flatMap((rows) =>
+    [1, 2].map((splitK) => ({ tile, rows, splitK }))
+  )
+);
+
+for (const { tile, rows: asked, splitK } of CASES) {
   Deno.test({
-    name: `f16 rows give the bits of f32 rows that are rounded, ${JSON.stringify(tile)}`,
+    name: `f16 rows give the bits of f32 rows that are rounded, ${asked} rows, ${splitK} ranges, ${
+      JSON.stringify(tile)
+    }`,
     ignore: unit === undefined,
     async fn() {
       if (!unit) return;
-      const rows = "own" in tile ? 37 : Math.min(11, fewRows(unit));
-      const [cols, matrixRows] = [320, 38];
+      const rows = "own" in tile ? asked : Math.min(asked, fewRows(unit));
+      const [cols, matrixRows] = [384, 38];
       const x = numbers(rows * cols, 7);
       const words = numbers(matrixRows * cols / 2, 5);
       const weights = device.words(new Uint32Array(words.buffer).map((word) => word & 0xbfffbfff));
@@ -97,12 +106,13 @@ for (const tile of TILES) {
       const shard = { operand: weights, first: 0, rows: matrixRows };
       const { scales: xScales, out: halves } = await halved(x, cols);
       const [plain, paired] = await Promise.all([false, true].map(async (paired) => {
-        const out = device.filled(rows * matrixRows, 7);
+        const out = device.filled(splitK * rows * matrixRows, 7);
         const of = {
           unit,
           rows,
           matrix,
           shard,
+          splitK,
           paired,
           precision: "f16",
           label: "t",

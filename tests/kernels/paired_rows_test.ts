@@ -125,7 +125,6 @@ Deno.test("x is f16 for two rows and more on matrix units, two numbers each in r
     bound?: number;
     precision?: Precision;
     format?: "q8";
-    cols?: number;
     none?: boolean;
   } = {}) => {
     const tensor: TensorMatrices = {
@@ -149,7 +148,6 @@ Deno.test("x is f16 for two rows and more on matrix units, two numbers each in r
   );
   for (const precision of ["f16", "f32"] as const) {
     assert.equal(of(16, { precision, format: "q8" }), undefined);
-    assert.equal(of(16, { precision, cols: 68 }), undefined);
     assert.equal(of(16, { precision, none: true }), undefined);
     assert.deepEqual(
       [5, 6].map((bound) => of(16, { precision, bound }) !== undefined),

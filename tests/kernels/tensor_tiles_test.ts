@@ -8,7 +8,8 @@ const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 const LIMITS = { maxComputeWorkgroupStorageSize: 49152, maxComputeInvocationsPerWorkgroup: 1024 };
 
 function chosen(rows: number, columns: number, range: number, splitK = 1) {
-  const tile = tensorTile(UNIT, LIMITS, { rows, columns, range, splitK });
+  const low = rows > 64 ? 1 : 0; // prompts of two numbers, rounds of one
+  const tile = tensorTile(UNIT, LIMITS, { rows, columns, range, splitK, low });
   assert.ok(tile);
   const [tileRows, tileColumns] = tileSize(UNIT, tile);
   const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
@@ -34,7 +35,14 @@ Deno.test("tiles of a prompt: as wide as makes the fewest waves", () => {
 
 Deno.test("tiles of a prompt in f16: larger, and those that the fewest waves take the least time with", () => {
   const of = (rows: number, columns: number, range: number) => {
-    const tile = tensorTile(UNIT, LIMITS, { rows, columns, range, splitK: 1, halves: true });
+    const tile = tensorTile(UNIT, LIMITS, {
+      rows,
+      columns,
+      range,
+      splitK: 1,
+      halves: true,
+      low: 0,
+    });
     assert.ok(tile);
     return [...tileSize(UNIT, tile), tile.stage];
   };
@@ -58,7 +66,7 @@ Deno.test("tiles of rounds: no more workgroups than cores have room for, where c
       { rows: 48, shape: [28672, 4096, 1], size: [48, 224], workgroups: 128 },
       { rows: 64, shape: [6144, 4096, 1], size: [64, 48], workgroups: 128 },
       { rows: 64, shape: [28672, 4096, 1], size: [64, 224], workgroups: 128 },
-      { rows: 64, shape: [128256, 4096, 1], size: [64, 96], workgroups: 1336 },
+      { rows: 64, shape: [128256, 4096, 1], size: [64, 256], workgroups: 501 },
       { rows: 64, shape: [4096, 4096, 4], size: [64, 128], workgroups: 128 },
     ] as const
   ) {
@@ -75,7 +83,7 @@ Deno.test("tiles of rounds: as many columns as leave fewest cores idle in the en
 
 Deno.test("tiles of rounds: two numbers of x leave less room, quantized weights have tiles of their own", () => {
   const of = { rows: 64, columns: 28672, range: 4096, splitK: 1 };
-  const sizeOf = (more: { low?: 0 | 1; format?: "q8" }) => {
+  const sizeOf = (more: { low: 0 | 1; format?: "q8" }) => {
     const tile = tensorTile(UNIT, LIMITS, { ...of, ...more });
     assert.ok(tile);
     return [tile.grid, tile.own, tile.inTurn ?? false];
@@ -88,10 +96,15 @@ Deno.test("tiles of rounds: two numbers of x leave less room, quantized weights 
 Deno.test("tiles of rounds: stages divide any range of k", () => {
   assert.equal(chosen(32, 28672, 4096 + 32).tile.stage, 32);
   assert.equal(chosen(16, 6144, 4096 + 64).tile.stage, 64);
+  // Rows of rounds have no tiles of prompts where these alone fit.
+  const of = { rows: 16, columns: 6144, range: 1056, splitK: 1, low: 0, halves: true } as const;
+  const tile = tensorTile(UNIT, LIMITS, of);
+  assert.ok(tile);
+  assert.deepEqual([tile.stage, tileSize(UNIT, tile)[0]], [32, 16]);
 });
 
 Deno.test("no tile where the adapter has room for none", () => {
   const none = { ...LIMITS, maxComputeWorkgroupStorageSize: 1024 };
-  const of = { rows: 32, columns: 4096, range: 4096, splitK: 1 };
+  const of = { rows: 32, columns: 4096, range: 4096, splitK: 1, low: 0 } as const;
   assert.equal(tensorTile(UNIT, none, of), undefined);
 });

@@ -60,7 +60,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   row_scales: "tests/kernels/rms_norm_test.ts",
   attention_row_scales: "tests/kernels/attention_units_test.ts",
   gate_row_scales: "tests/kernels/matmul_on_units_test.ts",
-  f16_rows: "tests/kernels/half_rows_test.ts",
+  f16_rows: "tests/model/f16_rows_test.ts",
 };
 
 /** Rewrites that changed the forwards of a case. */

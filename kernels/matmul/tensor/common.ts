@@ -59,14 +59,14 @@ export interface TensorMatmul<Tile = unknown> {
   readonly epilogue?: Epilogue;
   /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
-  /** Whether x is two f16 numbers already, [rows, 2, cols / 8] vectors of eight; default false. */
+  /** Whether x is f16 already, vectors of eight [rows, 1 + LOW, cols / 8]; default false. */
   readonly paired?: boolean | undefined;
   readonly label: string;
 }
 
 /** The scales are what `rowScales` and `weightScales` write. */
 export interface TensorBuffers {
-  /** f32 [rows, cols], or in as many bytes what `paired` says. */
+  /** f32 [rows, cols], or what `paired` says. */
   readonly x: Operand;
   readonly out: Operand;
   readonly wScales: Operand;
@@ -89,14 +89,17 @@ function tensorConstants(
   };
 }
 
+function bytesOfX(of: TensorMatmul): number {
+  const { rows, matrix: { cols }, paired } = of;
+  return (paired && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols;
+}
+
 /** Weights and x in, what is made of y out. */
-function tensorWork(
-  { rows, matrix: { cols }, shard }: TensorMatmul,
-  { moved }: Epilogue,
-): Cost {
+function tensorWork(of: TensorMatmul, { moved }: Epilogue): Cost {
+  const { rows, matrix: { cols }, shard } = of;
   return {
-    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) +
-      4 * rows * (cols + shard.rows * moved),
+    bytes: bytesOf(shard.operand) + (shard.scales ? bytesOf(shard.scales) : 0) + bytesOfX(of) +
+      4 * rows * shard.rows * moved,
     flops: 2 * rows * shard.rows * cols,
   };
 }
@@ -111,11 +114,11 @@ export function tensorDispatch(
     readonly hold?: Pick<Epilogue, "buffers" | "constants"> | undefined;
   },
 ): Dispatch {
-  const { rows, matrix: { cols }, shard, epilogue = PLAIN.store, label } = of;
+  const { shard, epilogue = PLAIN.store, label } = of;
   return dispatch(kernel, {
     buffers: {
       weights: shard.operand,
-      x: { ...x, size: (of.paired && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols },
+      x: { ...x, size: bytesOfX(of) },
       out,
       ...epilogue.buffers,
       ...hold?.buffers,

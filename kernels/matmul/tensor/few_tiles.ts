@@ -11,8 +11,6 @@ interface Candidate {
   readonly most?: number;
   /** Shortest range of k that it is for; default any. */
   readonly range?: number;
-  /** Longest; default any. */
-  readonly longest?: number;
 }
 
 const ONE_ROW: readonly Candidate[] = [
@@ -24,21 +22,17 @@ const ONE_ROW: readonly Candidate[] = [
   { tile: { columns: 1, stage: 256, ahead: 2, branched: true }, enough: 0 },
 ];
 
-/** As many as an H200 has multiprocessors: 8B's qkv. */
-const QKV = { enough: 100, most: 132, range: 4096 };
-
 /** Of more rows: subgroups share x, so that caches have less to give. */
 const ROWS: readonly Candidate[] = [
   { tile: shared(2, { columns: 2, stage: 64 }), enough: 1500 },
   { tile: shared(2, { columns: 1, stage: 64 }), enough: 800 },
   { tile: shared(4, { columns: 1, stage: 128 }), enough: 200 },
-  { tile: shared(3, { columns: 1, stage: 256 }), ...QKV },
+  // As many as an H200 has multiprocessors: 8B's qkv.
+  { tile: shared(3, { columns: 1, stage: 256 }), enough: 100, most: 132, range: 4096 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
-/**
- * Of 9 to 16 rows; where there are not enough workgroups, or ranges are as long as 8B's down, it is matmul_tensor.wgsl.
- */
+/** Of 9 to 16 rows; where there are not enough workgroups it is matmul_tensor.wgsl. */
 const WIDE: readonly Candidate[] = [
   { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
 ];
@@ -93,10 +87,10 @@ export function fewTile(
   if (unit.lanes < LEAST_LANES) return wide ? undefined : LEAST;
   const fills = ({ stage, ahead }: FewTile) => range % (stage * ahead) === 0;
   const found = candidatesOf(format, rows, wide).find(
-    ({ tile, enough, most = Infinity, range: least = 0, longest = Infinity }) => {
+    ({ tile, enough, most = Infinity, range: least = 0 }) => {
       const { subgroups = 1 } = tile;
       const workgroups = Math.ceil(columns / (subgroups * tile.columns * unit.m)) * splitK;
-      return workgroups >= enough && workgroups <= most && range >= least && range <= longest &&
+      return workgroups >= enough && workgroups <= most && range >= least &&
         (subgroups === 1 || fills(tile) && fits(tile));
     },
   );

@@ -4,7 +4,6 @@ import {
   type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
-  type TensorMatrices,
   type TensorShard,
   type Tuning,
 } from "../../../src/gpu/matrix.ts";
@@ -48,7 +47,7 @@ export function fitsUnits(
   if (!isQuantized(format) && format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) {
     return false;
   }
-  return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK }) !== undefined;
+  return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK, low: 1 }) !== undefined;
 }
 
 /**
@@ -61,7 +60,7 @@ export function matmulOnUnits(
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
-    /** Whether x is what `takesPairs` or `takesHalves` is about. */
+    /** Whether x is what `takesF16` says. */
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },

@@ -67,7 +67,7 @@ interface TileParameters {
 interface TensorParameters extends TileParameters, LoadParameters, EpilogueFlags {
   /** Whether the last turn of the loop over k has fewer stages. */
   readonly RAGGED: boolean;
-  /** Whether x is two f16 numbers already. */
+  /** Whether x is f16 already, two numbers each or with LOW = 0 one. */
   readonly PAIRED: boolean;
   /** Whether eight numbers of x are two vectors. */
   readonly READS_TWO: boolean;

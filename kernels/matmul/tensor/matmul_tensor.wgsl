@@ -3,7 +3,7 @@
 // x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
 // unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly; quantized
 // weights are rounded to it, and k is in the order in which they lie.
-// Where $PAIRED is 1 who wrote x has split it. The scales are powers of two. An output is
+// Where $PAIRED is 1 who wrote x has split or rounded it. The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,
 // each sum over tiles of $UNIT_K in order of k, of one of SPLIT_K equal ranges: the same bits at any

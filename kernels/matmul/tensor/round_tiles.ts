@@ -16,6 +16,8 @@ interface Timed {
   readonly us: readonly number[];
   /** Shortest range of k that it is for; default any. */
   readonly range?: number;
+  /** Whether it is for quantized weights, too; default true. */
+  readonly quantized?: boolean;
 }
 
 /** Two groups of subgroups, which bring stages in turn. */
@@ -30,10 +32,10 @@ function inTurn(
 }
 
 /**
- * Tiles of 16, 32, 48 and 64 rows: the fastest that lab/units/round_tiles.ts found for their columns, with its times
- * (`--table`) for x that is f16 already.
+ * Tiles of 16, 32, 48 and 64 rows of x as one f16 number: the fastest that lab/units/round_tiles.ts found for their
+ * columns, with its times (`--table`) for x that is f16 already.
  */
-export const ROUND_TILES: readonly Timed[] = [
+export const HALF_ROUNDS: readonly Timed[] = [
   {
     us: [17.4, 18.8, 21.2, 23.8],
     tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 },
@@ -41,7 +43,6 @@ export const ROUND_TILES: readonly Timed[] = [
   { us: [20.1, 28.9], tile: inTurn([1, 3], [1, 1], 128) },
   { us: [23.2, 36.5], tile: inTurn([1, 4], [1, 1], 128) },
   { us: [31.6, 41.3, 53.8, 68], tile: inTurn([1, 4], [1, 1], 64) },
-  { us: [36.9], tile: inTurn([1, 8], [1, 1], 128) },
   { us: [39.7, 61.6], tile: inTurn([1, 7], [1, 1], 64) },
   {
     us: [20.9, 27.4],
@@ -80,20 +81,15 @@ export const ROUND_TILES: readonly Timed[] = [
   },
   { us: [50.9], tile: inTurn([2, 4], [2, 2], 64) },
   { us: [74.2], tile: inTurn([1, 7], [4, 2], 64, false) },
-  {
-    // For two numbers of x, which leave no room for the one before.
-    us: [85.8],
-    tile: { subgroups: 8, grid: [4, 2], own: [1, 7], stage: 64, ahead: 1, joined: true },
-  },
   { us: [86.9], tile: inTurn([1, 8], [4, 2], 64) },
 ];
 
 /**
- * Tiles of quantized weights, whose subgroups have more to do to bring a stage: those of lab/units/few.ts, with times
- * of bf16 weights and x as two f16 numbers. 8B's rounds of 16, 32 and 64 rows in q8 take 0.93, 0.99 and 0.91 of the
- * time that they take with the tiles above.
+ * Tiles of x as two numbers, the fastest of those timed by lab/units/few.ts, and of quantized weights, whose subgroups
+ * have more to do to bring a stage: 8B's rounds of 16, 32 and 64 rows in q8 take 0.93, 0.99 and 0.91 of the time that
+ * they take with the tiles above.
  */
-const QUANTIZED_TILES: readonly Timed[] = [
+const ROUNDS: readonly Timed[] = [
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   {
     // Where no turn of the loop is a part of one.
@@ -111,6 +107,13 @@ const QUANTIZED_TILES: readonly Timed[] = [
   {
     us: [58, 73],
     tile: { subgroups: 8, grid: [1, 8], own: [1, 1], stage: 64, ahead: 2, early: true },
+  },
+  {
+    // 8B's down in q8 takes 51.5 us, with its pass, where its own tile takes 49.1.
+    us: [41],
+    range: 2048,
+    quantized: false,
+    tile: inTurn([1, 8], [1, 1], 128, false),
   },
   { us: [28], tile: { subgroups: 4, grid: [2, 2], own: [1, 1], stage: 128, ahead: 1 } },
   { us: [31], tile: inTurn([2, 3], [1, 1], 128, false) },
@@ -165,14 +168,14 @@ function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUni
 export function roundTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { format = "bf16", rows, columns, range, splitK, low = 1 }: {
+  { format = "bf16", rows, columns, range, splitK, low }: {
     readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
     /** 1 where each number of x is two of f16. */
-    readonly low?: 0 | 1;
+    readonly low: 0 | 1;
   },
 ): TensorTile | undefined {
   if (rows > roundRows(unit)) return undefined;
@@ -181,9 +184,11 @@ export function roundTile(
     const workgroups = Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
     return usOf(timed, workgroups);
   };
-  const [fastest] = (isQuantized(format) ? QUANTIZED_TILES : ROUND_TILES)
-    .filter(({ tile, range: least = 0 }) =>
-      range >= least && fills(range, tile, unit) && fitsTile(unit, tile, limits, low)
+  const quantized = isQuantized(format);
+  const [fastest] = (low === 1 || quantized ? ROUNDS : HALF_ROUNDS)
+    .filter(({ tile, ...of }) =>
+      range >= (of.range ?? 0) && (!quantized || of.quantized !== false) &&
+      fills(range, tile, unit) && fitsTile(unit, tile, limits, low)
     )
     .toSorted((a, b) => timeOf(a) - timeOf(b));
   return fastest?.tile;

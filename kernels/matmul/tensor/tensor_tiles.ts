@@ -7,7 +7,7 @@ import {
 } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
-import { roundTile } from "./round_tiles.ts";
+import { roundRows, roundTile } from "./round_tiles.ts";
 
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
@@ -87,7 +87,7 @@ export const LEAST_STAGE = 32;
 export function tensorTile(
   unit: MatrixUnit,
   limits: Omit<TensorLimits, "maxStorageBuffersPerShaderStage">,
-  { format = "bf16", rows, columns, range, splitK, halves = false, low = 1 }: {
+  { format = "bf16", rows, columns, range, splitK, low, halves = false }: {
     readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
@@ -96,7 +96,7 @@ export function tensorTile(
     /** Whether x is what `halfRows` writes. */
     readonly halves?: boolean;
     /** 1 where each number of x is two of f16. */
-    readonly low?: 0 | 1;
+    readonly low: 0 | 1;
   },
 ): TensorTile | undefined {
   const few = roundTile(unit, limits, { format, rows, columns, range, splitK, low });
@@ -113,14 +113,14 @@ export function tensorTile(
   };
   // The last wave takes nearly as long as any, however few are left.
   const time = ({ tile, wave, atOnce }: PromptTile) => Math.ceil(workgroups(tile) / atOnce) * wave;
-  const soonest = (prompts: readonly PromptTile[], low: 0 | 1) =>
+  const soonest = (prompts: readonly PromptTile[]) =>
     prompts.filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits, low))
       .toSorted((a, b) => time(a) - time(b))[0]?.tile;
-  const half = halves ? soonest(HALF_PROMPTS, 0) : undefined;
+  const half = halves && rows > roundRows(unit) ? soonest(HALF_PROMPTS) : undefined;
   if (half) return half;
   const enough = rows > unit.m ? ENOUGH.many : ENOUGH.few;
   const most = fitting.toSorted((a, b) => workgroups(b) - workgroups(a))[0];
   const found = fitting.find((tile) => workgroups(tile) >= enough) ?? most;
   if (found !== PROMPT) return found;
-  return soonest(PROMPTS, 1);
+  return soonest(PROMPTS);
 }

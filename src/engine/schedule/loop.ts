@@ -30,7 +30,6 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
       if (failure) throw failure;
       job = scheduler.submit(request, (event) => stream.push(event));
       submitted = true;
-      // A step's events may submit before `loop` has returned its promise.
       if (!running) looping = loop();
     } catch (error) {
       stream.push({ kind: "error", error: asError(error) });

@@ -20,7 +20,7 @@ export const f16Rows: Rewrite = {
       const norm = edits.soleReader(x) === matmul ? edits.writer(x) : undefined;
       const norms = norm?.kind === "norm" || norm?.kind === "gated_norm" ||
         norm?.kind === "norm_pair";
-      if (norms && norm.notes && norm.put === "store") {
+      if (norms && norm.notes && norm.put === "store" && matmul.xScales) {
         edits.replace(norm, { ...norm, put: taken.put });
         edits.replace(matmul, { ...matmul, paired: true });
       } else if (taken.before) {

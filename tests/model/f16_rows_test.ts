@@ -1,0 +1,88 @@
+// Who rounds x of a matmul on matrix units to f16: the norm before it, a dispatch before it, or the matmul itself.
+
+import assert from "node:assert/strict";
+import type { Matrix, Precision, TensorMatrices } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/matrix.ts";
+import { Graph } from "../../src/model/graph/graph.ts";
+import { lower } from "../../src/model/lower/lower.ts";
+import { contextOf, LARGE, matrix } from "./layer_context.ts";
+
+const LIMITS = {
+  maxComputeInvocationsPerWorkgroup: 1024,
+  maxComputeWorkgroupStorageSize: 49152,
+  maxStorageBuffersPerShaderStage: 20,
+};
+const HIDDEN = 2048;
+const [FIRST, SECOND] = [matrix(4096, HIDDEN), matrix(4096, HIDDEN)];
+
+function onUnits(matrices: readonly Matrix[], precision: Precision): TensorMatrices {
+  const stored = { scales: LARGE, stored: "f16" } as const;
+  return {
+    unit: { m: 16, n: 16, k: 16, lanes: 32 },
+    limits: LIMITS,
+    precision,
+    shards: new Map(matrices.flatMap(({ shards }) => shards.map((shard) => [shard, stored]))),
+    experts: new Map(),
+    xScales: LARGE,
+  };
+}
+
+/** Labels and kernels of x, normed or not, times matrices. */
+function kernelsOf(rows: number, { precision = "f16", normed = true, matrices = [FIRST] }: {
+  readonly precision?: Precision;
+  readonly normed?: boolean;
+  readonly matrices?: readonly Matrix[];
+} = {}): [string, string][] {
+  const rules = { ...tuning(false, LIMITS), tensor: onUnits(matrices, precision) };
+  const context = {
+    ...contextOf({ hidden: HIDDEN, cells: 512, rows, tuning: rules }),
+    scales: { normed: LARGE, lowered: LARGE, stride: rows, jobs: 1 },
+  };
+  const graph = new Graph("all");
+  const x = graph.input("x", rows, HIDDEN, LARGE);
+  const input = normed ? graph.norm(x, { weight: LARGE, eps: 1e-6 }, "norm") : x;
+  for (const [i, one] of matrices.entries()) {
+    graph.linear(input, one, { label: `matmul${i}`, at: LARGE });
+  }
+  return lower(graph, context).part("all").map(({ label, kernel }) => [label, kernel.name]);
+}
+
+/** What of a kernel's name says how it takes or stores x. */
+function formsOf(kernels: readonly [string, string][]): string[] {
+  return kernels.map(([label, name]) =>
+    [label, ...name.split("_").filter((part) => ["half", "pair", "paired"].includes(part))]
+      .join(" ")
+  );
+}
+
+Deno.test("norms store x of two rows and more as f16, two numbers each with --precision f32", () => {
+  for (const rows of [2, 16, 17, 64, 65]) {
+    assert.deepEqual(formsOf(kernelsOf(rows)), ["norm half", "matmul0 paired"], `${rows} rows`);
+  }
+  for (const rows of [2, 16, 17, 64]) {
+    assert.deepEqual(
+      formsOf(kernelsOf(rows, { precision: "f32" })),
+      ["norm pair", "matmul0 paired"],
+      `${rows} rows`,
+    );
+  }
+});
+
+Deno.test("x stays f32 at one row, where two matmuls read it, and in prompts with --precision f32", () => {
+  const plain = [
+    kernelsOf(1),
+    kernelsOf(8, { matrices: [FIRST, SECOND] }),
+    kernelsOf(65, { precision: "f32" }),
+  ];
+  for (const kernels of plain) {
+    assert.deepEqual(formsOf(kernels), kernels.map(([label]) => label));
+  }
+});
+
+Deno.test("a dispatch rounds x of prompts where no norm does, not that of rounds", () => {
+  const [first, ...others] = kernelsOf(65, { normed: false });
+  assert.equal(first?.[1], "half_rows");
+  assert.deepEqual(formsOf(others), ["matmul0 paired"]);
+  const rounds = kernelsOf(64, { normed: false });
+  assert.deepEqual(formsOf(rounds), rounds.map(([label]) => label));
+});
