@@ -36,6 +36,7 @@ export interface FakeRunner extends SchedulerRunner {
   /** Whether two groups may be in flight; default one. */
   overlaps?: boolean;
   garbage?: SchedulerRunner["garbage"];
+  states?: SchedulerRunner["states"];
   /** Called at the beginning of everything that takes time. */
   onWork: () => Promise<void>;
 }

@@ -191,3 +191,47 @@ for (const overlaps of [true, false]) {
     assert.deepEqual(waits.slice(1), []);
   });
 }
+
+/** Groups that were still to be read as each began, where two may be in flight. */
+async function unreadAt(
+  requests: readonly Partial<GenerateRequest>[],
+  states?: FakeRunner["states"],
+): Promise<number[]> {
+  const all: number[] = [];
+  let unread = 0;
+  const seen = await log(requests, {
+    roundsPerSync: 1,
+    prepare(core) {
+      core.overlaps = true;
+      if (states) core.states = states;
+      const { begin } = core;
+      core.begin = async (sequences, asked) => {
+        all.push(unread++);
+        const begun = await begin(sequences, asked);
+        return {
+          results() {
+            unread--;
+            return begun.results();
+          },
+        };
+      };
+      return () => 0;
+    },
+  });
+  assert.equal(seen.filter((what) => what === "finish").length, requests.length);
+  return all;
+}
+
+Deno.test("groups go on to begin before the last is read as texts of a batch come to their ends", async () => {
+  // The first begins a round before the other's prompt is stored; behind the last token no round begins.
+  const ends = [{ maxTokens: 6 }, { maxTokens: 12 }];
+  assert.deepEqual(await unreadAt(ends), [0, 0, ...Array(10).fill(1)]);
+  const tokens = [{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }, { maxTokens: 60 }];
+  assert.ok((await unreadAt(tokens)).slice(2, 50).every((unread) => unread === 1));
+});
+
+Deno.test("where states are kept none begins before it is known that no text has ended", async () => {
+  const states = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
+  const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], states);
+  assert.deepEqual(found, [0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]);
+});

@@ -108,14 +108,16 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     cached: fc.boolean(),
     roundsPerSync: fc.constantFrom(1, 3, 8, "auto" as const),
     slow: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
+    overlaps: fc.boolean(),
     drafter: fc.constantFrom(undefined, TREES, CHAINS),
   });
   const seen = { preemptions: 0, waits: 0, cached: 0 };
   const schedules = fc.asyncProperty(
     settings,
     fc.array(CALLER, { minLength: 2, maxLength: 8 }),
-    async ({ pages, batch, slow, ...options }, callers) => {
+    async ({ pages, batch, slow, overlaps, ...options }, callers) => {
       const fake = openFake({ ...options, capacity: { pages, batch } });
+      fake.core.overlaps = overlaps;
       // A turn of the event loop in every piece of work, or none.
       const turn = () => setImmediate();
       if (slow) fake.core.onWork = turn;

@@ -42,8 +42,9 @@ export interface GroupPicker {
    */
   next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /**
-   * The group after one that is still to be read: undefined where it may depend on what that one returns, but for
-   * the end of a text by a token, behind which the device stores nothing.
+   * The group after one that is still to be read, of the requests that have not ended by then: undefined where it may
+   * depend on what that one returns, but for the ends of texts. Behind a token that ends one the device stores nothing;
+   * one that has all its tokens gets more, which nobody takes, while another goes on.
    */
   ahead(group: PickedGroup): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
@@ -51,7 +52,10 @@ export interface GroupPicker {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "capacity" | "draft" | "garbage" | "overlaps" | "pool" | "ranks">;
+  readonly core: Pick<
+    Runner,
+    "capacity" | "draft" | "garbage" | "overlaps" | "pool" | "ranks" | "states"
+  >;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
     RunQueue<RequestState>,
@@ -172,12 +176,15 @@ export function openGroupPicker(
         return { ...picked, states, round, chosen: round.proposals === undefined };
       }
     },
-    ahead({ states, round, chosen }) {
+    ahead({ states: begun, round, chosen }) {
+      const states = begun.filter(({ done }) => !done);
       if (!followsItself(states) || !chosen || round.maskFor) return undefined;
       const { count, shape } = round;
       const most = count * (shape.depth + 1);
+      const lasting = states.filter(({ output: { left } }) => left > most).length;
+      // A state that is kept as its text ends must not have gone on.
       const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) &&
-        states.every(({ output: { left } }) => left > most);
+        (core.states ? lasting === states.length : lasting > 0);
       const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
       if (!goesOn || !holds) return undefined;
       const texts = states.map((state) => {
