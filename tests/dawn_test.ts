@@ -27,6 +27,7 @@ const FILES = [
   "tests/engine/sizes_test.ts",
   "tests/engine/golden_test.ts",
   "tests/engine/lossless_test.ts",
+  "tests/engine/callers_test.ts",
   "tests/engine/lossless_hardware_test.ts",
 ];
 

@@ -44,6 +44,33 @@ exhaustive.test("26 texts, all asked for at once", async () => {
   assertNothingHeld(engine);
 });
 
+exhaustive.test("texts that end one after the other, at their length or by a token, and again with their prompts cached", async () => {
+  const LENGTHS = [1, 3, 17, 30, 44, 9, 60, 22, 5, 51, 12, 37];
+  const requestsOf = (engine: LocalEngine) =>
+    LENGTHS.map((maxTokens, n): GenerateRequest => ({
+      ...requestOf(engine, [{ role: "user", content: generatedPrompt(n) }]),
+      maxTokens,
+      ignoreEos: n % 3 !== 0,
+    }));
+  using plain = await openEngine({
+    hooks: { plan: statically(0) },
+    limits: { prefixCache: false },
+  });
+  const expected: (readonly number[])[] = [];
+  for (const request of requestsOf(plain)) {
+    expected.push((await resultOf(plain.submit(request))).outputIds);
+  }
+  for (const [steps, maxBatch] of [[3, 12], [1, 5]] as const) {
+    using engine = await openEngine({ hooks: { plan: statically(steps) }, limits: { maxBatch } });
+    for (const turn of ["first", "again"]) {
+      const asked = requestsOf(engine).map((request) => resultOf(engine.submit(request)));
+      const found = (await Promise.all(asked)).map(({ outputIds }) => outputIds);
+      assert.deepEqual(found, expected, `${steps} steps, ${maxBatch} at once, ${turn}`);
+    }
+    assertNothingHeld(engine);
+  }
+});
+
 exhaustive.test("conversations go on side by side where pages are short", async () => {
   const turns = ["Spell the word amber.", "Count from 5 to 12.", "What is 3 + 4?"];
   using engine = await openEngine({
