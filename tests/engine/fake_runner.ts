@@ -77,6 +77,8 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
   /** Block table by slot. */
   const tables = new Map<number, number[]>();
   const free = Array.from({ length: capacity.batch }, (_, i) => i);
+  /** Pages and stored tokens of those that have left. */
+  const left = new WeakMap<Sequence, { pages: readonly number[]; stored: number }>();
   const limits = new Map<number, { stop: readonly number[]; stopped: boolean }>();
 
   const at = (sequence: Sequence, cell: number): number => {
@@ -123,6 +125,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
     closeSlot(sequence) {
       const slot = slotOf(sequence);
+      left.set(sequence, { pages: [...sequence.pages], stored: sequence.stored });
       free.push(slot);
       tables.delete(slot);
       limits.delete(slot);
@@ -178,6 +181,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
       }
     },
     begin(sequences, asked) {
+      assert.ok(sequences.length > 0);
       assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
       assert.ok(begun < (core.overlaps ? 2 : 1), "what has begun is read first");
       begun++;
@@ -189,6 +193,16 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
       });
     },
   };
+
+  /** What a sequence that has left since its rounds began still writes, in the pages that it had. */
+  function goOn(sequence: Sequence, count: number): void {
+    const { pages, stored } = left.get(sequence) ?? { pages: [], stored: 0 };
+    const end = sequence.slot === undefined ? stored + count : stored;
+    for (let cell = stored; cell < Math.min(end, pages.length * PAGE); cell++) {
+      const page = pages[Math.floor(cell / PAGE)] as number;
+      cells[page * PAGE + cell % PAGE] = { token: -1, draft: undefined, features: false };
+    }
+  }
 
   /** Rounds of the sequences that have a slot still. */
   async function run(
@@ -202,6 +216,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
       assert.ok(deviceDepth <= shape.depth);
     }
     await maskFor?.(sequences.map((_, i) => proposals?.[i] ?? NO_PROPOSAL));
+    for (const sequence of sequences) goOn(sequence, count * shape.rows);
     return Array.from({ length: count }, (): RoundResult => {
       const results = sequences.map((sequence, i) =>
         sequence.slot === undefined ? NOTHING : lane(sequence, shape, {

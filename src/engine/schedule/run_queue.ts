@@ -45,6 +45,8 @@ export interface RoundsAhead {
   readonly left: readonly number[];
   /** Rounds of a group whose results are still to be read; default 0. With some, 0 rounds may be reserved. */
   readonly unread?: number;
+  /** Whether pages are given to none while a group is still to be read, but before it begins; default false. */
+  readonly early?: boolean;
 }
 
 /**
@@ -82,6 +84,8 @@ export interface RunQueue<Request extends QueuedRequest> {
 
 /** Groups that pages are reserved for at once. */
 const GROUPS_AHEAD = 4;
+/** Rounds that they are reserved for where that is to be done before a group begins. */
+const EARLY_ROUNDS = 32;
 /** Share of the available pages that this may take. */
 const PLENTY = 1 / 8;
 
@@ -146,7 +150,7 @@ export function openRunQueue<Request extends QueuedRequest>(
       }
       return running.filter(({ decoding }) => decoding);
     },
-    reserveAhead(requests, { most, numSteps, left, unread = 0 }) {
+    reserveAhead(requests, { most, numSteps, left, unread = 0, early = false }) {
       const admits = waiting.length > 0 && running.length < budget.slots && !short;
       const useful = roundsUseful({
         left,
@@ -156,14 +160,19 @@ export function openRunQueue<Request extends QueuedRequest>(
         short,
       });
       let rounds = Math.min(most, useful);
-      const tooMany = () => missing(requests, unread + rounds) > budget.available / 2;
+      const gives = !early || unread === 0;
+      const room = gives ? budget.available / 2 : 0;
+      const tooMany = () => missing(requests, unread + rounds) > room;
       while (rounds > 1 && tooMany()) rounds--;
       if (unread > 0 && tooMany()) return 0;
-      if (unread + rounds > 1) {
-        // Where pages are plenty, at once for the groups after it too: each write takes its time.
-        const more = unread + Math.min(useful, GROUPS_AHEAD * rounds);
-        const plenty = missing(requests, more) <= budget.available * PLENTY;
-        for (const request of requests) budget.reserve(request, plenty ? more : unread + rounds);
+      if (gives && (early || unread + rounds > 1)) {
+        // As far as pages are plenty, at once for the groups after it too: each write takes its time.
+        let more = Math.min(useful, Math.max(GROUPS_AHEAD * rounds, early ? EARLY_ROUNDS : 0));
+        const plenty = budget.available * PLENTY;
+        while (more > rounds && missing(requests, unread + more) > plenty) {
+          more = Math.max(rounds, Math.floor(more / 2));
+        }
+        for (const request of requests) budget.reserve(request, unread + more);
       }
       return rounds;
     },

@@ -230,8 +230,11 @@ Deno.test("groups go on to begin before the last is read as texts of a batch com
   assert.ok((await unreadAt(tokens)).slice(2, 50).every((unread) => unread === 1));
 });
 
-Deno.test("where states are kept none begins before it is known that no text has ended", async () => {
+Deno.test("where states are kept none begins before it is known that no text has all its tokens", async () => {
   const states = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
   const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], states);
   assert.deepEqual(found, [0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]);
+  // The core asserts that no group begins without a request.
+  const token = await unreadAt([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }], states);
+  assert.ok(token.length > 2 && token.slice(1).every((unread) => unread === 1));
 });

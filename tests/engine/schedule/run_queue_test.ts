@@ -107,6 +107,21 @@ Deno.test("rounds ahead leave half of the available pages, and end with the last
   assert.equal(places.reserveAhead(grown, { ...ahead, left: [3] }), 2);
 });
 
+Deno.test("pages that may not be given while a group is unread are given before, and no rounds without them", () => {
+  const budget = counting(1, 500);
+  const places = openRunQueue(budget);
+  places.enqueue(request("a", 2));
+  (places.admit() as Counted).decoding = true;
+  const grown = places.grow();
+  const ahead = { most: 1, numSteps: 0, left: [100], early: true };
+  assert.equal(places.reserveAhead(grown, ahead), 1);
+  // Of its prompt, and of 32 rounds.
+  assert.equal(budget.free(), 500 - 34);
+  assert.equal(places.reserveAhead(grown, { ...ahead, most: 8, unread: 30 }), 2);
+  assert.equal(places.reserveAhead(grown, { ...ahead, unread: 32 }), 0);
+  assert.equal(budget.free(), 500 - 34);
+});
+
 Deno.test("whatever comes, no page leaks and the order of admission is kept", () => {
   const requests = fc.array(
     fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 })),

@@ -100,6 +100,9 @@ async function call(
   assert.deepEqual(got, whole.slice(0, got.length));
 }
 
+/** Places for states, of which none is ever stored. */
+const NO_STATES = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
+
 Deno.test("500 random schedules: every text is what it is alone, and no page leaks", async () => {
   const settings = fc.record({
     pages: fc.constantFrom(8, 10, 12, 14, 60),
@@ -109,15 +112,16 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     roundsPerSync: fc.constantFrom(1, 3, 8, "auto" as const),
     slow: fc.integer({ min: 0, max: 4 }).map((n) => n === 0),
     overlaps: fc.boolean(),
+    states: fc.constantFrom(undefined, NO_STATES),
     drafter: fc.constantFrom(undefined, TREES, CHAINS),
   });
   const seen = { preemptions: 0, waits: 0, cached: 0 };
   const schedules = fc.asyncProperty(
     settings,
     fc.array(CALLER, { minLength: 2, maxLength: 8 }),
-    async ({ pages, batch, slow, overlaps, ...options }, callers) => {
+    async ({ pages, batch, slow, overlaps, states, ...options }, callers) => {
       const fake = openFake({ ...options, capacity: { pages, batch } });
-      fake.core.overlaps = overlaps;
+      Object.assign(fake.core, { overlaps, states });
       // A turn of the event loop in every piece of work, or none.
       const turn = () => setImmediate();
       if (slow) fake.core.onWork = turn;

@@ -43,8 +43,8 @@ export interface GroupPicker {
   next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /**
    * The group after one that is still to be read, of the requests that have not ended by then: undefined where it may
-   * depend on what that one returns, but for the ends of texts. Behind a token that ends one the device stores nothing;
-   * one that has all its tokens gets more, which nobody takes, while another goes on.
+   * depend on what that one returns, but for the ends of texts. One that has ended meanwhile gets more, which nobody
+   * takes, while another goes on.
    */
   ahead(group: PickedGroup): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
@@ -132,7 +132,10 @@ export function openGroupPicker(
     const ahead = { gain, toCome, overlapped, awaited, pauseMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
-    return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread });
+    // The device stops behind a token that ends a text, until the text is given pages: what would then be kept of it
+    // is not what the host takes it for.
+    const early = core.overlaps === true && core.states !== undefined;
+    return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
 
   /** A round that the host drafts for; undefined where it drafts nothing at all. */
@@ -183,8 +186,8 @@ export function openGroupPicker(
       const most = count * (shape.depth + 1);
       const lasting = states.filter(({ output: { left } }) => left > most).length;
       // A state that is kept as its text ends must not have gone on.
-      const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) &&
-        (core.states ? lasting === states.length : lasting > 0);
+      const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
+        (!core.states || lasting === states.length);
       const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
       if (!goesOn || !holds) return undefined;
       const texts = states.map((state) => {
