@@ -136,6 +136,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     reserve(sequence, count) {
       const missing = Math.ceil(count / PAGE) - sequence.pages.length;
       assert.ok(count <= tablePages(capacity) * PAGE, "more pages than a row of the block table");
+      assert.ok(missing <= 0 || begun === 0 || !core.states, "pages while a group is unread");
       if (missing > pool.free) return false;
       for (let i = 0; i < missing; i++) sequence.pages.push(pool.take() as number);
       tables.set(slotOf(sequence), [...sequence.pages]);

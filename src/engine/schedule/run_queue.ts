@@ -84,7 +84,7 @@ export interface RunQueue<Request extends QueuedRequest> {
 
 /** Groups that pages are reserved for at once. */
 const GROUPS_AHEAD = 4;
-/** Rounds that they are reserved for where that is to be done before a group begins. */
+/** Rounds that they are reserved for at least where that is to be done before a group begins, and pages are plenty. */
 const EARLY_ROUNDS = 32;
 /** Share of the available pages that this may take. */
 const PLENTY = 1 / 8;
