@@ -66,7 +66,7 @@ export interface TensorMatmul<Tile = unknown> {
 
 /** The scales are what `rowScales` and `weightScales` write. */
 export interface TensorBuffers {
-  /** f32 [rows, cols], or what `paired` says. */
+  /** f32 [rows, cols], or f16 where x is `paired`. */
   readonly x: Operand;
   readonly out: Operand;
   readonly wScales: Operand;

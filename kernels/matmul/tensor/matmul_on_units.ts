@@ -133,8 +133,9 @@ interface F16Input {
 }
 
 /**
- * How matmuls of two rows and more want x from who writes it and knows its scales; undefined: as f32. Each row of x
- * is read by many of their workgroups, which would all round it. With `--precision f32` prompts wait for other things.
+ * How the operation that writes x, and knows its scales, is to store it for matmuls of two rows and more; undefined: as
+ * f32. Each row of x is read by many workgroups, which would otherwise all round it. With `--precision f32` that does
+ * not bound prompts.
  */
 export function takesF16(
   matrix: Matrix,
@@ -145,9 +146,7 @@ export function takesF16(
     readonly tuning: Pick<Tuning, "tensor">;
   },
 ): F16Input | undefined {
-  if (!tensor || rows === 1 || isQuantized(matrix.format) || matrix.cols % 8 !== 0) {
-    return undefined;
-  }
+  if (!tensor || rows === 1 || isQuantized(matrix.format)) return undefined;
   const bindings = tensorBindings(PLAIN.store, matrix) + bound;
   const { limits, precision, unit } = tensor;
   if (!tensorShards(matrix, tensor) || bindings > limits.maxStorageBuffersPerShaderStage) {

@@ -116,8 +116,8 @@ export interface Runner {
 /** Rounds that the device has still to do. */
 export interface SubmittedRounds {
   /**
-   * What they did, in their order, before prompts, `catchUp` or `openSlot` are asked of the core; nothing of sequences
-   * without a slot, which have left meanwhile.
+   * What they did, in their order. To be called before `prefill`, `catchUp` or `openSlot`. Of sequences whose slot was
+   * closed meanwhile there are no results.
    */
   results(): Promise<RoundResult[]> | RoundResult[];
 }

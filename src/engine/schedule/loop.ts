@@ -40,7 +40,7 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
   /** A step must end before the next begins, so nothing else calls `step`. */
   async function loop(): Promise<void> {
     running = true;
-    // What is submitted together begins with one step: a forward of all its prompts, not of the first alone.
+    // Requests that are submitted in one turn of the event loop share the first step and a forward of their prompts.
     await undefined;
     try {
       while (submitted && failure === undefined) {

@@ -45,7 +45,7 @@ export interface RoundsAhead {
   readonly left: readonly number[];
   /** Rounds of a group whose results are still to be read; default 0. With some, 0 rounds may be reserved. */
   readonly unread?: number;
-  /** Whether pages are given to none while a group is still to be read, but before it begins; default false. */
+  /** Whether pages are reserved only while no group is unread, for the groups after it too; default false. */
   readonly early?: boolean;
 }
 
@@ -84,7 +84,7 @@ export interface RunQueue<Request extends QueuedRequest> {
 
 /** Groups that pages are reserved for at once. */
 const GROUPS_AHEAD = 4;
-/** Rounds that they are reserved for at least where that is to be done before a group begins, and pages are plenty. */
+/** With `early`, pages are reserved at once for at least so many rounds, if there are plenty. */
 const EARLY_ROUNDS = 32;
 /** Share of the available pages that this may take. */
 const PLENTY = 1 / 8;

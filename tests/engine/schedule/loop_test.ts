@@ -12,34 +12,8 @@ const REQUEST: GenerateRequest = {
   ignoreEos: true,
 };
 
-Deno.test("loop: what is submitted before the first step has returned waits for its end", async () => {
-  let [submitted, steps, inStep, most] = [0, 0, 0, 0];
-  const scheduler: Scheduler = {
-    counts: { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
-    submit() {
-      submitted++;
-      return { done: false, cancel: () => {} };
-    },
-    async step() {
-      most = Math.max(most, ++inStep);
-      // As a hook may.
-      if (++steps === 1) submit(REQUEST);
-      await undefined;
-      inStep--;
-      return steps < 6;
-    },
-    stepAtOnce: () => assert.fail(),
-    fail: (error) => assert.fail(error),
-  };
-  const { submit, idle } = engineLoop(scheduler);
-  submit(REQUEST);
-  await idle();
-  assert.equal(submitted, 2);
-  assert.deepEqual([most, steps], [1, 7]);
-});
-
-Deno.test("loop: what is submitted together begins with the same step", async () => {
-  const before: number[] = [];
+/** A scheduler whose steps are these. */
+function scheduled(step: Scheduler["step"]): { scheduler: Scheduler; submitted: () => number } {
   let submitted = 0;
   const scheduler: Scheduler = {
     counts: { preemptions: 0, waits: 0, catchUps: 0, catchUpMs: 0, wasted: 0 },
@@ -47,14 +21,36 @@ Deno.test("loop: what is submitted together begins with the same step", async ()
       submitted++;
       return { done: false, cancel: () => {} };
     },
-    async step() {
-      before.push(submitted);
-      await undefined;
-      return before.length < 2;
-    },
+    step,
     stepAtOnce: () => assert.fail(),
     fail: (error) => assert.fail(error),
   };
+  return { scheduler, submitted: () => submitted };
+}
+
+Deno.test("loop: what is submitted before the first step has returned waits for its end", async () => {
+  let [steps, inStep, most] = [0, 0, 0];
+  const { scheduler, submitted } = scheduled(async () => {
+    most = Math.max(most, ++inStep);
+    // As a hook may.
+    if (++steps === 1) submit(REQUEST);
+    await undefined;
+    inStep--;
+    return steps < 6;
+  });
+  const { submit, idle } = engineLoop(scheduler);
+  submit(REQUEST);
+  await idle();
+  assert.equal(submitted(), 2);
+  assert.deepEqual([most, steps], [1, 7]);
+});
+
+Deno.test("loop: requests that are submitted together share the first step", async () => {
+  const before: number[] = [];
+  const { scheduler, submitted } = scheduled(() => {
+    before.push(submitted());
+    return Promise.resolve(before.length < 2);
+  });
   const { submit, idle } = engineLoop(scheduler);
   for (let i = 0; i < 3; i++) submit(REQUEST);
   await idle();

@@ -42,9 +42,9 @@ export interface GroupPicker {
    */
   next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /**
-   * The group after one that is still to be read, of the requests that have not ended by then: undefined where it may
-   * depend on what that one returns, but for the ends of texts. One that has ended meanwhile gets more, which nobody
-   * takes, while another goes on.
+   * The group after one that is still to be read, with the requests that are not done yet: undefined where it may
+   * depend on more of what that one returns than which texts end. Tokens of a request that turns out to have ended are
+   * dropped.
    */
   ahead(group: PickedGroup): PickedGroup | undefined;
   /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
@@ -132,8 +132,8 @@ export function openGroupPicker(
     const ahead = { gain, toCome, overlapped, awaited, pauseMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
-    // The device stops behind a token that ends a text, until the text is given pages: what would then be kept of it
-    // is not what the host takes it for.
+    // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that
+    // would restore the limit, and the state or window that is cached would be one past the end of the text.
     const early = core.overlaps === true && core.states !== undefined;
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
