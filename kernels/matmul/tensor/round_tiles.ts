@@ -32,7 +32,7 @@ function inTurn(
 }
 
 /**
- * Tiles of 16, 32, 48 and 64 rows of x as one f16 number: the fastest that lab/units/round_tiles.ts found for their
+ * Tiles of 16, 32, 48 and 64 rows of x as one f16 number: the fastest that lab/units/tiles.ts found for their
  * columns, with its times (`--table`) for x that is f16 already.
  */
 export const HALF_ROUNDS: readonly Timed[] = [

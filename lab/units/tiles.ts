@@ -1,10 +1,10 @@
-// Searches the workgroups of matmuls on matrix units for the rows of rounds, with x as one f16 number.
+// Searches the workgroups of matmuls on matrix units for the rows of rounds and of prompts, with x as one f16 number.
 //
-//   EYRIE_WEBGPU=dawn deno run -A lab/units/round_tiles.ts [--rows 32,64] [--shapes gateUp,down,...] [--seconds 60]
+//   EYRIE_WEBGPU=dawn deno run -A lab/units/tiles.ts [--rows 32,64,512] [--shapes gateUp,down,...] [--seconds 60]
 //     [--best 10]
-//   EYRIE_WEBGPU=dawn deno run -A lab/units/round_tiles.ts --table
+//   EYRIE_WEBGPU=dawn deno run -A lab/units/tiles.ts --table
 //
-// x is rounded before (gate-up, qkv, head, whose norms do it, and shapes with Halves behind their name) or by the
+// x is rounded before (prompts; gate-up, qkv, head, whose norms do it; shapes with Halves behind their name) or by the
 // workgroups, with the epilogues of a model. Prints the --best fastest, microseconds over weights that no cache holds,
 // of those that --seconds for a shape are enough for, and what the engine picks; all must give the same bits. --table
 // times the tiles that round_tiles.ts has.
@@ -26,7 +26,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
-import { HALF_ROUNDS } from "../../kernels/matmul/tensor/round_tiles.ts";
+import { HALF_ROUNDS, roundRows } from "../../kernels/matmul/tensor/round_tiles.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
 import { halveWeights } from "../../kernels/matmul/tensor/weight_scales.ts";
@@ -69,6 +69,7 @@ const SHAPES = [
   { name: "downHalves", n: 4096, k: 14336, split: 4, halves: true },
   { name: "smallGateUp", n: 6144, k: 1024, split: 1, halves: true, swiglu: true },
   { name: "smallQkv", n: 4096, k: 1024, split: 1, halves: true },
+  { name: "smallO", n: 1024, k: 2048, split: 4, halves: false },
   { name: "smallDown", n: 1024, k: 3072, split: 4, halves: false },
 ] as const;
 type Shape = typeof SHAPES[number];
@@ -100,8 +101,10 @@ function tilesOf(rowTiles: number, columns: number, range: number): TensorTile[]
       if (rowTiles % r !== 0 || columns % c !== 0) continue;
       const own = [rowTiles / r, columns / c] as const;
       const count = r * c;
-      if (count < Math.min(4, rowTiles * columns) || count > 16 || own[0] * own[1] > 8) continue;
-      for (const stage of [64, 128]) {
+      const many = rowTiles * columns > 32; // which only prompts have
+      if (count < Math.min(4, rowTiles * columns) || count > 16) continue;
+      if (own[0] * own[1] > (many ? 20 : 8)) continue;
+      for (const stage of many ? [32, 64] : [32, 64, 128]) {
         for (const mode of MODES) {
           const subgroups = Math.max(4, mode.inTurn && count % 2 === 1 ? count + 1 : count);
           const tile = { subgroups, grid: [r, c], own, stage, ahead: 1, ...mode } as const;
@@ -134,12 +137,22 @@ function fewTiles(shape: Shape, rows: number): FewTile[] {
 
 type Tile = TensorTile | FewTile;
 
+function isPrompt(rows: number): boolean {
+  return rows > roundRows(unit);
+}
+
 function candidates(shape: Shape, rows: number): Tile[] {
+  const range = shape.k / shape.split;
+  if (isPrompt(rows)) {
+    const columns = [4, 5, 6, 8, 10, 12, 16];
+    return [4, 8].flatMap((rowTiles) => columns.flatMap((c) => tilesOf(rowTiles, c, range)))
+      .filter(({ subgroups, early, ahead, inTurn }) =>
+        subgroups <= 8 && early && (ahead === 1 || inTurn)
+      );
+  }
   const needed = Math.ceil(rows / 16);
   const all = (needed > 2 ? [needed, Math.ceil(needed / 2)] : [needed]).flatMap((rowTiles) =>
-    columnsOf(shape, rowTiles, rows).flatMap((columns) =>
-      tilesOf(rowTiles, columns, shape.k / shape.split)
-    )
+    columnsOf(shape, rowTiles, rows).flatMap((columns) => tilesOf(rowTiles, columns, range))
   );
   return rows > fewRows(unit) ? all : [...fewTiles(shape, rows), ...all];
 }
@@ -163,7 +176,8 @@ interface Variant {
 }
 
 async function search(shape: Shape, rows: number): Promise<void> {
-  const { name, n, k, split, halves } = shape;
+  const { name, n, k, split } = shape;
+  const halves = shape.halves || isPrompt(rows);
   const all: Buffers[] = [];
   for (let i = 0; i < Math.max(1, Math.ceil((160 << 20) / (2 * n * k))); i++) {
     const buffers = await buffersOf(bench, shape, rows * split, 10 + i);
@@ -182,7 +196,7 @@ async function search(shape: Shape, rows: number): Promise<void> {
   const swiglu = "swiglu" in shape;
   const noted = { buffer: storage(gpu.device, "noted", 4 * rows) };
   const epilogue = swiglu ? notedEpilogue("silu", noted) : PLAIN.store;
-  const use = { rows, columns: n, range: k / split, splitK: split, low: 0 } as const;
+  const use = { rows, columns: n, range: k / split, splitK: split, low: 0, halves } as const;
   const rule = fewTile(unit, gpu.limits, use) ?? tensorTile(unit, gpu.limits, use) as TensorTile;
   // Mixed, so that what time is left for is some of each kind.
   const mixed = candidates(shape, rows).map((tile, i) => ({ tile, at: i * 0.618034 % 1 }));
