@@ -26,6 +26,11 @@ export interface Policy<State = unknown> {
    * to: 1 or more. So many may be launched before the first of them is learned.
    */
   holds(state: State, context: RoundContext): number;
+  /**
+   * Whether `pick` may also be asked for the rounds behind a group that is not learned yet: the choice is then as old as
+   * that group, and no device waits for the host between the two. Default: no; what `holds` promises is used up first.
+   */
+  mayLag?(state: State, context: RoundContext): boolean;
   /** Updates the state by the result of a round. */
   learn(state: State, outcome: RoundOutcome): PolicyUpdate<State>;
   /** What `--json` and `--stats` report of it. */

@@ -19,6 +19,7 @@ function policyOf(
     confident,
     pick: (round, { batchSize, ranks }) => pick(round, batchSize, ranks),
     holds: () => 1,
+    mayLag: (round) => drawn(round, 4, 2) > 0,
     learn: (round) => ({ state: round + 1 }),
     report: () => ({ json: {}, rows: [] }),
   };

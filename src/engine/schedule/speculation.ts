@@ -21,8 +21,11 @@ import {
 export interface Speculation {
   /** How the next round of `context.batchSize` requests is to draft. */
   pick(context: RoundContext): Decision;
-  /** How many rounds of them `pick` surely gives the same, the next one included. */
-  holds(context: RoundContext): number;
+  /**
+   * For how many rounds of them `pick` may be used behind `unlearned` rounds, default 0, of which it knows nothing: 0
+   * where those are to be learned first, which is never so of policies that may lag.
+   */
+  holds(context: RoundContext, unlearned?: number): number;
   /** Takes note of a round that was launched. */
   learn(outcome: RoundOutcome): void;
   readonly report: SpeculationReport;
@@ -109,6 +112,13 @@ export function openSpeculation<State>(
     }
   }
 
+  function held(context: RoundContext, unlearned: number): number {
+    const rounds = policy.holds(state, context);
+    if (!(rounds >= 1)) throw new Error(`its choice is valid for ${rounds} rounds`);
+    const lags = rounds === Infinity || policy.mayLag?.(state, context) === true;
+    return lags ? rounds : Math.max(0, rounds - unlearned);
+  }
+
   return {
     pick: (context) => (
       context.asked.some(drafts)
@@ -118,10 +128,8 @@ export function openSpeculation<State>(
         )
         : NO_DRAFTS
     ),
-    holds: (context) => (
-      context.asked.some(drafts)
-        ? asked(() => checkedHolds(policy.holds(state, context)), () => Infinity)
-        : Infinity
+    holds: (context, unlearned = 0) => (
+      context.asked.some(drafts) ? asked(() => held(context, unlearned), () => Infinity) : Infinity
     ),
     learn(outcome) {
       const { tier, ms, sequences } = outcome;
@@ -195,11 +203,6 @@ function checked(
   if (depths === undefined && (verify === undefined || silent)) return choice;
   const given = depths ?? Array<number>(batchSize).fill(tier.depth);
   return { ...choice, depths: given.map((depth, i) => drafts(asked[i]) ? depth : 0) };
-}
-
-function checkedHolds(rounds: number): number {
-  if (rounds >= 1) return rounds;
-  throw new Error(`its choice is valid for ${rounds} rounds`);
 }
 
 function fitDepths({ tier, depths = [] }: Decision, { batchSize }: RoundContext): boolean {

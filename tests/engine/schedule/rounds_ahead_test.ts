@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { cacheOf } from "../../../src/engine/schedule/prefix_cache.ts";
 import type { GenerateRequest } from "../../../src/engine/schedule/events.ts";
 import { openScheduler } from "../../../src/engine/schedule/scheduler.ts";
+import { openSpeculation } from "../../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeRunner, fakeRunner, VOCAB } from "../fake_runner.ts";
@@ -20,7 +22,7 @@ const REQUEST: GenerateRequest = {
 /** What happens in turn: groups that begin, rounds that are told, ends. */
 async function log(
   requests: readonly Partial<GenerateRequest>[],
-  { mail = () => false, onBegin = () => {}, onMs, roundsPerSync = 4, prepare }: {
+  { mail = () => false, onBegin = () => {}, onMs, roundsPerSync = 4, prepare, policy }: {
     readonly mail?: () => boolean;
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
     readonly roundsPerSync?: number | "auto";
@@ -28,15 +30,17 @@ async function log(
     readonly onMs?: (ms: number) => void;
     /** Returns the scheduler's clock. */
     readonly prepare?: (core: FakeRunner, seen: string[]) => () => number;
+    /** Where there is a draft. */
+    readonly policy?: Policy<number> | undefined;
   } = {},
 ): Promise<string[]> {
   const core = fakeRunner({
     batch: 2,
-    shapes: chains([0, 1]),
+    shapes: chains([0, 1, 3]),
     prefillRows: 16,
     contextLength: 96,
     pages: 30,
-  }, "none");
+  }, policy ? "always" : "none");
   const tokenizer = {
     vocabSize: VOCAB,
     bosToken: undefined,
@@ -62,10 +66,10 @@ async function log(
       eosTokenIds: [FAKE_EOS],
       vocabSize: VOCAB,
       contextLength: 96,
-      algorithm: "NONE",
+      algorithm: policy ? "EAGLE" : "NONE",
       tier: chain(0),
     },
-    speculation: staticPlan(chain(0)).speculation,
+    speculation: policy ? openSpeculation("own", policy) : staticPlan(chain(0)).speculation,
   });
   const submit = (more: Partial<GenerateRequest>) =>
     void scheduler.submit({ ...REQUEST, ...more }, ({ kind }) => {
@@ -195,12 +199,16 @@ for (const overlaps of [true, false]) {
 /** Groups that were still to be read as each began, where two may be in flight. */
 async function unreadAt(
   requests: readonly Partial<GenerateRequest>[],
-  states?: FakeRunner["states"],
+  { states, policy }: {
+    readonly states?: FakeRunner["states"];
+    readonly policy?: Policy<number>;
+  } = {},
 ): Promise<number[]> {
   const all: number[] = [];
   let unread = 0;
   const seen = await log(requests, {
     roundsPerSync: 1,
+    policy,
     prepare(core) {
       core.overlaps = true;
       if (states) core.states = states;
@@ -232,9 +240,33 @@ Deno.test("groups go on to begin before the last is read as texts of a batch com
 
 Deno.test("where states are kept none begins before it is known that no text has all its tokens", async () => {
   const states = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
-  const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], states);
+  const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], { states });
   assert.deepEqual(found, [0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]);
   // The core asserts that no group begins without a request.
-  const token = await unreadAt([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }], states);
+  const token = await unreadAt([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }], {
+    states,
+  });
   assert.ok(token.length > 2 && token.slice(1).every((unread) => unread === 1));
+});
+
+Deno.test("a choice that holds for some rounds is learned before the next, unless it may lag", async () => {
+  // Four rounds of one draft each, then four of none.
+  const policy: Policy<number> = {
+    tiers: chains([0, 1]),
+    start: 0,
+    pick: (round) => ({ tier: chain(round % 8 < 4 ? 1 : 0) }),
+    holds: (round) => 4 - round % 4,
+    learn: (round) => ({ state: round + 1 }),
+    report: () => ({ json: {}, rows: [] }),
+  };
+  const request = { maxTokens: 30, numSteps: 1 };
+  const strict = await unreadAt([request], { policy });
+  assert.deepEqual(strict.slice(0, 12), [0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]);
+  // None waits but where drafts begin or end, since the draft may have to catch up.
+  const lagging = await unreadAt([request], { policy: { ...policy, mayLag: () => true } });
+  assert.deepEqual(lagging.slice(0, 12), [0, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1]);
+  const deeper = { ...policy, tiers: chains([1, 3]), mayLag: () => true };
+  const pick = (round: number) => ({ tier: chain(round % 8 < 4 ? 1 : 3) });
+  const drafting = await unreadAt([request], { policy: { ...deeper, pick } });
+  assert.ok(drafting.length > 8 && drafting.slice(1).every((unread) => unread === 1));
 });

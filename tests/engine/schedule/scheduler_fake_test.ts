@@ -12,7 +12,10 @@ import {
 } from "../../../src/engine/schedule/events.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { PAGE } from "../../../src/model/device_layout.ts";
+import { openSpeculation } from "../../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import { hash32 } from "../../../src/speculate/noise.ts";
+import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
@@ -100,6 +103,17 @@ async function call(
   assert.deepEqual(got, whole.slice(0, got.length));
 }
 
+/** Chooses another depth after every few rounds, which at times are to be learned before the next. */
+const RESTLESS: Policy<number> = {
+  tiers: chains([0, 1, 3]),
+  start: 0,
+  pick: (round) => ({ tier: chain([0, 1, 3, 3][hash32(round >> 2, 5, 1) % 4] ?? 0) }),
+  holds: (round) => 4 - round % 4,
+  mayLag: (round) => hash32(round >> 2, 5, 2) % 3 > 0,
+  learn: (round) => ({ state: round + 1 }),
+  report: () => ({ json: {}, rows: [] }),
+};
+
 /** Places for states, of which none is ever stored. */
 const NO_STATES = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
 
@@ -114,13 +128,19 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     overlaps: fc.boolean(),
     states: fc.constantFrom(undefined, NO_STATES),
     drafter: fc.constantFrom(undefined, TREES, CHAINS),
+    restless: fc.boolean(),
   });
   const seen = { preemptions: 0, waits: 0, cached: 0 };
   const schedules = fc.asyncProperty(
     settings,
     fc.array(CALLER, { minLength: 2, maxLength: 8 }),
-    async ({ pages, batch, slow, overlaps, states, ...options }, callers) => {
-      const fake = openFake({ ...options, capacity: { pages, batch } });
+    async ({ pages, batch, slow, overlaps, states, restless, ...options }, callers) => {
+      const speculation = restless ? openSpeculation("restless", RESTLESS) : undefined;
+      const fake = openFake({
+        ...options,
+        capacity: { pages, batch },
+        ...speculation && { speculation },
+      });
       Object.assign(fake.core, { overlaps, states });
       // A turn of the event loop in every piece of work, or none.
       const turn = () => setImmediate();

@@ -100,15 +100,24 @@ export function openGroupPicker(
   /** Rounds as the policy picks them, for texts that are so long then. */
   function chooseRounds(
     states: readonly RequestState[],
-    texts = states.map((state) => textAfter(state, [])),
-    unread = 0,
+    { texts = states.map((state) => textAfter(state, [])), unread = 0, unlearned = unread }: {
+      readonly texts?: readonly TextSoFar[];
+      /** Rounds of the group before, if it is still to be read, and if the policy has still to learn of it. */
+      readonly unread?: number;
+      readonly unlearned?: number;
+    } = {},
   ): Pick<PickedGroup, "round" | "collects"> {
     const { tier: shape, depths, verify } = choose(states);
-    const holds = speculation.holds(contextOf(states));
+    const holds = heldFor(states, unlearned);
     const pauseMs = core.garbage?.dueMs() ?? 0;
     const count = reserve(states, shape, { holds, texts, unread, pauseMs });
     const round = { shape, count, ...depths && { depths }, ...verify && { verify } };
     return { round, collects: pauseMs > 0 };
+  }
+
+  /** Rounds that the policy's choice is good for, behind those that it has still to learn of. */
+  function heldFor(states: readonly RequestState[], unlearned: number): number {
+    return core.draft === "none" ? Infinity : speculation.holds(contextOf(states), unlearned);
   }
 
   /**
@@ -126,7 +135,8 @@ export function openGroupPicker(
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const overlapped = core.overlaps === true && holds === Infinity && followsItself(states);
+    const overlapped = core.overlaps === true && followsItself(states) &&
+      heldFor(states, Infinity) > 0;
     const awaited = places.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
     const ahead = { gain, toCome, overlapped, awaited, pauseMs };
@@ -188,26 +198,25 @@ export function openGroupPicker(
       // A state that is kept as its text ends must not have gone on.
       const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
         (!core.states || lasting === states.length);
-      const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
-      if (!goesOn || !holds) return undefined;
+      if (!goesOn || heldFor(states, count) === 0) return undefined;
       const texts = states.map((state) => {
         const { tokens, left, ends } = textAfter(state, []);
         return { tokens: tokens + most, left: left - most, ends };
       });
-      const next = chooseRounds(states, texts, count);
-      if (next.round.count === 0 || next.round.shape.depth !== shape.depth) return undefined;
+      const next = chooseRounds(states, { texts, unread: count });
+      if (next.round.count === 0 || !goesAlong(shape, next.round.shape)) return undefined;
       together = next.round.count;
       return { ...next, states, chosen };
     },
-    next({ states, chosen }, rounds) {
+    next({ states, round: { shape }, chosen }, rounds) {
       if (!followsItself(states) || !chosen) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
-      // A choice that never changes does not wait for what is learned from these.
-      const holds = core.draft === "none" || speculation.holds(contextOf(states)) === Infinity;
-      if (!goesOn || !holds) return undefined;
+      if (!goesOn || heldFor(states, rounds.length) === 0) return undefined;
       places.grow();
-      const after = chooseRounds(states, states.map((state, at) => textAfter(state, ids(at))));
+      const texts = states.map((state, at) => textAfter(state, ids(at)));
+      const after = chooseRounds(states, { texts, unlearned: rounds.length });
+      if (!goesAlong(shape, after.round.shape)) return undefined;
       together = after.round.count;
       return { ...after, states, chosen };
     },
@@ -217,6 +226,11 @@ export function openGroupPicker(
       return steps;
     },
   };
+}
+
+/** Whether the draft needs not catch up between rounds of one shape and of the next. */
+function goesAlong(shape: DraftShape, next: DraftShape): boolean {
+  return shape.depth > 0 === next.depth > 0;
 }
 
 /** Whether the host may draft for one of them. */

@@ -21,7 +21,7 @@ export function learningCosts(
       if (costs.table && choice.tier.depth > 0 && !drafted) missed = lagOf(context);
       return choice;
     },
-    holds: (context) => speculation.holds(context),
+    holds: (context, unlearned) => speculation.holds(context, unlearned),
     learn(outcome) {
       const { tier, ms } = outcome;
       drafted = tier.depth > 0;

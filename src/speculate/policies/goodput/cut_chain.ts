@@ -18,6 +18,7 @@ export function cutChain(
     confident: true,
     pick: ({ known }, context) => choose(known, context),
     holds: ({ left }) => left,
+    mayLag: () => true,
     learn: (state, outcome) => ({
       state: aged(state, learnRound(state.live, outcome, { buckets }), outcome.ms.round),
     }),

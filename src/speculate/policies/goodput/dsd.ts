@@ -74,6 +74,7 @@ export function dsd(
       return { tier: chain(tries ? shallowest ?? 0 : best) };
     },
     holds: ({ left }) => left,
+    mayLag: () => true,
     learn: (state, outcome) => ({
       state: aged(state, learned(state.live, outcome, buckets), outcome.ms.round),
     }),

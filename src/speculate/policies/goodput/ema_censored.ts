@@ -48,6 +48,7 @@ export function emaCensored(
     start: decided(numSteps),
     pick: ({ known }) => ({ tier: chain(depth(known)) }),
     holds: ({ left }) => left,
+    mayLag: () => true,
     learn(state, outcome) {
       const next = aged(state, averaged(state.live, outcome, alpha), outcome.ms.round);
       const [from, to] = [depth(state.known), depth(next.known)];

@@ -81,6 +81,8 @@ export function hybrid(
     known.evidence.rounds === 0 && begins !== undefined
       ? { tier: chain(begins) }
       : choose(known, context, { options, prices });
+  const looksAgain = (known: Known, context: RoundContext) =>
+    mayLook(known) && pick(known, context).tier.depth > 0;
   const start: Known = { evidence: noEvidence(most), course: NO_COURSE };
   return {
     tiers: tiersOf(steps),
@@ -88,9 +90,9 @@ export function hybrid(
     confident: true,
     pick: ({ known }, context) => pick(known, context),
     holds: ({ known, left }, context) =>
-      mayLook(known) && pick(known, context).tier.depth > 0
-        ? Math.min(left, lookFor(context.batchSize))
-        : left,
+      looksAgain(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
+    // A look is no longer than it has to be.
+    mayLag: ({ known }, context) => !looksAgain(known, context),
     learn(state, outcome) {
       const { tier: { depth }, batchSize, ms } = outcome;
       const live = learned(state.live, outcome, buckets);
