@@ -27,8 +27,9 @@ export interface Policy<State = unknown> {
    */
   holds(state: State, context: RoundContext): number;
   /**
-   * Whether `pick` may also be asked for the rounds behind a group that is not learned yet: the choice is then as old as
-   * that group, and no device waits for the host between the two. Default: no; what `holds` promises is used up first.
+   * Whether `pick` may also be asked for a group of rounds before the last one is learned, so that no device waits for
+   * the host between the two: choices are then older by a group, and each is used for a group more than `holds` says.
+   * Default: no; rounds that are not learned yet count as some of those that `holds` promises.
    */
   mayLag?(state: State, context: RoundContext): boolean;
   /** Updates the state by the result of a round. */
@@ -87,7 +88,7 @@ export interface TierChange {
   readonly reason: string;
 }
 
-/** What is known when a round is chosen. */
+/** What is known when a round is chosen; of sequences what was known before the groups that are not learned yet. */
 export interface RoundContext {
   /** Requests in the round. */
   readonly batchSize: number;

@@ -96,6 +96,17 @@ Deno.test("a request that asked for no drafts has depth 0 where each has its own
   assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
 });
 
+Deno.test("behind rounds that are not learned a choice holds for fewer, unless the policy may lag", () => {
+  const held = (part: Partial<Policy<null>>) => {
+    const speculation = openSpeculation("own", { ...fixed(chain(3)), holds: () => 4, ...part });
+    return [0, 1, 4, 9, Infinity].map((unlearned) => speculation.holds(asking(3), unlearned));
+  };
+  assert.deepEqual(held({}), [4, 3, 0, 0, 0]);
+  assert.deepEqual(held({ mayLag: () => false }), [4, 3, 0, 0, 0]);
+  assert.deepEqual(held({ mayLag: () => true }), [4, 4, 4, 4, 4]);
+  assert.deepEqual(held({ holds: () => Infinity }), Array(5).fill(Infinity));
+});
+
 /** How a policy fares that differs from static 3 in this, and what was said of it. */
 function failing(
   part: Partial<Policy<null>>,

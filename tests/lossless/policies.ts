@@ -3,55 +3,56 @@ import { hash32 } from "../../src/speculate/noise.ts";
 import type { Decision, Policy } from "../../src/speculate/policy.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 
-/** Uniform in 0 to `most`, by round and purpose. */
-function drawn(round: number, purpose: number, most: number): number {
-  return hash32(round, purpose, 11) % (most + 1);
+/** Uniform in 0 to `most`, by turn and purpose. */
+function drawn(turn: number, purpose: number, most: number): number {
+  return hash32(turn, purpose, 11) % (most + 1);
 }
 
+/** Chooses in turns of two rounds, of which some are begun before those before them are learned. */
 function policyOf(
   depths: readonly number[],
   confident: boolean,
-  pick: (round: number, batchSize: number, ranks: boolean) => Decision,
+  pick: (turn: number, batchSize: number, ranks: boolean) => Decision,
 ): Policy<number> {
   return {
     tiers: chains(depths),
     start: 0,
     confident,
-    pick: (round, { batchSize, ranks }) => pick(round, batchSize, ranks),
-    holds: () => 1,
-    mayLag: (round) => drawn(round, 4, 2) > 0,
+    pick: (round, { batchSize, ranks }) => pick(round >> 1, batchSize, ranks),
+    holds: (round) => 2 - round % 2,
+    mayLag: (round) => drawn(round >> 1, 4, 2) > 0,
     learn: (round) => ({ state: round + 1 }),
     report: () => ({ json: {}, rows: [] }),
   };
 }
 
-/** Another depth every other round for some time, then none: the draft must catch up, or may leave the GPU. */
+/** Another depth every turn for some time, then none: the draft must catch up, or may leave the GPU. */
 export function restless(depth: number): Policy<number> {
   const depths = [...new Set([0, 1, depth])].toSorted((a, b) => a - b);
-  return policyOf(depths, false, (round) => ({
-    tier: chain(round % 12 < 4 ? depths[drawn(round >> 1, 1, depths.length - 1)] as number : 0),
+  return policyOf(depths, false, (turn) => ({
+    tier: chain(turn % 6 < 2 ? depths[drawn(turn, 1, depths.length - 1)] as number : 0),
   }));
 }
 
 /** Verifies a drawn number of drafts of each sequence. */
 export function cut(depth: number): Policy<number> {
-  return policyOf([depth], true, (round, batchSize) => ({
+  return policyOf([depth], true, (turn, batchSize) => ({
     tier: chain(depth),
-    depths: Array.from({ length: batchSize }, (_, i) => drawn(round, 100 + i, depth)),
+    depths: Array.from({ length: batchSize }, (_, i) => drawn(turn, 100 + i, depth)),
   }));
 }
 
 /** Leaves it to the device which drafts are verified, by a drawn budget. */
 export function budget(depth: number): Policy<number> {
-  return policyOf([depth], true, (round, batchSize, ranks) => ({
+  return policyOf([depth], true, (turn, batchSize, ranks) => ({
     tier: chain(depth),
-    ...ranks && round % 4 > 0
+    ...ranks && turn % 4 > 0
       ? {
         verify: {
-          drafts: drawn(round, 1, batchSize * depth),
-          slope: 0.25 + drawn(round, 2, 4) / 4,
-          intercepts: Array.from({ length: depth }, (_, k) => drawn(round, 10 + k, 4) / 4 - 0.5),
-          leastConfidence: drawn(round, 3, 2) / 5,
+          drafts: drawn(turn, 1, batchSize * depth),
+          slope: 0.25 + drawn(turn, 2, 4) / 4,
+          intercepts: Array.from({ length: depth }, (_, k) => drawn(turn, 10 + k, 4) / 4 - 0.5),
+          leastConfidence: drawn(turn, 3, 2) / 5,
         },
       }
       : {},

@@ -22,8 +22,9 @@ export interface Speculation {
   /** How the next round of `context.batchSize` requests is to draft. */
   pick(context: RoundContext): Decision;
   /**
-   * For how many rounds of them `pick` may be used behind `unlearned` rounds, default 0, of which it knows nothing: 0
-   * where those are to be learned first, which is never so of policies that may lag.
+   * For how many rounds of them what `pick` gives may be used, behind `unlearned` rounds that the policy knows nothing of,
+   * default 0: for those that `Policy.holds` says, less the unlearned ones unless it may lag; 0: they are to be learned
+   * first.
    */
   holds(context: RoundContext, unlearned?: number): number;
   /** Takes note of a round that was launched. */

@@ -99,6 +99,13 @@ Deno.test("costs learn of catching up what was missed when the round was picked"
   speculation.learn(outcome(3, { round: 20, catchUp: 2 * catchUpMs(SIMPLE, 9) }));
   assert.ok((costs.table?.refined?.catchUp ?? 0) > 1.05);
   assert.deepEqual(speculation.report.own.json, { told: 4 });
+  // The next round is picked before that is learned, when nothing is missed any more.
+  speculation.learn(outcome(0, { round: 10 }));
+  const before = costs.table?.refined?.catchUp ?? 0;
+  speculation.pick(context(3, [4, 5]));
+  speculation.pick(context(3, [0, 0]));
+  speculation.learn(outcome(3, { round: 20, catchUp: 2 * catchUpMs(SIMPLE, 9) }));
+  assert.ok((costs.table?.refined?.catchUp ?? 0) > before);
 });
 
 Deno.test("rounds of trees, and without a table any, teach no costs but the policy", () => {

@@ -30,6 +30,17 @@ Deno.test("registry: every policy is on the page of policies", async () => {
   assert.deepEqual(Object.keys(POLICIES).filter((name) => !page.includes(`\`${name}\``)), []);
 });
 
+Deno.test("registry: which policies begin with choices that rounds need not be learned for", () => {
+  const lags = Object.keys(POLICIES).filter((name) => {
+    const { mayLag, start } = policyNamed(name, {}, SETUP);
+    return mayLag?.(start, contextOf(1)) === true;
+  });
+  const expected = ["adaptive-verify", "auto", "dsd", "ema-censored", "hybrid", "p-min", "tetris"];
+  assert.deepEqual(lags.toSorted(), expected);
+  const probing = policyNamed("dsd", { probe: 50 }, SETUP);
+  assert.equal(probing.mayLag?.(probing.start, contextOf(1)), false);
+});
+
 Deno.test("registry: every policy has an example", () => {
   for (const { examples } of Object.values(POLICIES)) assert(examples.length > 0);
 });

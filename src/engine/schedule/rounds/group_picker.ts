@@ -51,6 +51,14 @@ export interface GroupPicker {
   chosenSteps(): number | undefined;
 }
 
+/** For how long a choice may be used. */
+interface Validity {
+  /** Rounds; 0: what runs is to be learned first. */
+  readonly holds: number;
+  /** Whether it may be used behind any number of rounds that are still to be learned. */
+  readonly lags: boolean;
+}
+
 interface Parts {
   readonly core: Pick<
     Runner,
@@ -97,27 +105,29 @@ export function openGroupPicker(
     return elastic?.away ? NO_DRAFTS : choice;
   }
 
-  /** Rounds as the policy picks them, for texts that are so long then. */
-  function chooseRounds(
-    states: readonly RequestState[],
-    { texts = states.map((state) => textAfter(state, [])), unread = 0, unlearned = unread }: {
-      readonly texts?: readonly TextSoFar[];
-      /** Rounds of the group before, if it is still to be read, and if the policy has still to learn of it. */
-      readonly unread?: number;
-      readonly unlearned?: number;
-    } = {},
-  ): Pick<PickedGroup, "round" | "collects"> {
-    const { tier: shape, depths, verify } = choose(states);
-    const holds = heldFor(states, unlearned);
-    const pauseMs = core.garbage?.dueMs() ?? 0;
-    const count = reserve(states, shape, { holds, texts, unread, pauseMs });
-    const round = { shape, count, ...depths && { depths }, ...verify && { verify } };
-    return { round, collects: pauseMs > 0 };
+  /** For how long the policy's choice may be used behind rounds that it has still to learn of. */
+  function validity(states: readonly RequestState[], unlearned: number): Validity {
+    if (core.draft === "none") return { holds: Infinity, lags: true };
+    const context = contextOf(states);
+    const lagging = speculation.holds(context, Infinity);
+    if (lagging > 0) return { holds: lagging, lags: true };
+    return { holds: speculation.holds(context, unlearned), lags: false };
   }
 
-  /** Rounds that the policy's choice is good for, behind those that it has still to learn of. */
-  function heldFor(states: readonly RequestState[], unlearned: number): number {
-    return core.draft === "none" ? Infinity : speculation.holds(contextOf(states), unlearned);
+  /** Rounds as the policy picks them, for texts that are so long then, behind rounds that are still to be read. */
+  function chooseRounds(
+    states: readonly RequestState[],
+    { valid, texts = states.map((state) => textAfter(state, [])), unread = 0 }: {
+      readonly valid: Validity;
+      readonly texts?: readonly TextSoFar[];
+      readonly unread?: number;
+    },
+  ): Pick<PickedGroup, "round" | "collects"> {
+    const { tier: shape, depths, verify } = choose(states);
+    const pauseMs = core.garbage?.dueMs() ?? 0;
+    const count = reserve(states, shape, { valid, texts, unread, pauseMs });
+    const round = { shape, count, ...depths && { depths }, ...verify && { verify } };
+    return { round, collects: pauseMs > 0 };
   }
 
   /**
@@ -127,16 +137,15 @@ export function openGroupPicker(
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
-    { holds, texts, unread, pauseMs }: {
-      readonly holds: number;
+    { valid: { holds, lags }, texts, unread, pauseMs }: {
+      readonly valid: Validity;
       readonly texts: readonly TextSoFar[];
       readonly unread: number;
       readonly pauseMs: number;
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const overlapped = core.overlaps === true && followsItself(states) &&
-      heldFor(states, Infinity) > 0;
+    const overlapped = core.overlaps === true && lags && followsItself(states);
     const awaited = places.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
     const ahead = { gain, toCome, overlapped, awaited, pauseMs };
@@ -180,7 +189,9 @@ export function openGroupPicker(
         const proposed = propose(grown);
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
-        const picked = proposed ? { round: proposed, collects: false } : chooseRounds(states);
+        const picked = proposed
+          ? { round: proposed, collects: false }
+          : chooseRounds(states, { valid: validity(states, 0) });
         const bounds = { capacity: core.capacity, vocabSize, attempt: requests.attempt };
         const round = constrained(states, picked.round, bounds);
         // The grammar of one of them failed, and the request has ended: the others' round is picked again.
@@ -198,12 +209,14 @@ export function openGroupPicker(
       // A state that is kept as its text ends must not have gone on.
       const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
         (!core.states || lasting === states.length);
-      if (!goesOn || heldFor(states, count) === 0) return undefined;
+      if (!goesOn) return undefined;
+      const valid = validity(states, count);
+      if (valid.holds === 0) return undefined;
       const texts = states.map((state) => {
         const { tokens, left, ends } = textAfter(state, []);
         return { tokens: tokens + most, left: left - most, ends };
       });
-      const next = chooseRounds(states, { texts, unread: count });
+      const next = chooseRounds(states, { valid, texts, unread: count });
       if (next.round.count === 0 || !goesAlong(shape, next.round.shape)) return undefined;
       together = next.round.count;
       return { ...next, states, chosen };
@@ -212,10 +225,12 @@ export function openGroupPicker(
       if (!followsItself(states) || !chosen) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
-      if (!goesOn || heldFor(states, rounds.length) === 0) return undefined;
+      if (!goesOn) return undefined;
+      const valid = validity(states, rounds.length);
+      if (valid.holds === 0) return undefined;
       places.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));
-      const after = chooseRounds(states, { texts, unlearned: rounds.length });
+      const after = chooseRounds(states, { valid, texts });
       if (!goesAlong(shape, after.round.shape)) return undefined;
       together = after.round.count;
       return { ...after, states, chosen };
@@ -228,9 +243,9 @@ export function openGroupPicker(
   };
 }
 
-/** Whether the draft needs not catch up between rounds of one shape and of the next. */
+/** Whether the draft has nothing to catch up on behind rounds of one shape before those of the next. */
 function goesAlong(shape: DraftShape, next: DraftShape): boolean {
-  return shape.depth > 0 === next.depth > 0;
+  return shape.depth > 0 || next.depth === 0;
 }
 
 /** Whether the host may draft for one of them. */

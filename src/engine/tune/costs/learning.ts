@@ -11,14 +11,17 @@ export function learningCosts(
   speculation: Speculation,
   costs: Pick<EngineCosts, "table" | "refine">,
 ): Speculation {
-  /** Tokens that the draft had missed when a round was picked; 0 while it goes along. */
+  /**
+   * Tokens that the draft had missed when a round was picked; 0 while it goes along. A round that is picked before that
+   * one is learned finds it caught up.
+   */
   let missed = 0;
   let drafted = true;
   return {
     pick(context) {
       const choice = speculation.pick(context);
       // A lag exists only after rounds without the draft: reading contexts is not free.
-      if (costs.table && choice.tier.depth > 0 && !drafted) missed = lagOf(context);
+      if (costs.table && choice.tier.depth > 0 && !drafted) missed = lagOf(context) || missed;
       return choice;
     },
     holds: (context, unlearned) => speculation.holds(context, unlearned),

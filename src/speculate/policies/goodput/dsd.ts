@@ -74,7 +74,8 @@ export function dsd(
       return { tier: chain(tries ? shallowest ?? 0 : best) };
     },
     holds: ({ left }) => left,
-    mayLag: () => true,
+    // A probe is no longer than an interval.
+    mayLag: () => probe === 0,
     learn: (state, outcome) => ({
       state: aged(state, learned(state.live, outcome, buckets), outcome.ms.round),
     }),

@@ -11,7 +11,7 @@ import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts";
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
-import { aged, decided, type DecisionInterval, MOST_ROUNDS } from "./interval.ts";
+import { aged, decided, type DecisionInterval, intervalOf, MOST_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
 import { acceptanceReport } from "./report.ts";
 import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
@@ -91,13 +91,15 @@ export function hybrid(
     pick: ({ known }, context) => pick(known, context),
     holds: ({ known, left }, context) =>
       looksAgain(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
-    // A look is no longer than it has to be.
+    // What comes behind a look waits for what it finds.
     mayLag: ({ known }, context) => !looksAgain(known, context),
     learn(state, outcome) {
       const { tier: { depth }, batchSize, ms } = outcome;
       const live = learned(state.live, outcome, buckets);
       const looks = mayLook(state.known) && depth > 0;
-      const left = looks ? Math.min(state.left, lookFor(batchSize)) : state.left;
+      // Rounds of the rest that were still to be learned when the look was chosen take none of it.
+      const whole = resting(state.live.course) > 0 ? intervalOf(ms.round) : 0;
+      const left = looks ? Math.min(Math.max(state.left, whole), lookFor(batchSize)) : state.left;
       const rounds = state.rounds.map((count, steps) => steps === depth ? count + 1 : count);
       return { state: { ...aged({ ...state, left }, live, ms.round), rounds } };
     },

@@ -29,6 +29,7 @@ const FEW_ROUNDS = 4;
 /** A round of this many milliseconds makes the host's work for a group of a few rounds negligible. */
 const LONG_MS = 5;
 
-function intervalOf(ms: number): number {
+/** Rounds between two decisions where a round takes so long. */
+export function intervalOf(ms: number): number {
   return ms >= LONG_MS ? FEW_ROUNDS : MOST_ROUNDS;
 }

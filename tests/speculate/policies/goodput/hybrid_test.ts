@@ -81,6 +81,34 @@ Deno.test("hybrid policy: looks at drafts cost a small part of the time while no
   assert(part > 0.98, `${part}`);
 });
 
+Deno.test("hybrid policy: what follows a look waits for it, and rounds that were begun before take none of it", () => {
+  const policy = hybrid({ steps: [0, 3] });
+  const context = contextOf(1, { costs: costsOf({ row: 0.3 }) });
+  const depth = (state: unknown) => policy.pick(state, context).tier.depth;
+  const learned = (state: unknown, numSteps: number) => {
+    const outcome = outcomeOf({ batchSize: 1, numSteps, accepted: [0] });
+    const ms = { ...outcome.ms, round: 2 + numSteps / 2 };
+    return policy.learn(state, { ...outcome, ms }).state;
+  };
+  let state = policy.start;
+  let rounds = 0;
+  // Drafts that are never accepted end, and then are looked at again.
+  while (depth(state) > 0) state = learned(state, 3);
+  assert.equal(policy.mayLag?.(state, context), true);
+  while (depth(state) === 0 && rounds++ < 10_000) state = learned(state, 0);
+  assert.equal(policy.mayLag?.(state, context), false);
+  const lengthOf = (look: unknown) => {
+    let length = 0;
+    for (let state = look; depth(state) > 0 && length < 100; length++) state = learned(state, 3);
+    return length;
+  };
+  assert.equal(policy.holds(state, context), 8);
+  assert.equal(lengthOf(state), 8);
+  let late = state;
+  for (let round = 0; round < 7; round++) late = learned(late, 0);
+  assert.equal(lengthOf(late), 8);
+});
+
 Deno.test("hybrid policy: a table that is wrong is corrected by the times of rounds", () => {
   // Told that drafts and rows are nearly free; they are not, and no depth is worth it.
   const told = costsOf({ row: 0.001, level: 0.01 });
