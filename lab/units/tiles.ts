@@ -94,17 +94,25 @@ function columnsOf({ n, split }: Shape, rowTiles: number, rows: number): number[
 }
 
 /** Workgroups of so many tiles of rows and columns. */
-function tilesOf(rowTiles: number, columns: number, range: number): TensorTile[] {
+function tilesOf(
+  rowTiles: number,
+  columns: number,
+  { range, most, stages }: {
+    readonly range: number;
+    /** Tiles of a subgroup. */
+    readonly most: number;
+    readonly stages: readonly number[];
+  },
+): TensorTile[] {
   const found: TensorTile[] = [];
   for (let r = 1; r <= rowTiles; r++) {
     for (let c = 1; c <= columns; c++) {
       if (rowTiles % r !== 0 || columns % c !== 0) continue;
       const own = [rowTiles / r, columns / c] as const;
       const count = r * c;
-      const many = rowTiles * columns > 32; // which only prompts have
       if (count < Math.min(4, rowTiles * columns) || count > 16) continue;
-      if (own[0] * own[1] > (many ? 20 : 8)) continue;
-      for (const stage of many ? [32, 64] : [32, 64, 128]) {
+      if (own[0] * own[1] > most) continue;
+      for (const stage of stages) {
         for (const mode of MODES) {
           const subgroups = Math.max(4, mode.inTurn && count % 2 === 1 ? count + 1 : count);
           const tile = { subgroups, grid: [r, c], own, stage, ahead: 1, ...mode } as const;
@@ -145,14 +153,16 @@ function candidates(shape: Shape, rows: number): Tile[] {
   const range = shape.k / shape.split;
   if (isPrompt(rows)) {
     const columns = [4, 5, 6, 8, 10, 12, 16];
-    return [4, 8].flatMap((rowTiles) => columns.flatMap((c) => tilesOf(rowTiles, c, range)))
+    const of = { range, most: 20, stages: [32, 64, 128] };
+    return [4, 8].flatMap((rowTiles) => columns.flatMap((c) => tilesOf(rowTiles, c, of)))
       .filter(({ subgroups, early, ahead, inTurn }) =>
         subgroups <= 8 && early && (ahead === 1 || inTurn)
       );
   }
+  const of = { range, most: 8, stages: [64, 128] };
   const needed = Math.ceil(rows / 16);
   const all = (needed > 2 ? [needed, Math.ceil(needed / 2)] : [needed]).flatMap((rowTiles) =>
-    columnsOf(shape, rowTiles, rows).flatMap((columns) => tilesOf(rowTiles, columns, range))
+    columnsOf(shape, rowTiles, rows).flatMap((columns) => tilesOf(rowTiles, columns, of))
   );
   return rows > fewRows(unit) ? all : [...fewTiles(shape, rows), ...all];
 }

@@ -88,7 +88,7 @@ export interface TierChange {
   readonly reason: string;
 }
 
-/** What is known when a round is chosen; of sequences what was known before the groups that are not learned yet. */
+/** What is known when a round is chosen; of sequences what was known before a group that is still to be read. */
 export interface RoundContext {
   /** Requests in the round. */
   readonly batchSize: number;

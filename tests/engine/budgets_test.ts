@@ -54,7 +54,6 @@ function drawing(seed: number, tiers: readonly DraftShape[], heard?: Heard): Pol
       return choice;
     },
     holds: (round) => HELD - round % HELD,
-    mayLag: (round) => random(Math.floor(round / HELD), 9) % 2 === 0,
     learn(round, outcome) {
       const choice = heard?.picks.at(-1)?.choice;
       if (choice) heard.outcomes.push({ outcome: structuredClone(outcome), choice });

@@ -44,13 +44,13 @@ Deno.test("tiles of a prompt in f16: larger, and those that the fewest waves tak
       low: 0,
     });
     assert.ok(tile);
-    return [...tileSize(UNIT, tile), tile.stage];
+    return [...tileSize(UNIT, tile), tile.stage, tile.subgroups];
   };
-  assert.deepEqual(of(512, 28672, 4096), [128, 192, 64]);
-  assert.deepEqual(of(512, 4096, 14336), [128, 128, 64]);
-  assert.deepEqual(of(1024, 28672, 4096), [128, 128, 32]);
-  assert.deepEqual(of(512, 1024, 3072), [64, 96, 64]);
-  assert.deepEqual(of(512, 28672, 4096 + 32), [128, 160, 32]); // no stages of 64
+  assert.deepEqual(of(512, 28672, 4096), [128, 192, 64, 8]);
+  assert.deepEqual(of(512, 4096, 14336), [128, 128, 64, 8]);
+  assert.deepEqual(of(1024, 28672, 4096), [128, 128, 32, 4]);
+  assert.deepEqual(of(512, 1024, 3072), [64, 96, 64, 4]);
+  assert.deepEqual(of(512, 28672, 4096 + 32), [128, 160, 32, 4]); // no stages of 64
 });
 
 Deno.test("tiles of rounds: no more workgroups than cores have room for, where columns allow", () => {

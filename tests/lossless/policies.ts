@@ -8,7 +8,7 @@ function drawn(turn: number, purpose: number, most: number): number {
   return hash32(turn, purpose, 11) % (most + 1);
 }
 
-/** Chooses in turns of two rounds, of which some are begun before those before them are learned. */
+/** Chooses anew for every two rounds, and at times before the last ones are learned. */
 function policyOf(
   depths: readonly number[],
   confident: boolean,

@@ -40,7 +40,7 @@ async function log(
     prefillRows: 16,
     contextLength: 96,
     pages: 30,
-  }, policy ? "always" : "none");
+  }, policy ? "catches up" : "none");
   const tokenizer = {
     vocabSize: VOCAB,
     bosToken: undefined,

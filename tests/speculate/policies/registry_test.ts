@@ -30,7 +30,7 @@ Deno.test("registry: every policy is on the page of policies", async () => {
   assert.deepEqual(Object.keys(POLICIES).filter((name) => !page.includes(`\`${name}\``)), []);
 });
 
-Deno.test("registry: which policies begin with choices that rounds need not be learned for", () => {
+Deno.test("registry: which policies may choose before the last rounds are learned", () => {
   const lags = Object.keys(POLICIES).filter((name) => {
     const { mayLag, start } = policyNamed(name, {}, SETUP);
     return mayLag?.(start, contextOf(1)) === true;

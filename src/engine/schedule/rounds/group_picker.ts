@@ -130,10 +130,7 @@ export function openGroupPicker(
     return { round, collects: pauseMs > 0 };
   }
 
-  /**
-   * Rounds to submit at once, with their pages reserved: no more than the choice is valid for. Rounds
-   * after a change of tier are not to run at the old one.
-   */
+  /** Rounds to submit at once, with their pages reserved: no more than the choice is valid for. */
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
@@ -221,17 +218,18 @@ export function openGroupPicker(
       together = next.round.count;
       return { ...next, states, chosen };
     },
-    next({ states, round: { shape }, chosen }, rounds) {
+    next({ states, chosen }, rounds) {
       if (!followsItself(states) || !chosen) return undefined;
       const ids = (at: number) => rounds.map(({ sequences }) => sequences[at]?.ids ?? []);
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
       if (!goesOn) return undefined;
-      const valid = validity(states, rounds.length);
-      if (valid.holds === 0) return undefined;
+      const valid = validity(states, 0);
+      // Only a choice that never changes does not wait for what is learned from these: all that the device waits for is
+      // that their tokens are taken.
+      if (valid.holds !== Infinity) return undefined;
       places.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));
       const after = chooseRounds(states, { valid, texts });
-      if (!goesAlong(shape, after.round.shape)) return undefined;
       together = after.round.count;
       return { ...after, states, chosen };
     },

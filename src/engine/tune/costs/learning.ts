@@ -12,8 +12,8 @@ export function learningCosts(
   costs: Pick<EngineCosts, "table" | "refine">,
 ): Speculation {
   /**
-   * Tokens that the draft had missed when a round was picked; 0 while it goes along. A round that is picked before that
-   * one is learned finds it caught up.
+   * Tokens that the draft had missed when it was last picked after rounds without it; 0 while it goes along. A second
+   * round that is picked before the first is learned finds none missed, and leaves what the first found.
    */
   let missed = 0;
   let drafted = true;

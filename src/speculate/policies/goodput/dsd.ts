@@ -74,7 +74,7 @@ export function dsd(
       return { tier: chain(tries ? shallowest ?? 0 : best) };
     },
     holds: ({ left }) => left,
-    // A probe is no longer than an interval.
+    // A choice that may lag is used for a group more than an interval, and a probe must not be.
     mayLag: () => probe === 0,
     learn: (state, outcome) => ({
       state: aged(state, learned(state.live, outcome, buckets), outcome.ms.round),
