@@ -22,8 +22,8 @@ export interface Speculation {
   /** How the next round of `context.batchSize` requests is to draft. */
   pick(context: RoundContext): Decision;
   /**
-   * For how many rounds of them what `pick` gives may be used, behind `unlearned` rounds that the policy knows nothing of,
-   * default 0: for those that `Policy.holds` says, less the unlearned ones unless it may lag; 0: they are to be learned
+   * How many rounds of them may be launched with what `pick` returns while `unlearned` rounds before them are not learned
+   * yet, default 0: as many as `Policy.holds` returns, less the unlearned ones unless the policy may lag. 0: learn them
    * first.
    */
   holds(context: RoundContext, unlearned?: number): number;

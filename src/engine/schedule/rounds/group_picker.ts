@@ -214,7 +214,7 @@ export function openGroupPicker(
         return { tokens: tokens + most, left: left - most, ends };
       });
       const next = chooseRounds(states, { valid, texts, unread: count });
-      if (next.round.count === 0 || !goesAlong(shape, next.round.shape)) return undefined;
+      if (next.round.count === 0 || mustCatchUp(shape, next.round.shape)) return undefined;
       together = next.round.count;
       return { ...next, states, chosen };
     },
@@ -224,8 +224,7 @@ export function openGroupPicker(
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
       if (!goesOn) return undefined;
       const valid = validity(states, 0);
-      // Only a choice that never changes does not wait for what is learned from these: all that the device waits for is
-      // that their tokens are taken.
+      // Only a choice that never changes does not depend on what is learned from these.
       if (valid.holds !== Infinity) return undefined;
       places.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));
@@ -241,9 +240,9 @@ export function openGroupPicker(
   };
 }
 
-/** Whether the draft has nothing to catch up on behind rounds of one shape before those of the next. */
-function goesAlong(shape: DraftShape, next: DraftShape): boolean {
-  return shape.depth > 0 || next.depth === 0;
+/** Whether the draft has to store what it missed in rounds of one shape before it can draft for the next. */
+function mustCatchUp(shape: DraftShape, next: DraftShape): boolean {
+  return shape.depth === 0 && next.depth > 0;
 }
 
 /** Whether the host may draft for one of them. */

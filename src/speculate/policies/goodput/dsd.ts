@@ -74,7 +74,7 @@ export function dsd(
       return { tier: chain(tries ? shallowest ?? 0 : best) };
     },
     holds: ({ left }) => left,
-    // A choice that may lag is used for a group more than an interval, and a probe must not be.
+    // A choice that may lag is used for one more group than its interval, which would make probes longer.
     mayLag: () => probe === 0,
     learn: (state, outcome) => ({
       state: aged(state, learned(state.live, outcome, buckets), outcome.ms.round),

@@ -81,7 +81,8 @@ export function hybrid(
     known.evidence.rounds === 0 && begins !== undefined
       ? { tier: chain(begins) }
       : choose(known, context, { options, prices });
-  const looksAgain = (known: Known, context: RoundContext) =>
+  /** Whether the next rounds try drafts after a rest. */
+  const probes = (known: Known, context: RoundContext) =>
     mayLook(known) && pick(known, context).tier.depth > 0;
   const start: Known = { evidence: noEvidence(most), course: NO_COURSE };
   return {
@@ -90,16 +91,18 @@ export function hybrid(
     confident: true,
     pick: ({ known }, context) => pick(known, context),
     holds: ({ known, left }, context) =>
-      looksAgain(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
-    // What comes behind a look waits for what it finds.
-    mayLag: ({ known }, context) => !looksAgain(known, context),
+      probes(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
+    // The rounds after a probe depend on its result.
+    mayLag: ({ known }, context) => !probes(known, context),
     learn(state, outcome) {
       const { tier: { depth }, batchSize, ms } = outcome;
       const live = learned(state.live, outcome, buckets);
       const looks = mayLook(state.known) && depth > 0;
-      // Rounds of the rest that were still to be learned when the look was chosen take none of it.
-      const whole = resting(state.live.course) > 0 ? intervalOf(ms.round) : 0;
-      const left = looks ? Math.min(Math.max(state.left, whole), lookFor(batchSize)) : state.left;
+      // Plain rounds that were in flight when the probe was chosen have used up a part of the interval: the probe's
+      // first round begins a whole one.
+      const first = looks && resting(state.live.course) > 0;
+      const interval = first ? Math.max(state.left, intervalOf(ms.round)) : state.left;
+      const left = looks ? Math.min(interval, lookFor(batchSize)) : interval;
       const rounds = state.rounds.map((count, steps) => steps === depth ? count + 1 : count);
       return { state: { ...aged({ ...state, left }, live, ms.round), rounds } };
     },

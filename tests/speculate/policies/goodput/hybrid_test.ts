@@ -81,7 +81,7 @@ Deno.test("hybrid policy: looks at drafts cost a small part of the time while no
   assert(part > 0.98, `${part}`);
 });
 
-Deno.test("hybrid policy: what follows a look waits for it, and rounds that were begun before take none of it", () => {
+Deno.test("hybrid policy: rounds after a probe wait for its result, and plain rounds in flight before it do not shorten it", () => {
   const policy = hybrid({ steps: [0, 3] });
   const context = contextOf(1, { costs: costsOf({ row: 0.3 }) });
   const depth = (state: unknown) => policy.pick(state, context).tier.depth;
