@@ -1,14 +1,15 @@
 import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
+import type { Wait } from "./webgpu.ts";
 
 /** A small buffer the host reads once a round. */
 export interface Readback extends Disposable {
   /** Copy the result here within the round's submission. */
   readonly buffer: GPUBuffer;
   /**
-   * Waits for the queue and returns a copy of the first `count` words, or of all. See `WebGpu.mapped` for `lasting`.
+   * Waits for the queue and returns a copy of the first `count` words, or of all.
    */
-  read(count?: number, lasting?: boolean): Promise<Uint32Array>;
+  read(count?: number, wait?: Wait): Promise<Uint32Array>;
 }
 
 /**
@@ -21,8 +22,8 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   buffer.unmap();
   return {
     buffer,
-    async read(count = words, lasting = false): Promise<Uint32Array> {
-      const range = await gpu.mapped(buffer, lasting);
+    async read(count = words, wait?: Wait): Promise<Uint32Array> {
+      const range = await gpu.mapped(buffer, wait);
       const copy = new Uint32Array(range, 0, count).slice();
       buffer.unmap();
       gpu.check();

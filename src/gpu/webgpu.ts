@@ -13,6 +13,14 @@ const NAMES: readonly WebGpuName[] = ["builtin", "dawn"];
 /** The variable that chooses where nothing else does. */
 const VARIABLE = "EYRIE_WEBGPU";
 
+/** What is known of work that is waited for. */
+export interface Wait {
+  /** Whether it takes tens of milliseconds, so that the host may do what else there is; default false. */
+  readonly lasting?: boolean | undefined;
+  /** Milliseconds from now for which the device works on it for sure; default 0. */
+  readonly busyMs?: number | undefined;
+}
+
 /** A WebGPU implementation. A process opens devices of one of them: two crash. */
 export interface WebGpu {
   readonly name: WebGpuName;
@@ -22,12 +30,8 @@ export interface WebGpu {
   /** What the adapter speaks to its driver. */
   backendOf(adapter: Pick<GPUAdapter, "limits">): string;
   isOutOfMemory(error: GPUError): boolean;
-  /**
-   * Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is.
-   *
-   * @param lasting whether that takes tens of milliseconds, so that the host may do what else there is; default false.
-   */
-  mapped(buffer: GPUBuffer, lasting?: boolean): Promise<ArrayBuffer>;
+  /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
+  mapped(buffer: GPUBuffer, wait?: Wait): Promise<ArrayBuffer>;
   /**
    * Garbage of the host. `mapped` collects it where it is overdue; who knows when the device has enough to do collects
    * it before. Absent: there is none.
@@ -106,8 +110,11 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer, lasting) =>
-      mappedByLooks(looks, buffer, () => garbage?.collectOverdue(lasting)),
+    mapped: (buffer, { lasting, busyMs = 0 } = {}) =>
+      mappedByLooks(looks, buffer, {
+        busyMs,
+        meanwhile: () => garbage?.collectOverdue(lasting),
+      }),
     ...garbage && { garbage },
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},

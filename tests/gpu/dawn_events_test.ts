@@ -61,7 +61,10 @@ function fakeBuffer(after: number, failure?: Error): GPUBuffer {
 
 Deno.test("a buffer is looked for until it is mapped", async () => {
   let calls = 0;
-  assert.equal((await mappedByLooks(looks, fakeBuffer(1), () => calls++)).byteLength, 1);
+  assert.equal(
+    (await mappedByLooks(looks, fakeBuffer(1), { meanwhile: () => calls++ })).byteLength,
+    1,
+  );
   assert.equal(calls, 1);
   assert.equal((await mappedByLooks(looks, fakeBuffer(40))).byteLength, 40);
 });

@@ -1,6 +1,7 @@
 import type { Gpu } from "../../../gpu/device.ts";
 import { encode, type Program } from "../../../gpu/program.ts";
 import { openReadback, type Readback } from "../../../gpu/readback.ts";
+import { busyDevice, type BusyRuns } from "./busy.ts";
 import { openStamps, passMs } from "./stamps.ts";
 import { yieldToEventLoop } from "../event_loop.ts";
 
@@ -121,6 +122,7 @@ export async function openSubmitter(
     places.push({ room, readback: await openReadback(gpu, room), ready: new Map(), isFree: true });
   }
   const yieldNow = yieldToEventLoop(mail);
+  const submitted = busyDevice<Submission>();
 
   /** A place that nothing unread has, large enough for any number of runs of the work. */
   async function placeFor(work: Submission): Promise<Place> {
@@ -223,10 +225,13 @@ export async function openSubmitter(
     { readback }: Place,
     work: Submission,
     count: number,
+    busy: BusyRuns,
   ): Promise<RunResult[]> {
     const { programs, words, extra, lasting } = work;
     const size = sizeOf(work);
-    const all = await readback.read(stamps ? roomFor(work) : count * size, lasting);
+    const wait = { lasting, busyMs: busy.leftMs() };
+    const all = await readback.read(stamps ? roomFor(work) : count * size, wait);
+    busy.seen();
     const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
@@ -241,21 +246,23 @@ export async function openSubmitter(
     async run(work) {
       const place = await placeFor(work);
       device.queue.submit([record(place, work, 0, 1).buffer]);
+      const busy = submitted(work, 1);
       meanwhile();
       await yieldNow();
-      return (await read(place, work, 1))[0] as RunResult;
+      return (await read(place, work, 1, busy))[0] as RunResult;
     },
     async repeat(work, count) {
       const place = await placeFor(work);
       place.isFree = false;
       submitGroup(place, work, count);
+      const busy = submitted(work, count);
       return {
         async read() {
           keepReady(place, work, count);
           meanwhile();
           await yieldNow();
           try {
-            return await read(place, work, count);
+            return await read(place, work, count, busy);
           } finally {
             place.isFree = true;
           }
