@@ -1,60 +1,41 @@
-/** Has V8 collect what rounds on Dawn leave behind, a little at a time. */
+/** Has V8 collect what looks at Dawn leave behind, before that takes long. */
 import v8 from "node:v8";
 import vm from "node:vm";
 
-/** Milliseconds between two collections, see docs/kernels/small_models.md. */
-const INTERVAL = 500;
-
 /**
- * The same where the device has work for long, as the forward of a prompt: with an engine of 8B and 64 requests the
- * round with a collection took 30 ms longer than the others. So it comes with prompts, where there are any.
+ * Looks whose functions are collected together. Deno needs time for each that grows with their number: on two quiet
+ * cores 5,000 took 0.15 s and 20,000 3 to 8 s.
  */
-const LASTING_INTERVAL = 250;
+const LOOKS = 1000;
 
-/** Milliseconds after which it is collected although nobody has called `collect`: the device may have little to do. */
-const FORGOTTEN_INTERVAL = 600;
+/** The same where the device has work for long, as the forward of a prompt: so it comes with prompts, if there are any. */
+const LASTING_LOOKS = 500;
 
-/** Milliseconds of a collection, until there was one: of an engine of 8B on a machine with an H200. */
-const USUAL_MS = 35;
-
-/** What the host has to collect, which keeps it from anything else for that long. */
-export interface Garbage {
-  /** Milliseconds that a collection takes, as long as the last one; 0: none is due. */
-  dueMs(): number;
-  /** Collects; called where the device has work for as long. */
-  collect(): void;
-}
-
-/** Garbage that is also collected where nobody has called `collect` for long. */
-export interface Collector extends Garbage {
+export interface Collector {
+  /** Something has looked once whether Dawn is done, see dawn_events.ts. */
+  looked(): void;
   /**
-   * Collects if that is overdue; called while the device has something to do, `lasting` where that takes tens of
-   * milliseconds.
+   * Collects if there was reason enough; called while the device has something to do, `lasting` where that takes tens
+   * of milliseconds.
    */
   collectOverdue(lasting?: boolean): void;
 }
 
 /**
- * Dawn frees encoders, passes and command buffers when V8 finds that nobody refers to them. V8 itself looks for that
- * every thousand rounds and more, and freeing all of them takes 0.3 to 1.3 s, in the middle of a text.
+ * For each look the addon makes a function that V8 allocates among what is to stay, so that only a collection of
+ * everything frees it; V8 itself comes to that after minutes. What a round leaves behind (encoders, passes and command
+ * buffers) is young, and V8 frees it now and then in 2 ms.
+ *
+ * @param run collects everything.
  */
-export function openCollector(
-  run: () => void,
-  now: () => number = () => performance.now(),
-): Collector {
-  let last = now();
-  let ms = USUAL_MS;
-  function collect(): void {
-    const began = now();
-    run();
-    last = now();
-    ms = last - began;
-  }
+export function openCollector(run: () => void): Collector {
+  let looks = 0;
   return {
-    dueMs: () => now() - last >= INTERVAL ? ms : 0,
-    collect,
+    looked: () => void looks++,
     collectOverdue(lasting = false) {
-      if (now() - last >= (lasting ? LASTING_INTERVAL : FORGOTTEN_INTERVAL)) collect();
+      if (looks < (lasting ? LASTING_LOOKS : LOOKS)) return;
+      looks = 0;
+      run();
     },
   };
 }

@@ -45,8 +45,6 @@ export interface Gpu extends Disposable {
   check(): void;
   /** Maps a buffer for reading once all that was submitted is done. */
   readonly mapped: WebGpu["mapped"];
-  /** See `WebGpu.garbage`. */
-  readonly garbage?: WebGpu["garbage"];
   /** Waits for pipelines that are compiled side by side. */
   readonly settled: WebGpu["settled"];
   /** Bounds what the device holds of uploads: waits for them where WebGPU waits within a call. */
@@ -109,7 +107,6 @@ export async function openGpu(
       throw error;
     },
     mapped: webgpu.mapped,
-    ...webgpu.garbage && { garbage: webgpu.garbage },
     settled: webgpu.settled,
     drain: () => webgpu.drain(device.queue),
     [Symbol.dispose](): void {

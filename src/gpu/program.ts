@@ -72,6 +72,11 @@ export function compiler(
   const pipelines = new Map<string, GPUComputePipeline>();
   /** Pipelines that are being made, and those that were. */
   const making = new Map<string, Promise<void>>();
+  /** Bind groups by what they bind to which pipeline: programs of neighbouring sizes have many alike. */
+  const bound = new Map<string, BoundGroup>();
+  /** Numbers of buffers, for keys. */
+  const numbers = new WeakMap<GPUBuffer, number>();
+  let numbered = 0;
 
   // By its name: hardware's kernels too may be compiled for a processor.
   const { adapter, software } = gpu.info;
@@ -133,13 +138,27 @@ export function compiler(
     device.pushErrorScope("validation");
     const made = make();
     const error = await device.popErrorScope();
-    if (error) throw cannotCompile(error);
+    if (error) {
+      bound.clear(); // one of them may be what is wrong
+      throw cannotCompile(error);
+    }
     return made;
   }
 
-  function step(launch: Dispatch): Step {
-    const made = pipeline(launch);
+  function boundOf(launch: Dispatch, made: GPUComputePipeline): BoundGroup {
     const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
+    const parts = operands.map(({ buffer, offset, size }) => {
+      return [numbers.getOrInsertComputed(buffer, () => numbered++), offset, size];
+    });
+    const key = keyOf(launch) + JSON.stringify(parts);
+    return bound.getOrInsertComputed(key, () => bindGroup(launch, operands, made));
+  }
+
+  function bindGroup(
+    launch: Dispatch,
+    operands: readonly Operand[],
+    made: GPUComputePipeline,
+  ): BoundGroup {
     const buffers = new Set(operands.map(({ buffer }) => buffer));
     const now = (buffer: GPUBuffer) => moved.has(buffer) ? moved.get(buffer) : buffer;
     const bind = () => {
@@ -159,10 +178,15 @@ export function compiler(
       if (!movable.has(buffer)) continue;
       uses.getOrInsertComputed(buffer, () => []).push(() => bound.group = bind());
     }
+    return bound;
+  }
+
+  function step(launch: Dispatch): Step {
+    const made = pipeline(launch);
     const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
     return {
       pipeline: made,
-      bound,
+      bound: boundOf(launch, made),
       uniforms: uniforms?.groupOf(launch, made),
       workgroups,
       cellsEach,

@@ -22,7 +22,7 @@ export async function openReadback(gpu: Gpu, words: number): Promise<Readback> {
   buffer.unmap();
   return {
     buffer,
-    async read(count = words, wait?: Wait): Promise<Uint32Array> {
+    async read(count = words, wait = {}): Promise<Uint32Array> {
       const range = await gpu.mapped(buffer, wait);
       const copy = new Uint32Array(range, 0, count).slice();
       buffer.unmap();

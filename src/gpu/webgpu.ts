@@ -2,8 +2,8 @@
 import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
-import { catchLooks, mappedByLooks, settledByLooks } from "./dawn_events.ts";
-import { collectorOfV8, type Garbage, openCollector } from "./dawn_garbage.ts";
+import { catchLooks, type EventPoll, mappedByLooks, settledByLooks } from "./dawn_events.ts";
+import { collectorOfV8, openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
 export type WebGpuName = "builtin" | "dawn";
@@ -32,11 +32,6 @@ export interface WebGpu {
   isOutOfMemory(error: GPUError): boolean;
   /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
   mapped(buffer: GPUBuffer, wait?: Wait): Promise<ArrayBuffer>;
-  /**
-   * Garbage of the host. `mapped` collects it where it is overdue; who knows when the device has enough to do collects
-   * it before. Absent: there is none.
-   */
-  readonly garbage?: Garbage;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
@@ -99,9 +94,15 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
-  const looks = catchLooks();
+  const caught = catchLooks();
   const gc = collectorOfV8();
   const garbage = gc && openCollector(gc);
+  const looks: EventPoll = {
+    look() {
+      garbage?.looked();
+      return caught.look();
+    },
+  };
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -115,7 +116,6 @@ function dawn(): WebGpu {
         busyMs,
         meanwhile: () => garbage?.collectOverdue(lasting),
       }),
-    ...garbage && { garbage },
     settled: (promise) => settledByLooks(looks, promise),
     drain: () => {},
   };

@@ -35,7 +35,6 @@ export interface FakeRunner extends SchedulerRunner {
   readonly pool: PagePool;
   /** Whether two groups may be in flight; default one. */
   overlaps?: boolean;
-  garbage?: SchedulerRunner["garbage"];
   states?: SchedulerRunner["states"];
   /** Called at the beginning of everything that takes time. */
   onWork: () => Promise<void>;

@@ -57,20 +57,6 @@ Deno.test("roundsWorth: few where the next group is begun meanwhile, and where r
   equal(roundsWorth({ hostMs: 100, roundMs: 30 }, { awaited: true }), 1);
 });
 
-Deno.test("roundsWorth: as many as the device has work for while the host pauses, within the same bounds", () => {
-  const times = { hostMs: 0.5, roundMs: 5 };
-  const pausing = { overlapped: true, toCome: 100, pauseMs: 35 };
-  equal(roundsWorth(times, pausing), 8); // 40 ms hide 35.5
-  equal(roundsWorth(times, { ...pausing, pauseMs: 0 }), 1);
-  equal(roundsWorth(times, { ...pausing, pauseMs: 80 }), 10); // 50 ms
-  equal(roundsWorth(times, { ...pausing, awaited: true }), 4); // 20 ms
-  equal(roundsWorth({ hostMs: 0.5, roundMs: 2 }, pausing), 18);
-  equal(roundsWorth({ hostMs: 0.5, roundMs: 2 }, { ...pausing, toCome: 12 }), 12);
-  equal(roundsWorth({ hostMs: 0.5, roundMs: 10 }, { pauseMs: 35 }), 4);
-  // The host's drafter is asked no later for it.
-  equal(roundsWorth({ hostMs: 0.5, roundMs: 2 }, { ...pausing, gain: 0.5 }), 1);
-});
-
 Deno.test("roundsToCome: as long as the text is, where a token may end it", () => {
   equal(roundsToCome([{ tokens: 0, left: 500, ends: true }], 0), 16);
   equal(roundsToCome([{ tokens: 0, left: 5, ends: true }], 0), 5);

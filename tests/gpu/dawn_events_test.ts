@@ -69,6 +69,22 @@ Deno.test("a buffer is looked for until it is mapped", async () => {
   assert.equal((await mappedByLooks(looks, fakeBuffer(40))).byteLength, 40);
 });
 
+Deno.test("the thread sleeps first for as long as the device is known to be busy", async () => {
+  const { wait } = Atomics;
+  const slept: number[] = [];
+  Atomics.wait = (_array: unknown, _index: number, _value: unknown, ms = Infinity) => {
+    slept.push(ms);
+    return "timed-out";
+  };
+  try {
+    await mappedByLooks(looks, fakeBuffer(3), { busyMs: 1e6 });
+  } finally {
+    Atomics.wait = wait;
+  }
+  assert.ok(slept[0] !== undefined && slept[0] > 9e5);
+  assert.ok(slept.length === 3 && slept.slice(1).every((ms) => ms < 1));
+});
+
 Deno.test("a map that fails throws what it failed with", async () => {
   const lost = new Error("lost");
   await assert.rejects(mappedByLooks(looks, fakeBuffer(3, lost)), lost);

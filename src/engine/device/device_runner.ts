@@ -126,7 +126,6 @@ class DeviceRunner implements Runner {
   readonly programs: Programs;
   readonly ranks: boolean;
   readonly overlaps: boolean;
-  readonly garbage: Gpu["garbage"];
   readonly elastic: ElasticMemory | undefined;
   readonly #withoutDraft = withoutDraft();
   readonly #prompts = promptWorks();
@@ -154,7 +153,6 @@ class DeviceRunner implements Runner {
     this.ranks = programs.ranks;
     // Deno's own WebGPU waits for all that was submitted, whichever buffer is read.
     this.overlaps = gpu.info.webgpu === "dawn";
-    this.garbage = gpu.garbage;
     this.#submitter = submitter;
     this.#firsts = firstRuns(submitter);
     this.#onCompile = parts.onCompile;

@@ -39,8 +39,6 @@ export interface Runner {
   readonly states?: KeptStates | undefined;
   /** Whether a group of rounds may begin while the results of the one before are still to be read. */
   readonly overlaps?: boolean;
-  /** See `WebGpu.garbage`. */
-  readonly garbage?: Gpu["garbage"];
   /** Where the draft may leave the GPU. */
   readonly elastic?: ElasticMemory | undefined;
   /** Gives the sequence a batch slot that has the pages it holds; false when all are taken. */

@@ -63,7 +63,6 @@ export type SchedulerRunner =
     | "draft"
     | "ranks"
     | "overlaps"
-    | "garbage"
     | "elastic"
     | "setSampling"
     | "prefill"
@@ -200,14 +199,6 @@ export function openScheduler(
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
-  /** Collects garbage while a group runs that was chosen for that, unless it was done since; returns whether it did. */
-  function collectBehind({ collects }: PickedGroup): boolean {
-    const { garbage } = core;
-    if (!collects || garbage === undefined || garbage.dueMs() === 0) return false;
-    garbage.collect();
-    return true;
-  }
-
   /**
    * One group of rounds of everything that decodes. Where it is clear what follows, that is begun before
    * the tokens are taken: the device works meanwhile.
@@ -217,7 +208,6 @@ export function openScheduler(
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
-    const collected = collectBehind(group);
     // The device goes on while the host reads and takes what it has done.
     const ahead = core.overlaps && !options.mail?.()
       ? yield* begin(groups.ahead(group))
@@ -225,8 +215,7 @@ export function openScheduler(
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
-    // The host may have been late to see its end, which then says nothing of how long rounds take.
-    if (chosen && !collected) syncInterval.learn(states.length, shape, { count, ended });
+    if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };
     else if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));

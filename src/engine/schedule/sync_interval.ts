@@ -43,8 +43,6 @@ export interface AheadOf {
   readonly overlapped?: boolean;
   /** Requests wait for a place; default false. */
   readonly awaited?: boolean;
-  /** Milliseconds for which the host will collect garbage while the group runs; default 0. */
-  readonly pauseMs?: number;
 }
 
 /**
@@ -65,24 +63,17 @@ export interface AheadOf {
  * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
  *
  *     n = sqrt(2 host / (gain round))
- *
- * Where the host is to collect garbage for `pause` while the group runs, the group lasts until the host is back, as far
- * as the text is that long:
- *
- *     n >= (pause + host) / round
  */
 export function roundsWorth(
   { hostMs, roundMs }: GroupTimes,
-  { gain = 0, toCome = 0, overlapped = false, awaited = false, pauseMs = 0 }: AheadOf = {},
+  { gain = 0, toCome = 0, overlapped = false, awaited = false }: AheadOf = {},
 ): number {
   const hidden = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
-  const covering = pauseMs > 0 ? Math.ceil((pauseMs + hostMs) / roundMs) : 0;
-  const wanted = Math.max(hidden, covering);
   const flowing = Math.floor((awaited ? AWAITED_MS : LONGEST_MS) / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
   const cheapest = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
-  const lasting = Math.max(FEW_ROUNDS, cheapest, Math.min(covering, toCome));
-  return Math.max(1, Math.min(wanted, flowing, soon, lasting, MOST_ROUNDS));
+  const lasting = Math.max(FEW_ROUNDS, cheapest);
+  return Math.max(1, Math.min(hidden, flowing, soon, lasting, MOST_ROUNDS));
 }
 
 /** Tokens of which one knows nothing but that they have begun. */

@@ -22,14 +22,11 @@ const REQUEST: GenerateRequest = {
 /** What happens in turn: groups that begin, rounds that are told, ends. */
 async function log(
   requests: readonly Partial<GenerateRequest>[],
-  { mail = () => false, onBegin = () => {}, onMs, roundsPerSync = 4, prepare, policy }: {
+  { mail = () => false, onBegin = () => {}, roundsPerSync = 4, prepare, policy }: {
     readonly mail?: () => boolean;
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
     readonly roundsPerSync?: number | "auto";
-    /** Called with what each round took. */
-    readonly onMs?: (ms: number) => void;
-    /** Returns the scheduler's clock. */
-    readonly prepare?: (core: FakeRunner, seen: string[]) => () => number;
+    readonly prepare?: (core: FakeRunner) => void;
     /** Where there is a draft. */
     readonly policy?: Policy<number> | undefined;
   } = {},
@@ -51,14 +48,12 @@ async function log(
     decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
   };
   const seen: string[] = [];
-  const clock = prepare?.(core, seen);
+  prepare?.(core);
   const cache = cacheOf(core);
   const scheduler = openScheduler({
     core,
     cache,
     roundsPerSync,
-    ...clock && { clock },
-    ...onMs && { onRound: ({ ms }) => onMs(ms) },
     mail,
     outputs: {
       tokenizer,
@@ -136,66 +131,6 @@ Deno.test("a request that ends by a token has nothing told after it, and nothing
   assert.equal(seen.filter((what) => what === "finish").length, 1);
 });
 
-/**
- * A device whose rounds take 5 ms one after the other, beside a host that takes half a millisecond for a group and 36
- * ms for a collection, which is due every 150 ms; waits are what it had nothing to do for, longer than that half.
- */
-function timed(overlaps: boolean, waits: number[]) {
-  return (core: FakeRunner, seen: string[]): () => number => {
-    let [host, device, collected] = [0, 0, 0];
-    const { begin } = core;
-    core.overlaps = overlaps;
-    core.garbage = {
-      dueMs: () => host - collected >= 150 ? 36 : 0,
-      collect() {
-        seen.push("collect");
-        collected = host += 36;
-      },
-    };
-    core.begin = async (sequences, asked) => {
-      host += 0.5;
-      if (host > device + 0.6) waits.push(host - device);
-      device = Math.max(device, host) + 5 * asked.count;
-      const end = device;
-      const begun = await begin(sequences, asked);
-      return {
-        results() {
-          host = Math.max(host, end);
-          return begun.results();
-        },
-      };
-    };
-    return () => host;
-  };
-}
-
-for (const overlaps of [true, false]) {
-  const how = overlaps ? "begun before the last is read" : "one after the other";
-  Deno.test(`groups ${how}: garbage is collected behind one that lasts as long, and the others stay as they are`, async () => {
-    const waits: number[] = [];
-    const times: number[] = [];
-    const seen = await log([{ maxTokens: 86 }], {
-      roundsPerSync: "auto",
-      onMs: (ms) => times.push(ms),
-      prepare: timed(overlaps, waits),
-    });
-    const sizes = seen.flatMap((what) => what.startsWith("begin") ? [Number(what.slice(6))] : []);
-    const collections = seen.flatMap((what, at) => what === "collect" ? [at] : []);
-    assert.ok(collections.length >= 2, seen.join());
-    for (const at of collections) {
-      const last = seen.slice(0, at).findLast((what) => what.startsWith("begin"));
-      assert.equal(last, "begin 8", "8 rounds of 5 ms hide 36.5 ms");
-    }
-    // It begins with groups of one and two, and ends with what is left.
-    const others = sizes.slice(5, -1).filter((size) => size !== (overlaps ? 1 : 5));
-    assert.deepEqual(others, collections.map(() => 8), sizes.join());
-    // No round is said to have taken as long as a collection, or less than it did.
-    assert.deepEqual(times.filter((ms) => ms < 4.9 || ms > 5.6), [], times.join());
-    // The first group has nothing before it.
-    assert.deepEqual(waits.slice(1), []);
-  });
-}
-
 /** Groups that were still to be read as each began, where two may be in flight. */
 async function unreadAt(
   requests: readonly Partial<GenerateRequest>[],
@@ -223,7 +158,6 @@ async function unreadAt(
           },
         };
       };
-      return () => 0;
     },
   });
   assert.equal(seen.filter((what) => what === "finish").length, requests.length);

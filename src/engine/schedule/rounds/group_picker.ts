@@ -25,8 +25,6 @@ export interface PickedGroup {
   readonly round: HostRound;
   /** Whether the policy chose it and learns from it: it does not learn from tokens that a grammar forces. */
   readonly chosen: boolean;
-  /** Whether the host is to collect garbage while it runs: that was due when its rounds were chosen. */
-  readonly collects: boolean;
 }
 
 /** Picks what everything that decodes does next. */
@@ -62,7 +60,7 @@ interface Validity {
 interface Parts {
   readonly core: Pick<
     Runner,
-    "capacity" | "draft" | "garbage" | "overlaps" | "pool" | "ranks" | "states"
+    "capacity" | "draft" | "overlaps" | "pool" | "ranks" | "states"
   >;
   readonly pages: Pick<SequencePages, "available">;
   readonly places: Pick<
@@ -122,30 +120,27 @@ export function openGroupPicker(
       readonly texts?: readonly TextSoFar[];
       readonly unread?: number;
     },
-  ): Pick<PickedGroup, "round" | "collects"> {
+  ): PickedGroup["round"] {
     const { tier: shape, depths, verify } = choose(states);
-    const pauseMs = core.garbage?.dueMs() ?? 0;
-    const count = reserve(states, shape, { valid, texts, unread, pauseMs });
-    const round = { shape, count, ...depths && { depths }, ...verify && { verify } };
-    return { round, collects: pauseMs > 0 };
+    const count = reserve(states, shape, { valid, texts, unread });
+    return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
   /** Rounds to submit at once, with their pages reserved: no more than the choice is valid for. */
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
-    { valid: { holds, lags }, texts, unread, pauseMs }: {
+    { valid: { holds, lags }, texts, unread }: {
       readonly valid: Validity;
       readonly texts: readonly TextSoFar[];
       readonly unread: number;
-      readonly pauseMs: number;
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const overlapped = core.overlaps === true && lags && followsItself(states);
     const awaited = places.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
-    const ahead = { gain, toCome, overlapped, awaited, pauseMs };
+    const ahead = { gain, toCome, overlapped, awaited };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that
@@ -186,15 +181,13 @@ export function openGroupPicker(
         const proposed = propose(grown);
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
-        const picked = proposed
-          ? { round: proposed, collects: false }
-          : chooseRounds(states, { valid: validity(states, 0) });
+        const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0) });
         const bounds = { capacity: core.capacity, vocabSize, attempt: requests.attempt };
-        const round = constrained(states, picked.round, bounds);
+        const round = constrained(states, picked, bounds);
         // The grammar of one of them failed, and the request has ended: the others' round is picked again.
         if (states.some(({ done }) => done)) continue;
         together = round.count;
-        return { ...picked, states, round, chosen: round.proposals === undefined };
+        return { states, round, chosen: round.proposals === undefined };
       }
     },
     ahead({ states: begun, round, chosen }) {
@@ -214,9 +207,9 @@ export function openGroupPicker(
         return { tokens: tokens + most, left: left - most, ends };
       });
       const next = chooseRounds(states, { valid, texts, unread: count });
-      if (next.round.count === 0 || mustCatchUp(shape, next.round.shape)) return undefined;
-      together = next.round.count;
-      return { ...next, states, chosen };
+      if (next.count === 0 || mustCatchUp(shape, next.shape)) return undefined;
+      together = next.count;
+      return { states, round: next, chosen };
     },
     next({ states, chosen }, rounds) {
       if (!followsItself(states) || !chosen) return undefined;
@@ -229,8 +222,8 @@ export function openGroupPicker(
       places.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));
       const after = chooseRounds(states, { valid, texts });
-      together = after.round.count;
-      return { ...after, states, chosen };
+      together = after.count;
+      return { states, round: after, chosen };
     },
     chosenSteps() {
       const steps = chosenSteps;
