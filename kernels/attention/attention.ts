@@ -8,7 +8,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
-import { combineSums } from "./attention_combine.ts";
+import { combinesRows, combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./attention_row.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";
 import { sharedSums, sharedTiles } from "./attention_shared.ts";
@@ -77,6 +77,11 @@ export interface AttentionBuffers {
   readonly partial: PartialSums;
   /** f32 [rows], LARGEST_SCALE before: lowered to the scales of out's rows. See `attentionLowersScales`. */
   readonly scales?: Operand | undefined;
+  /**
+   * f32 [rows]: the scales of out's rows are stored here, and out is f16 for matmuls on matrix units, see `halfRows`.
+   * Where `attentionRounds` says so.
+   */
+  readonly halfScales?: Operand | undefined;
   /** A logit of each head, f32 [heads], that joins its softmax and has no value (gpt-oss). */
   readonly sinks?: Operand | undefined;
   /** See `attentionGates`. */
@@ -144,6 +149,16 @@ export function splitsLowerScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 
+/** Whether attention without matrix units can store its output as f16: where it takes tiles of many rows. */
+export function splitsRound(shape: Omit<AttentionShape, "label" | "scale">): boolean {
+  if (inLanes(shape, shape.tuning) || !isTiled(shape)) return false;
+  const words = partialWords(shape, shape.count, shape.tuning);
+  const { heads, headDim } = shape;
+  const kept = keptSums(shape);
+  const room = Math.floor(Math.min(words.stats / 2, words.sums / headDim) / (heads * kept));
+  return combinesRows({ many: true, kept }) && rowBlock(shape, room).perSlot > 1;
+}
+
 /** Records attention of `count` rows over the pages of their slots. */
 export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dispatch[] {
   const { count, perSlot } = shape;
@@ -183,22 +198,22 @@ function blockOf(
 
 /** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
 export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
-  const { q, rows, out, gate } = buffers;
+  const { q, rows, out, halfScales, gate } = buffers;
   const before = first * shape.heads * shape.headDim * 4;
   const rowsBefore = (first - first % ALIGNED_ROWS) * ROW_BYTES;
   return {
     ...buffers,
     q: from(q, before),
     rows: from(rows, rowsBefore),
-    out: from(out, before),
+    out: from(out, halfScales ? before / 2 : before),
     ...gate && { gate: { ...gate, values: from(gate.values, first * gate.cols * 4) } },
   };
 }
 
 function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[] {
   const { heads, headDim, count, label } = shape;
-  const { q, keys, values, rows, pages, out, partial: { sums, stats }, scales, sinks, gate } =
-    buffers;
+  const { q, keys, values, rows, pages, out, partial: { sums, stats }, sinks, gate } = buffers;
+  const { scales, halfScales } = buffers;
   const kept = sumsOf(shape);
   const several = { ...shape, kept, constants: scoreConstants(shape), work: splitWork(shape) };
   const together = { q, keys, values, rows, pages, sums, stats };
@@ -220,9 +235,10 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       many: shape.tiled || many,
       window: windowOf(shape),
       lowers: scales && { scales, first: shape.firstScale },
+      rounds: halfScales && { scales: halfScales, first: shape.firstScale },
       label: `${label}.combine`,
       work: {
-        bytes: 4 * count * heads * headDim,
+        bytes: (halfScales ? 2 : 4) * count * heads * headDim,
         flops: 0,
         context: {
           bytesPerCell: partialBytesPerCell(shape),

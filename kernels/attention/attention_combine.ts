@@ -28,9 +28,16 @@ interface Combined {
   /** Cells. */
   readonly window: number;
   /** Scales of the output's rows, from row `first` on, which are lowered to those of their largest numbers. */
-  readonly lowers?: { readonly scales: Operand; readonly first: number } | undefined;
+  readonly lowers?: FirstScales | undefined;
+  /** Scales that are stored, the rows themselves as f16: what `halfRows` makes of them. */
+  readonly rounds?: FirstScales | undefined;
   readonly label: string;
   readonly work: Cost;
+}
+
+interface FirstScales {
+  readonly scales: Operand;
+  readonly first: number;
 }
 
 type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
@@ -49,6 +56,9 @@ export function combineSums(
   buffers: Buffers,
   { many, ...shape }: Combined & { readonly many: boolean },
 ): Dispatch[] {
+  if (shape.rounds && !combinesRows({ many, ...shape })) {
+    throw new Error(`${shape.label}: rows that are rounded take the sums of a few splits`);
+  }
   if (!many) return [combined(buffers, shape, false)];
   if (shape.kept <= COMBINE_LANES) return [combined(buffers, shape, true)];
   return [
@@ -57,23 +67,32 @@ export function combineSums(
   ];
 }
 
+/** Whether all rows are added by combine_rows.wgsl, which then may round them. */
+export function combinesRows(
+  { many, kept }: { readonly many: boolean; readonly kept: number },
+): boolean {
+  return many && kept <= COMBINE_LANES;
+}
+
 function combined(
   { sinks, gate, ...buffers }: Buffers,
-  { heads, headDim, count, kept, firstRow, window, lowers, label, work }: Combined,
+  { heads, headDim, count, kept, firstRow, window, lowers, rounds, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
-  const kernel = inRows ? combineRowsKernel : combineKernel;
+  const scaled = rounds ?? lowers;
   const flags = {
-    LOWERS_SCALE: lowers !== undefined,
+    LOWERS_SCALE: scaled !== undefined,
     SINKS: sinks !== undefined,
     GATED: gate !== undefined,
   };
-  return dispatch(kernel(headDim, flags), {
+  const eights = rounds ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
+  const kernel = inRows ? combineRowsKernel(headDim, flags, eights) : combineKernel(headDim, flags);
+  return dispatch(kernel, {
     label,
     work,
     buffers: {
       ...buffers,
-      ...lowers ? { scales: lowers.scales } : {},
+      ...scaled && { scales: scaled.scales },
       ...sinks && { sinks },
       ...gate && { gate: gate.values },
     },
@@ -82,11 +101,11 @@ function combined(
       KV_SPLITS: kept,
       FIRST_ROW: firstRow,
       WINDOW: window,
-      ...lowers ? { FIRST_SCALE: lowers.first } : {},
+      ...scaled && { FIRST_SCALE: scaled.first },
       ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
     },
     workgroups: inRows
-      ? [Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
+      ? [rounds ? 1 : Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
       : [heads, count, combineTiles(headDim)],
   });
 }
@@ -104,7 +123,7 @@ function combineQuads(headDim: number): number {
 }
 
 interface CombineFlags {
-  /** Whether the scales of the output's rows are lowered. */
+  /** Whether the scales of the output's rows are lowered, or stored where rows are rounded. */
   readonly LOWERS_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;
@@ -118,10 +137,12 @@ interface CombineRowsParameters extends CombineFlags {
   readonly HEAD: number;
   /** Splits that are loaded at once. */
   readonly PREFETCH: number;
+  /** Eights of an invocation where rows are rounded to f16; 0: they are not. */
+  readonly EIGHTS: number;
 }
 
 /** What attention_combine.wgsl takes. */
-interface CombineParameters extends CombineRowsParameters {
+interface CombineParameters extends Omit<CombineRowsParameters, "EIGHTS"> {
   /** Fours of a head of a workgroup, and lanes that share the splits. */
   readonly QUADS: number;
   readonly LANES: number;
@@ -145,8 +166,9 @@ function combineKernel(headDim: number, flags: CombineFlags): Kernel {
 }
 
 /** Adds the splits of many rows. */
-function combineRowsKernel(headDim: number, flags: CombineFlags): Kernel {
-  const name = `attention_combine_rows_${headDim}${suffix(flags)}`;
-  const parameters = { ...flags, HEAD: headDim / 4, PREFETCH: 4 };
+function combineRowsKernel(headDim: number, flags: CombineFlags, eights: number): Kernel {
+  const rounded = eights > 0 ? `_half${eights}` : "";
+  const name = `attention_combine_rows_${headDim}${suffix(flags)}${rounded}`;
+  const parameters = { ...flags, HEAD: headDim / 4, PREFETCH: 4, EIGHTS: eights };
   return kernelOf<CombineRowsParameters>("attention/combine_rows")(parameters, { name });
 }

@@ -10,6 +10,7 @@ import {
   type AttentionShape,
   partialWords,
   splitsLowerScales,
+  splitsRound,
   splitWords,
 } from "./attention.ts";
 import type { Heads, PartialWords } from "../lib/heads.ts";
@@ -55,6 +56,11 @@ export function attentionWords(
 /** Whether attention can gate its output: where its last dispatch, which is not of matrix units, adds partial sums. */
 export function attentionGates(heads: Heads, adapter: Adapter): boolean {
   return unitsOf(heads, adapter) === undefined && splitsLowerScales(heads, adapter);
+}
+
+/** Whether attention can store its output as f16: where its last dispatch adds the partial sums of many rows. */
+export function attentionRounds(shape: Omit<AttentionShape, "label" | "scale">): boolean {
+  return unitsOf(shape, shape.tuning) === undefined && splitsRound(shape);
 }
 
 /** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */

@@ -1,15 +1,24 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r
 // sees, to the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
 //
-// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one.
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. Rounded to f16, one
+// workgroup per row, whose invocations have $EIGHTS eights each, and out is what half_rows.wgsl makes of such rows.
 
 //#import lib/rows
 //#import lib/visible
+//#if EIGHTS
+//#import lib/scale_of
+//#import lib/cut
+//#else
 //#import lib/lower_scale
+//#endif
 
 override HEADS: u32;
 override KV_SPLITS: u32; // partial sums of a query, of split c of keys number c % KV_SPLITS
 override FIRST_ROW: u32; // of `rows`
+//#if EIGHTS
+override FIRST_SCALE: u32;
+//#endif
 
 const SPLIT_CELLS = 64u;
 const HEAD = $HEADu; // vec4 of a head
@@ -19,7 +28,12 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
+//#if EIGHTS
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>; // eight f16 each, [rows, HEADS, HEAD / 2]
+@group(0) @binding(14) var<storage, read_write> scales: array<f32>; // [FIRST_SCALE + rows]
+//#else
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, HEADS, HEAD]
+//#endif
 //#if SINKS
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
@@ -36,37 +50,73 @@ override GATE_FIRST: u32; // column of the first head's
 const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
 
 var<workgroup> group_peaks: array<atomic<u32>, PEAKS>; // bits of numbers without sign
-//#endif
+var<workgroup> most: u32;
 
-// Lowers the scale of a row to that of the largest number that this workgroup has of it, once for all of them.
-fn lower_group_scale(row: u32, thread: u32, y: vec4<f32>) {
-  //#if LOWERS_SCALE
-  let size = abs(y);
+// The largest number of all invocations, of which this one has four, without signs.
+fn group_peak(thread: u32, size: vec4<f32>) -> f32 {
   let peak = max(max(size.x, size.y), max(size.z, size.w));
   atomicMax(&group_peaks[thread % PEAKS], bitcast<u32>(peak));
   workgroupBarrier();
   if (thread == 0u) {
-    var most = 0u;
     for (var i = 0u; i < PEAKS; i++) {
       most = max(most, atomicLoad(&group_peaks[i]));
     }
-    lower_scale(row, vec4<f32>(bitcast<f32>(most)));
   }
-  //#endif
+  return bitcast<f32>(workgroupUniformLoad(&most));
 }
+//#endif
 
+//#if EIGHTS
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+  let row = group.y;
+  let eights = HEADS * HEAD / 2u;
+  var peak = vec4<f32>(0.0);
+  //#for u in EIGHTS
+  var lo$u = vec4<f32>(0.0);
+  var hi$u = vec4<f32>(0.0);
+  if ($uu * THREADS + thread < eights) {
+    lo$u = output(row, 2u * ($uu * THREADS + thread));
+    hi$u = output(row, 2u * ($uu * THREADS + thread) + 1u);
+    peak = max(peak, max(abs(lo$u), abs(hi$u)));
+  }
+  //#endfor
+  let scale = scale_of(group_peak(thread, peak));
+  if (thread == 0u) {
+    scales[FIRST_SCALE + row] = scale;
+  }
+  //#for u in EIGHTS
+  if ($uu * THREADS + thread < eights) {
+    out[row * eights + $uu * THREADS + thread] = packed(lo$u * scale, hi$u * scale);
+  }
+  //#endfor
+}
+//#else
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let at = group.x * THREADS + thread;
   var y = vec4<f32>(0.0);
   if (at < HEADS * HEAD) {
-    y = combined(group.y, at);
-    //#if GATED
-    y = sigmoid_gated(y, gate[(group.y * GATE_COLS + GATE_FIRST) / 4u + at]);
-    //#endif
+    y = output(group.y, at);
     out[group.y * HEADS * HEAD + at] = y;
   }
-  lower_group_scale(group.y, thread, y);
+  //#if LOWERS_SCALE
+  let peak = group_peak(thread, abs(y));
+  if (thread == 0u) {
+    lower_scale(group.y, vec4<f32>(peak));
+  }
+  //#endif
+}
+//#endif
+
+// Four numbers of a row, gated where they have gates.
+fn output(row: u32, at: u32) -> vec4<f32> {
+  let y = combined(row, at);
+  //#if GATED
+  return sigmoid_gated(y, gate[(row * GATE_COLS + GATE_FIRST) / 4u + at]);
+  //#else
+  return y;
+  //#endif
 }
 
 // Four numbers of a row.

@@ -2,7 +2,8 @@
 // it has alone.
 
 import assert from "node:assert/strict";
-import { attention, partialWords } from "../../kernels/attention/attention.ts";
+import { attention, partialWords, splitsRound } from "../../kernels/attention/attention.ts";
+import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { CellRange } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -141,30 +142,41 @@ function tensors(shape: Shape): Tensors {
   };
 }
 
+/** As `attention` takes it. */
+function shapeOf(shape: Shape, perSlot: number) {
+  const { group, kvHeads, headDim, kvDtype = "f32", tablePages = MANY_PAGES, cap, window } = shape;
+  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
+  const scoring = { scale: 1 / Math.sqrt(headDim), cap, window };
+  const count = rowsOf(shape).length;
+  return { ...heads, ...scoring, count, perSlot, paths: false, tuning: TUNING };
+}
+
 const EVERY: CellRange = { from: 0, upTo: Infinity };
 
 /** Kernels and words of every row, all slots at once. */
 async function run(
   shape: Shape,
   of: Tensors,
-  { perSlot, tiles, room, noted = false, cells }: {
+  { perSlot, tiles, room, noted = false, rounded = false, cells }: {
     readonly perSlot: number;
     readonly tiles: boolean;
     readonly room: number;
     readonly noted?: boolean;
+    /** Whether the last dispatch rounds the output. */
+    readonly rounded?: boolean;
     /** Cells that slots might have, for what is launched; default those that a row sees. */
     readonly cells?: number;
   },
 ): Promise<
   { readonly kernels: string[]; readonly out: Uint32Array; readonly scales: Uint32Array }
 > {
-  const { group, kvHeads, headDim, kvDtype = "f32", cap, window } = shape;
+  const { group, kvHeads, headDim, kvDtype = "f32" } = shape;
   const rows = rowsOf(shape);
-  const { tablePages = MANY_PAGES } = shape;
   const most = cells ?? Math.max(...rows.map(({ position }) => position + 1));
-  const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages, kvDtype };
-  const words = partialWords(heads, room, TUNING);
-  const out = device.filled(rows.length * heads.heads * headDim, -7);
+  const launch = shapeOf(shape, perSlot);
+  const words = partialWords(launch, room, TUNING);
+  const width = group * kvHeads * headDim;
+  const out = device.filled(rows.length * width / (rounded ? 2 : 1), -7);
   const scales = device.filled(rows.length, 2 ** 74);
   const plan = attention({
     q: device.floats(of.q),
@@ -174,32 +186,30 @@ async function run(
     pages: device.words(pagesOf(shape)),
     out,
     ...noted && { scales },
+    ...rounded && { halfScales: scales },
     partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
-  }, {
-    ...heads,
-    count: rows.length,
-    perSlot,
-    paths: false,
-    label: "test",
-    scale: 1 / Math.sqrt(headDim),
-    cap,
-    window,
-    tuning: { ...TUNING, tiles },
-  });
+  }, { ...launch, label: "test", tuning: { ...TUNING, tiles } });
   const launched = plan.filter(({ forCells: { from, upTo } = EVERY }) =>
     from <= most && most <= upTo
   );
   await device.run(launched);
-  if (!noted) {
-    await device.run([
-      rowScales({ x: out, scales }, { rows: rows.length, cols: heads.heads * headDim }),
-    ]);
+  if (!noted && !rounded) {
+    await device.run([rowScales({ x: out, scales }, { rows: rows.length, cols: width })]);
   }
   return {
     kernels: launched.map(({ kernel }) => kernel.name),
     out: await device.readWords(out),
     scales: await device.readWords(scales),
   };
+}
+
+/** What `halfRows` makes of f32 rows. */
+async function halved(x: Uint32Array, cols: number): Promise<Uint32Array> {
+  const rows = x.length / cols;
+  const [scales, out] = [device.filled(rows), device.filled(x.length / 2)];
+  const buffers = { x: device.words(new Uint32Array(x)), scales, out };
+  await device.run([halfRows(buffers, { rows, cols, label: "halves" })]);
+  return await device.readWords(out);
 }
 
 /** Output of one head of one row, [headDim]. */
@@ -240,6 +250,11 @@ for (const [place, shape] of SHAPES.entries()) {
     const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
     assert.deepEqual(noted.out, out);
     assert.deepEqual(noted.scales, scales);
+    if (splitsRound(shapeOf(shape, perSlot))) {
+      const rounded = await run(shape, of, { perSlot, tiles: true, room, rounded: true });
+      assert.deepEqual(rounded.scales, scales);
+      assert.deepEqual(rounded.out, await halved(out, group * kvHeads * headDim));
+    }
     // Whatever part of the rows a workgroup takes.
     const others = kernel === "attention_tiled" ? [] : [300, 520, 650, Infinity];
     for (const cells of others) {

@@ -134,8 +134,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     }
     case "half_rows": {
       const { x, out, label } = op;
-      const scales = tuning.tensor?.xScales;
-      if (!scales) throw new Error(`${label}: only matrix units read f16 rows`);
+      const scales = halfScalesOf(context, label);
       const { rows, cols } = x;
       return [halfRows({ x: at(x), scales, out: at(out) }, { rows, cols, label })];
     }
@@ -661,6 +660,12 @@ function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch
   );
 }
 
+/** Where the scales of f16 rows are stored for the matmul that follows. */
+function halfScalesOf({ tuning: { tensor } }: DecoderContext, label: string): Operand {
+  if (!tensor) throw new Error(`${label}: only matrix units read f16 rows`);
+  return tensor.xScales;
+}
+
 function emitAttention(to: Emitting, op: OpOf<"attention">): Dispatch[] {
   const all = attendOnce(to, op);
   switch (op.stage) {
@@ -679,7 +684,23 @@ export function attendOnce(
   op: AttentionOp & { readonly label: string },
   relay?: OwnHeads["relay"],
 ): Dispatch[] {
-  const { q, heads, scale, cap, window, sinks, kv, of, partial, notes, own, gate, out, label } = op;
+  const {
+    q,
+    heads,
+    scale,
+    cap,
+    window,
+    sinks,
+    kv,
+    of,
+    partial,
+    notes,
+    put,
+    own,
+    gate,
+    out,
+    label,
+  } = op;
   const { rows, count, perSlot, paths = false } = of;
   const { tuning } = context;
   const output = at(out);
@@ -694,6 +715,7 @@ export function attendOnce(
     partial: partialOf(at, partial),
     out: output,
     scales: notes ? scalesOf(context, "attentionOutput") : undefined,
+    halfScales: put === "half" ? halfScalesOf(context, label) : undefined,
     sinks,
     gate: gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first },
   };

@@ -183,6 +183,8 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   readonly stage: "all" | "scores" | "combine";
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
+  /** "half": as matmuls on matrix units want it. */
+  readonly put: "store" | "half";
   /** Where it norms, turns and stores the heads of its rows: q, k and v. */
   readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
   /** Whose sigmoids the output is multiplied by, from column `first` on. */

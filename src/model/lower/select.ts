@@ -62,7 +62,8 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
       }
       case "attention": {
         const partial = partialsOf(op.heads);
-        return [{ ...op, partial, stage: "all", notes: false, own: undefined, gate: undefined }];
+        const plain = { stage: "all", notes: false, put: "store" } as const;
+        return [{ ...op, partial, ...plain, own: undefined, gate: undefined }];
       }
       case "latent_attention": {
         const partial = partialsOf(op.heads);

@@ -1,10 +1,13 @@
+import { attentionRounds } from "../../../../kernels/attention/attention_on_device.ts";
 import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
+import type { Tuning } from "../../../gpu/matrix.ts";
+import type { AttentionOp } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
 /**
  * x of a matmul on matrix units is rounded to f16 once, not by each of its workgroups: by the norm that stores it, or
- * where there are as many rows as of a prompt by a dispatch before it.
+ * where there are as many rows as of a prompt by the attention that does, or by a dispatch before it.
  */
 export const f16Rows: Rewrite = {
   name: "f16_rows",
@@ -17,20 +20,32 @@ export const f16Rows: Rewrite = {
       const bound = Math.max(1, epilogueBuffers(epilogue));
       const taken = takesF16(matrix, { rows: x.rows, bound, tuning });
       if (!taken) continue;
-      const norm = edits.soleReader(x) === matmul ? edits.writer(x) : undefined;
-      const norms = norm?.kind === "norm" || norm?.kind === "gated_norm" ||
-        norm?.kind === "norm_pair";
-      if (norms && norm.notes && norm.put === "store" && matmul.xScales) {
-        edits.replace(norm, { ...norm, put: taken.put });
+      const writer = edits.soleReader(x) === matmul ? edits.writer(x) : undefined;
+      const norms = writer?.kind === "norm" || writer?.kind === "gated_norm" ||
+        writer?.kind === "norm_pair";
+      if (norms && writer.notes && writer.put === "store" && matmul.xScales) {
+        edits.replace(writer, { ...writer, put: taken.put });
         edits.replace(matmul, { ...matmul, paired: true });
       } else if (taken.before) {
         const halves = { label: `${label}.halves`, rows: x.rows, cols: x.cols / 2, parts: 1 };
-        edits.replace(
-          matmul,
-          { kind: "half_rows", x, out: halves, label: halves.label, part },
-          { ...matmul, x: halves, xScales: undefined, paired: true },
-        );
+        const rounded = { ...matmul, x: halves, xScales: undefined, paired: true };
+        // Nothing between the two may store other rows' scales in the same place.
+        const follows = writer && edits.placeOf(matmul) === edits.placeOf(writer) + 1;
+        if (follows && writer.kind === "attention" && rounds(writer, tuning)) {
+          edits.replace(writer, { ...writer, out: halves, put: "half", notes: false });
+          edits.replace(matmul, rounded);
+        } else {
+          const before = { kind: "half_rows", x, out: halves, label: halves.label, part } as const;
+          edits.replace(matmul, before, rounded);
+        }
       }
     }
   },
 };
+
+/** Whether attention can round its output. */
+function rounds({ heads, of, window, stage, own }: AttentionOp, tuning: Tuning): boolean {
+  const { count, perSlot, paths = false } = of;
+  return stage === "all" && !own &&
+    attentionRounds({ ...heads, count, perSlot, paths, window, tuning });
+}
