@@ -125,10 +125,10 @@ interface TiledCounts extends SplitOrder {
   readonly SUMMED_QUADS: number;
   /** Invocations that share the softmax of four queries. */
   readonly SHARES: number;
-  /** Cells whose values are in workgroup memory at a time: parts of a split, and cells of each. */
+  /** Cells whose values are in workgroup memory at a time: parts of a split, and half of the cells of each. */
   readonly STAGED_CELLS: number;
   readonly STAGED_PARTS: number;
-  readonly STAGED_PART_CELLS: number;
+  readonly HALF_PART: number;
   /** Halves of vec8s of values that an invocation loads ahead. */
   readonly AHEAD: number;
   /** Vec8s of queries and of keys that an invocation loads of a stage. */
@@ -176,7 +176,7 @@ function tiledCounts(headDim: number, group: number, tile: number): TiledCounts 
     Q_LOADS: QUERIES * EIGHTS / THREADS,
     K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
     STAGED_PARTS: Math.max(1, STAGED_CELLS / CELLS),
-    STAGED_PART_CELLS: Math.min(STAGED_CELLS, CELLS),
+    HALF_PART: Math.min(STAGED_CELLS, CELLS) / 2,
     PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
     VALUE_PITCH: 2 * VEC8S,
   };

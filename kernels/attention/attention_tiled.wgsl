@@ -100,6 +100,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
 
+  // The last row sees most. Half of the workgroups of a first chunk end here, before they wait for each other.
+  let last = rows[FIRST_ROW + row + count - 1u];
+  if (last.live == 1u && tile.z * SPLIT_CELLS >= visible_end(last)) {
+    return;
+  }
+
   if (thread < QUERIES) {
     let own = rows[FIRST_ROW + row + min(thread / GROUP, count - 1u)];
     let here = own.live == 1u && thread / GROUP < count;
@@ -305,20 +311,26 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         workgroupBarrier();
         value$u = load_value(places[cell_at(min(n + $AHEADu * STAGED_CELLS, SPLIT_CELLS - STAGED_CELLS) + load_cell)], i);
         //#for p in STAGED_PARTS
-        //#for c in STAGED_PART_CELLS
-        {
-          let line = cell_at(n + $(p * STAGED_PART_CELLS + c)u);
-          let v = Vec8(staged_values[$(p * STAGED_PART_CELLS + c)][i], staged_values[$(p * STAGED_PART_CELLS + c)][VEC8S + i]);
-          //#for f in SUMMED_QUADS
-          let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
-          //#for h in 4
-          lo$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * 4 + h));
-          hi$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * 4 + h));
-          //#endfor
+        //#for t in 2
+        // Cells that nobody sees have no weight; as rows of a prompt see their own, that may be half of a split.
+        if ($tu == 0u || cell_at(n + $(p * 2 * HALF_PART + t * HALF_PART)u) < end - first) {
+          //#for c in HALF_PART
+          {
+            const place = $(p * 2 * HALF_PART + t * HALF_PART + c)u;
+            let line = cell_at(n + place);
+            let v = Vec8(staged_values[place][i], staged_values[place][VEC8S + i]);
+            //#for f in SUMMED_QUADS
+            let weight$f = pool[line][summed * ($SUMMEDu / 4u) + $fu];
+            //#for h in 4
+            lo$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.lo, lo$(f * 4 + h));
+            hi$(f * 4 + h) = fma(vec4<f32>(weight$f[$h]), v.hi, hi$(f * 4 + h));
+            //#endfor
+            //#endfor
+          }
           //#endfor
         }
         //#endfor
-        if ((n + $(p * STAGED_PART_CELLS + STAGED_PART_CELLS)u) % CELLS == 0u) {
+        if ((n + $(p * 2 * HALF_PART + 2 * HALF_PART)u) % CELLS == 0u) {
           //#for h in SUMMED
           sum_lo$h += lo$h;
           sum_hi$h += hi$h;
