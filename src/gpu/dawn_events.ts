@@ -55,13 +55,15 @@ export function catchLooks(): EventPoll {
  *
  * @param options.busyMs milliseconds from now for which nobody looks: for each look the addon makes a function of 750
  *   bytes in V8's old space, which only a collection of everything frees.
+ * @param options.stillBusy is called if the first look does not find it mapped.
  * @param options.meanwhile is called once, while the device works.
  */
 export async function mappedByLooks(
   { look }: EventPoll,
   buffer: GPUBuffer,
-  { busyMs = 0, meanwhile = () => {} }: {
+  { busyMs = 0, stillBusy = () => {}, meanwhile = () => {} }: {
     readonly busyMs?: number;
+    readonly stillBusy?: (() => void) | undefined;
     readonly meanwhile?: () => void;
   } = {},
 ): Promise<ArrayBuffer> {
@@ -71,9 +73,11 @@ export async function mappedByLooks(
   meanwhile();
   const began = performance.now();
   if (until > began) sleep(until - began);
-  while (buffer.mapState === "pending") {
+  for (let looks = 0; buffer.mapState === "pending"; looks++) {
     if (!look()) break;
-    if (buffer.mapState === "pending") sleepSince(began);
+    if (buffer.mapState !== "pending") break;
+    if (looks === 0) stillBusy();
+    sleepSince(began);
   }
   // Else it failed, or the addon has another way to look.
   if (buffer.mapState !== "mapped") await mapped;

@@ -19,6 +19,8 @@ export interface Wait {
   readonly lasting?: boolean | undefined;
   /** Milliseconds from now for which the device works on it for sure; default 0. */
   readonly busyMs?: number | undefined;
+  /** Called if the device is still busy when somebody first looks; never where nobody does. */
+  readonly stillBusy?: (() => void) | undefined;
 }
 
 /** A WebGPU implementation. A process opens devices of one of them: two crash. */
@@ -111,9 +113,10 @@ function dawn(): WebGpu {
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,
     isOutOfMemory,
-    mapped: (buffer, { lasting, busyMs = 0 } = {}) =>
+    mapped: (buffer, { lasting, busyMs = 0, stillBusy } = {}) =>
       mappedByLooks(looks, buffer, {
         busyMs,
+        stillBusy,
         meanwhile: () => garbage?.collectOverdue(lasting),
       }),
     settled: (promise) => settledByLooks(looks, promise),

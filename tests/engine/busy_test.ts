@@ -1,72 +1,93 @@
+// A device that does groups of runs one after the other, beside a host that has two of them in flight and sleeps for
+// as long as it is told to before it looks.
+
 import assert from "node:assert/strict";
-import { busyDevice } from "../../src/engine/device/submit/busy.ts";
+import { busyDevice, type BusyRuns } from "../../src/engine/device/submit/busy.ts";
 
-function rounded(ms: number): number {
-  return Math.round(ms * 1e6) / 1e6;
+/** Milliseconds between two looks. */
+const GAP = 0.25;
+
+interface Group {
+  readonly count: number;
+  /** Of a run, on the device. */
+  readonly ms: number;
+  /** For which the host does something else before it looks, though it has begun to wait. */
+  readonly pauseMs?: number;
 }
 
-/** A device whose runs take `ms` each, beside a host that reads each group `lateMs` after it submitted it. */
-function groups() {
-  let now = 1000;
-  let free = 0;
+/** Works through groups of one work; what the device took in all, the host, and looks at each group. */
+function drive(groups: readonly Group[], { inFlight = 2, submitMs = 0.1 } = {}) {
+  let [now, free, busy] = [1000, 0, 0];
   const submitted = busyDevice<object>(() => now);
-  return {
-    submit(work: object, count: number, ms: number) {
-      const busy = submitted(work, count);
-      const end = free = Math.max(now, free) + count * ms;
-      return {
-        /** Milliseconds from now until they end, and those that the host sleeps for sure. */
-        read(lateMs = 0): readonly [number, number] {
-          now += lateMs;
-          const [left, sleeps] = [Math.max(0, end - now), busy.leftMs()];
-          now = Math.max(now + sleeps, end);
-          busy.seen();
-          return [rounded(left), rounded(sleeps)];
-        },
-      };
-    },
-  };
+  const work = {};
+  const unread: { readonly runs: BusyRuns; readonly end: number; readonly group: Group }[] = [];
+  const looks: number[] = [];
+  function read(): void {
+    const { runs, end, group: { pauseMs = 0 } } = unread.shift() as typeof unread[number];
+    const { busyMs = 0, stillBusy } = runs.wait();
+    now = Math.max(now + pauseMs, now + busyMs);
+    for (let count = 1;; count++) {
+      if (now >= end) {
+        looks.push(count);
+        break;
+      }
+      if (count === 1) stillBusy?.();
+      now += GAP;
+    }
+    runs.seen();
+  }
+  for (const group of groups) {
+    if (unread.length === inFlight) read();
+    now += submitMs;
+    free = Math.max(free, now) + group.count * group.ms;
+    busy += group.count * group.ms;
+    unread.push({ runs: submitted(work, group.count), end: free, group });
+  }
+  while (unread.length > 0) read();
+  return { deviceMs: busy, hostMs: now - 1000, looks };
 }
 
-Deno.test("busy: nothing is known of a work that has not run; then 98 % of what its runs took", () => {
-  const { submit } = groups();
-  const [work, other] = [{}, {}];
-  assert.deepEqual(submit(work, 8, 5).read(), [40, 0]);
-  assert.deepEqual(submit(work, 8, 5).read(1), [39, 0.98 * 40 - 1]);
-  assert.deepEqual(submit(work, 2, 5).read(), [10, 9.8]);
-  assert.deepEqual(submit(other, 2, 5).read(), [10, 0]);
-});
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, one) => all + one, 0);
+}
 
-Deno.test("busy: runs begin when those before them have ended", () => {
-  const { submit } = groups();
-  const work = {};
-  submit(work, 1, 10).read();
-  const first = submit(work, 1, 10);
-  const second = submit(work, 1, 10);
-  assert.deepEqual(first.read(), [10, 9.8]);
-  assert.deepEqual(second.read(), [10, 9.8]);
-});
+for (const count of [1, 8]) {
+  Deno.test(`busy: groups of ${count} are looked at a few times each once they are known`, () => {
+    const { deviceMs, hostMs, looks } = drive(Array(200).fill({ count, ms: 5 }));
+    assert.ok(hostMs < 1.005 * deviceMs, `${hostMs} of ${deviceMs}`);
+    assert.ok((looks[0] as number) > count * 5 / GAP);
+    assert.ok(sum(looks.slice(10)) / 190 <= 1 + count * 0.1 / GAP + 2, looks.join());
+  });
+}
 
-Deno.test("busy: runs that become faster are waited for too long once, slower ones cost looks", () => {
-  const { submit } = groups();
-  const work = {};
-  submit(work, 1, 10).read();
-  const slept: number[] = [];
-  for (let i = 0; i < 12; i++) slept.push(submit(work, 1, 9).read()[1]);
-  assert.equal(slept[0], 9.8);
-  assert.ok(slept.slice(6).every((ms) => ms < 9 && ms > 8.6), slept.join());
-  for (let i = 0; i < 4; i++) {
-    const [left, sleeps] = submit(work, 1, 11).read();
-    assert.ok(sleeps < left);
+Deno.test("busy: a host that comes late to an end does not stay behind the device", () => {
+  for (const pauseMs of [3, 9, 17, 60]) {
+    const groups = Array.from(
+      { length: 300 },
+      (_, i) => ({ count: 1, ms: 5, ...i % 100 === 50 && { pauseMs } }),
+    );
+    const { deviceMs, hostMs, looks } = drive(groups);
+    assert.ok(hostMs < 1.01 * deviceMs + 3 * pauseMs, `${hostMs} of ${deviceMs}`);
+    assert.ok(sum(looks.slice(10)) / 290 < 4, looks.join());
   }
-  const [, sleeps] = submit(work, 1, 11).read();
-  assert.ok(sleeps > 10.7);
 });
 
-Deno.test("busy: a host that comes late learns nothing from when it sees an end", () => {
-  const { submit } = groups();
-  const work = {};
-  submit(work, 4, 5).read();
-  for (let i = 0; i < 5; i++) assert.deepEqual(submit(work, 4, 5).read(90), [0, 0]);
-  assert.deepEqual(submit(work, 4, 5).read(), [20, 19.6]);
+Deno.test("busy: runs that become faster or slower are followed", () => {
+  for (const factor of [0.5, 0.9, 1.1, 2]) {
+    const groups = Array.from({ length: 400 }, (_, i) => {
+      return { count: 1, ms: i % 200 < 100 ? 5 : 5 * factor };
+    });
+    const { deviceMs, hostMs, looks } = drive(groups);
+    assert.ok(hostMs < 1.03 * deviceMs, `${factor}: ${hostMs} of ${deviceMs}`);
+    assert.ok(sum(looks) / 400 < 8, `${factor}: ${sum(looks)}`);
+  }
+});
+
+Deno.test("busy: one group at a time, and a host that is slower than the device", () => {
+  const alone = drive(Array(100).fill({ count: 4, ms: 5 }), { inFlight: 1 });
+  assert.ok(alone.hostMs < 1.03 * alone.deviceMs, `${alone.hostMs} of ${alone.deviceMs}`);
+  assert.ok(sum(alone.looks.slice(10)) / 90 < 6, alone.looks.join());
+  // It sleeps for nothing.
+  const slow = drive(Array(100).fill({ count: 1, ms: 1 }), { submitMs: 3 });
+  assert.ok(slow.hostMs < 100 * 3 + 5, String(slow.hostMs));
 });

@@ -229,7 +229,7 @@ export async function openSubmitter(
   ): Promise<RunResult[]> {
     const { programs, words, extra, lasting } = work;
     const size = sizeOf(work);
-    const wait = { lasting, busyMs: busy.leftMs() };
+    const wait = { lasting, ...busy.wait() };
     const all = await readback.read(stamps ? roomFor(work) : count * size, wait);
     busy.seen();
     const passes = programs.filter(isRun).length;
