@@ -3,13 +3,13 @@ import v8 from "node:v8";
 import vm from "node:vm";
 
 /**
- * Looks whose functions are collected together. Deno needs time for each that grows with their number: on two quiet
- * cores 5,000 took 0.15 s and 20,000 3 to 8 s.
+ * Looks whose functions are collected together. A collection takes 13 ms and more without any, and Deno needs time for
+ * each that grows with their number: on two cores 2 ms for 1,000, 20 for 2,000, 160 for 5,000 and 3 to 8 s for 20,000.
  */
-const LOOKS = 1000;
+const LOOKS = 2000;
 
 /** The same where the device has work for long, as the forward of a prompt: so it comes with prompts, if there are any. */
-const LASTING_LOOKS = 500;
+const LASTING_LOOKS = 1000;
 
 export interface Collector {
   /** Something has looked once whether Dawn is done, see dawn_events.ts. */

@@ -86,3 +86,46 @@ Deno.test("a dispatch rounds x of prompts where no norm does, not that of rounds
   const rounds = kernelsOf(64, { normed: false });
   assert.deepEqual(formsOf(rounds), rounds.map(([label]) => label));
 });
+
+/** Labels and kernels of attention and the matmul of its output. */
+function attended(
+  rows: number,
+  { slots = 1, cells = 2048, read = false }: {
+    readonly slots?: number;
+    readonly cells?: number;
+    /** Whether something else reads the output. */
+    readonly read?: boolean;
+  } = {},
+): [string, string][] {
+  const rules = { ...tuning(false, LIMITS), tensor: onUnits([FIRST, SECOND], "f16") };
+  const context = contextOf({ hidden: HIDDEN, cells, rows, tuning: rules });
+  const graph = new Graph("all");
+  const q = graph.input("q", rows, HIDDEN, LARGE);
+  const heads = { heads: 16, kvHeads: 8, headDim: 128, tablePages: context.tablePages } as const;
+  const out = graph.attention(q, {
+    heads: { ...heads, kvDtype: "f32" },
+    scale: 0.1,
+    cap: undefined,
+    window: undefined,
+    kv: { keys: LARGE, values: LARGE },
+    of: { rows: LARGE, count: rows, perSlot: rows / slots },
+  }, "attention");
+  graph.linear(out, FIRST, { label: "o", at: LARGE });
+  if (read) graph.linear(out, SECOND, { label: "other", at: LARGE });
+  return lower(graph, context).part("all").map(({ label, kernel }) => [label, kernel.name]);
+}
+
+Deno.test("attention rounds x of a prompt's matmul, at any length of context, where nothing else reads it", () => {
+  for (const [rows, cells] of [[128, 2048], [512, 2048], [512, 32768], [1024, 32768]] as const) {
+    const kernels = attended(rows, { cells });
+    const last = kernels.filter(([label]) => label === "attention.combine").at(-1);
+    assert.equal(last?.[1], "attention_combine_rows_128_scale_half1", `${rows} rows of ${cells}`);
+    assert.deepEqual(formsOf(kernels.slice(-1)), ["o paired"]);
+    assert.ok(!kernels.some(([, name]) => name === "half_rows"));
+  }
+  // Few rows of each slot are not attended in tiles, and what is read twice stays f32.
+  for (const kernels of [attended(512, { slots: 128 }), attended(512, { read: true })]) {
+    assert.ok(!kernels.some(([, name]) => name.includes("_half")));
+    assert.ok(kernels.some(([, name]) => name === "half_rows"));
+  }
+});
