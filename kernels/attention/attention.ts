@@ -79,7 +79,7 @@ export interface AttentionBuffers {
   readonly scales?: Operand | undefined;
   /**
    * f32 [rows]: the scales of out's rows are stored here, and out is f16 for matmuls on matrix units, see `halfRows`.
-   * Where `attentionRounds` says so.
+   * Where `attentionStoresHalf` says so.
    */
   readonly halfScales?: Operand | undefined;
   /** A logit of each head, f32 [heads], that joins its softmax and has no value (gpt-oss). */
@@ -150,7 +150,7 @@ export function splitsLowerScales(heads: Heads, adapter: Adapter): boolean {
 }
 
 /** Whether attention without matrix units can store its output as f16: where it takes tiles of many rows. */
-export function splitsRound(shape: Omit<AttentionShape, "label" | "scale">): boolean {
+export function splitsStoreHalf(shape: Omit<AttentionShape, "label" | "scale">): boolean {
   if (inLanes(shape, shape.tuning) || !isTiled(shape)) return false;
   const words = partialWords(shape, shape.count, shape.tuning);
   const { heads, headDim } = shape;
@@ -235,7 +235,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       many: shape.tiled || many,
       window: windowOf(shape),
       lowers: scales && { scales, first: shape.firstScale },
-      rounds: halfScales && { scales: halfScales, first: shape.firstScale },
+      half: halfScales && { scales: halfScales, first: shape.firstScale },
       label: `${label}.combine`,
       work: {
         bytes: (halfScales ? 2 : 4) * count * heads * headDim,

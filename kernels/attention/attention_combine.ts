@@ -30,7 +30,7 @@ interface Combined {
   /** Scales of the output's rows, from row `first` on, which are lowered to those of their largest numbers. */
   readonly lowers?: FirstScales | undefined;
   /** Scales that are stored, the rows themselves as f16: what `halfRows` makes of them. */
-  readonly rounds?: FirstScales | undefined;
+  readonly half?: FirstScales | undefined;
   readonly label: string;
   readonly work: Cost;
 }
@@ -56,7 +56,7 @@ export function combineSums(
   buffers: Buffers,
   { many, ...shape }: Combined & { readonly many: boolean },
 ): Dispatch[] {
-  if (shape.rounds && !combinesRows({ many, ...shape })) {
+  if (shape.half && !combinesRows({ many, ...shape })) {
     throw new Error(`${shape.label}: rows that are rounded take the sums of a few splits`);
   }
   if (!many) return [combined(buffers, shape, false)];
@@ -76,16 +76,16 @@ export function combinesRows(
 
 function combined(
   { sinks, gate, ...buffers }: Buffers,
-  { heads, headDim, count, kept, firstRow, window, lowers, rounds, label, work }: Combined,
+  { heads, headDim, count, kept, firstRow, window, lowers, half, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
-  const scaled = rounds ?? lowers;
+  const scaled = half ?? lowers;
   const flags = {
     LOWERS_SCALE: scaled !== undefined,
     SINKS: sinks !== undefined,
     GATED: gate !== undefined,
   };
-  const eights = rounds ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
+  const eights = half ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
   const kernel = inRows ? combineRowsKernel(headDim, flags, eights) : combineKernel(headDim, flags);
   return dispatch(kernel, {
     label,
@@ -105,7 +105,7 @@ function combined(
       ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
     },
     workgroups: inRows
-      ? [rounds ? 1 : Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
+      ? [half ? 1 : Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
       : [heads, count, combineTiles(headDim)],
   });
 }

@@ -10,7 +10,7 @@ import {
   type AttentionShape,
   partialWords,
   splitsLowerScales,
-  splitsRound,
+  splitsStoreHalf,
   splitWords,
 } from "./attention.ts";
 import type { Heads, PartialWords } from "../lib/heads.ts";
@@ -59,8 +59,8 @@ export function attentionGates(heads: Heads, adapter: Adapter): boolean {
 }
 
 /** Whether attention can store its output as f16: where its last dispatch adds the partial sums of many rows. */
-export function attentionRounds(shape: Omit<AttentionShape, "label" | "scale">): boolean {
-  return unitsOf(shape, shape.tuning) === undefined && splitsRound(shape);
+export function attentionStoresHalf(shape: Omit<AttentionShape, "label" | "scale">): boolean {
+  return unitsOf(shape, shape.tuning) === undefined && splitsStoreHalf(shape);
 }
 
 /** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */

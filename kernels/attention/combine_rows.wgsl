@@ -1,8 +1,8 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r
 // sees, to the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
 //
-// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. Rounded to f16, one
-// workgroup per row, whose invocations have $EIGHTS eights each, and out is what half_rows.wgsl makes of such rows.
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. With EIGHTS out is
+// what half_rows.wgsl makes of such rows: one workgroup per row, whose invocations have $EIGHTS eights each.
 
 //#import lib/rows
 //#import lib/visible
@@ -52,7 +52,7 @@ const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
 var<workgroup> group_peaks: array<atomic<u32>, PEAKS>; // bits of numbers without sign
 var<workgroup> most: u32;
 
-// The largest number of all invocations, of which this one has four, without signs.
+// The largest number that any invocation has; `size` are the largest of this one's, without signs.
 fn group_peak(thread: u32, size: vec4<f32>) -> f32 {
   let peak = max(max(size.x, size.y), max(size.z, size.w));
   atomicMax(&group_peaks[thread % PEAKS], bitcast<u32>(peak));

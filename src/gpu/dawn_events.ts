@@ -87,13 +87,20 @@ export async function mappedByLooks(
 /**
  * Waits for a promise of the addon's. Other than `mappedByLooks` it lets the event loop turn, so that messages are
  * answered: what is waited for takes long.
+ *
+ * @param meanwhile is called before each turn.
  */
-export async function settledByLooks<T>({ look }: EventPoll, promise: Promise<T>): Promise<T> {
+export async function settledByLooks<T>(
+  { look }: EventPoll,
+  promise: Promise<T>,
+  meanwhile: () => void = () => {},
+): Promise<T> {
   let settled = false;
   const tell = () => void (settled = true);
   promise.then(tell, tell);
   const began = performance.now();
   while (!settled && look()) {
+    meanwhile();
     await new Promise((turned) => setImmediate(turned));
     if (!settled) sleepSince(began);
   }

@@ -8,7 +8,7 @@ import vm from "node:vm";
  */
 const LOOKS = 2000;
 
-/** The same where the device has work for long, as the forward of a prompt: so it comes with prompts, if there are any. */
+/** The same where the device has work for long, as a prompt's forward: it comes with prompts, if there are any. */
 const LASTING_LOOKS = 1000;
 
 export interface Collector {

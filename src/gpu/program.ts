@@ -19,7 +19,7 @@ export interface Step {
   readonly work: Cost | undefined;
 }
 
-/** Buffers of a step; the group is another one once one of them was replaced, none while one is gone. */
+/** Buffers of steps; the group is another one once one of them was replaced, none while one is gone. */
 export interface BoundGroup {
   group: GPUBindGroup | undefined;
 }

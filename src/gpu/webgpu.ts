@@ -119,7 +119,7 @@ function dawn(): WebGpu {
         stillBusy,
         meanwhile: () => garbage?.collectOverdue(lasting),
       }),
-    settled: (promise) => settledByLooks(looks, promise),
+    settled: (promise) => settledByLooks(looks, promise, () => garbage?.collectOverdue()),
     drain: () => {},
   };
 }

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { openSubmitter, type Submission } from "../../src/engine/device/submit/submit.ts";
 import { dispatch, kernel } from "../../src/gpu/kernel.ts";
 import { compiler } from "../../src/gpu/program.ts";
-import type { WebGpuName } from "../../src/gpu/webgpu.ts";
+import type { Gpu } from "../../src/gpu/device.ts";
+import type { Wait, WebGpuName } from "../../src/gpu/webgpu.ts";
 import { openDevice } from "../gpu/device.ts";
 
 const device = await openDevice();
@@ -19,9 +20,10 @@ override BY: u32;
 );
 
 async function openAdder(
-  { profile = false, webgpu = device.gpu.info.webgpu }: {
+  { profile = false, webgpu = device.gpu.info.webgpu, mapped = device.gpu.mapped }: {
     readonly profile?: boolean;
     readonly webgpu?: WebGpuName;
+    readonly mapped?: Gpu["mapped"];
   } = {},
 ) {
   const sum = device.words([0, 0, 0, 0]);
@@ -30,7 +32,7 @@ async function openAdder(
     const add = dispatch(ADD, { buffers: { sum }, constants: { BY: by }, workgroups: [1] });
     return { programs: [await compile([add]), await compile([])], words: 2 };
   };
-  const gpu = { ...device.gpu, info: { ...device.gpu.info, webgpu } };
+  const gpu = { ...device.gpu, mapped, info: { ...device.gpu.info, webgpu } };
   const submitter = await openSubmitter(gpu, sum.buffer, { words: 4, profile });
   return { work, submitter };
 }
@@ -105,6 +107,22 @@ Deno.test("submit: a group may begin while another is unread, and no third one",
     before = next;
   }
   await before.read();
+});
+
+Deno.test("submit: what a work took is what the host is told that the device is busy for, as of the third time", async () => {
+  const waits: Wait[] = [];
+  const { work, submitter } = await openAdder({
+    mapped(buffer, wait = {}) {
+      waits.push(wait);
+      wait.stillBusy?.();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200); // a slow device
+      return device.gpu.mapped(buffer);
+    },
+  });
+  const one = await work(1);
+  for (let i = 0; i < 3; i++) await (await submitter.repeat(one, 2)).read();
+  await submitter.run(await work(10));
+  assert.deepEqual(waits.map(({ busyMs = NaN }) => busyMs > 0), [false, false, true, false]);
 });
 
 Deno.test("submit: what was encoded ahead and gave way is encoded again, and runs once", async () => {

@@ -85,6 +85,15 @@ Deno.test("the thread sleeps first for as long as the device is known to be busy
   assert.ok(slept.length === 3 && slept.slice(1).every((ms) => ms < 1));
 });
 
+Deno.test("it is told whether the first look found the buffer busy", async () => {
+  let busy = 0;
+  const stillBusy = () => busy++;
+  await mappedByLooks(looks, fakeBuffer(1), { stillBusy });
+  assert.equal(busy, 0);
+  await mappedByLooks(looks, fakeBuffer(5), { stillBusy });
+  assert.equal(busy, 1);
+});
+
 Deno.test("a map that fails throws what it failed with", async () => {
   const lost = new Error("lost");
   await assert.rejects(mappedByLooks(looks, fakeBuffer(3, lost)), lost);

@@ -108,7 +108,7 @@ Deno.test("program: a dispatch that is for some numbers of cells runs at those",
   assert.equal((await device.readFloats(many))[0], 3);
 });
 
-Deno.test("program: kernels with the same constants share a pipeline, and bind groups of the same buffers; replaying makes nothing", async () => {
+Deno.test("program: equal constants share a pipeline, equal buffers a bind group; replaying makes nothing", async () => {
   const { created, compile } = compiler(device.gpu);
   const [x, out] = [device.filled(4, 1), device.filled(4)];
   const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];

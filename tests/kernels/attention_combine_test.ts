@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { combineSums } from "../../kernels/attention/attention_combine.ts";
 import { COMBINE_LANES, SPLIT_CELLS } from "../../kernels/attention/splits.ts";
+import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
+import type { Operand } from "../../src/gpu/kernel.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { packRows } from "./rows.ts";
@@ -94,4 +96,53 @@ for (const { window, kept, positions, sinks } of CASES) {
     }
     if (kept <= COMBINE_LANES) assert.deepEqual(found[0], found[1]);
   });
+}
+
+for (const sinks of [false, true]) {
+  for (const gated of [false, true]) {
+    const name = [...sinks ? ["sinks"] : [], ...gated ? ["a gate"] : []].join(" and ") || "neither";
+    Deno.test(`attention's sums are rounded to f16 as by a dispatch of its own, with ${name}`, async () => {
+      // More eights of a row than invocations, and no multiple of them; rows behind two others.
+      const [heads, headDim, kept, count, firstRow] = [18, 128, 3, 5, 2];
+      const cols = heads * headDim;
+      const gate = { values: device.floats(numbers(count * cols, 3)), cols, first: 0 };
+      const rows = [0, 63, 64, 190].map((position) => ({ position }));
+      const buffers = {
+        sums: device.floats(numbers(count * heads * kept * headDim, 1)),
+        stats: device.floats(numbers(count * heads * kept * 2, 2).map((value) => 2 + value)),
+        rows: device.words(packRows([{}, {}, ...rows, { live: 0 }])),
+        ...sinks && { sinks: device.floats(numbers(heads, 4)) },
+        ...gated && { gate },
+      };
+      const of = {
+        heads,
+        headDim,
+        count,
+        kept,
+        firstRow,
+        window: 0xffffffff,
+        many: true,
+        label: "test",
+        work: { bytes: 0, flops: 0 },
+      };
+      const [x, halves, expected] = [cols, cols / 2, cols / 2].map((width) =>
+        device.filled(count * width, 7)
+      ) as [Operand, Operand, Operand];
+      const [scales, expectedScales] = [device.filled(count + 3, 9), device.filled(count)];
+      await device.run([
+        ...combineSums({ ...buffers, out: x }, of),
+        ...combineSums({ ...buffers, out: halves }, { ...of, half: { scales, first: 3 } }),
+        halfRows({ x, scales: expectedScales, out: expected }, {
+          rows: count,
+          cols,
+          label: "halves",
+        }),
+      ]);
+      assert.deepEqual(await device.readWords(halves), await device.readWords(expected));
+      const stored = await device.readFloats(scales);
+      assert.deepEqual([...stored.slice(0, 3)], [9, 9, 9]);
+      assert.deepEqual(stored.slice(3), await device.readFloats(expectedScales));
+      assert.ok(new Set(await device.readWords(halves)).size > cols);
+    });
+  }
 }

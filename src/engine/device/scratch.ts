@@ -11,8 +11,10 @@ import type { Matrix } from "../../gpu/matrix.ts";
 import type { Graph } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { layout } from "../../model/lower/lower.ts";
+import type { RowBlock } from "../../../kernels/lib/row_blocks.ts";
 import { batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
 import { type EngineSizes, type RoundBuffers, treeWidth } from "./buffers.ts";
+import { promptRun } from "./prompt_rows.ts";
 
 /** How many layers of a kind have all values that more of them have. */
 const ALIKE = 4;
@@ -31,8 +33,8 @@ export function forwardLayouts(
   const layouts: (() => void)[] = [];
   const models = [target, ...standalone ? [standalone.model] : []].map(shortened);
   const { forwards, batches } = countsOf(capacity);
-  for (const count of forwards) {
-    const of = { rows, count, perSlot: count };
+  for (const { count, perSlot } of forwards) {
+    const of = { rows, count, perSlot };
     for (const model of models) {
       for (const greedy of [false, true]) {
         layouts.push(layout(model, (graph) => {
@@ -72,7 +74,7 @@ export function forwardLayouts(
 
 /** Rows of forwards, and sequences of rounds. */
 function countsOf(capacity: EngineSizes): {
-  readonly forwards: ReadonlySet<number>;
+  readonly forwards: readonly RowBlock[];
   readonly batches: ReadonlySet<number>;
 } {
   const { batch, shapes, treeShapes = [], prefillRows } = capacity;
@@ -81,8 +83,14 @@ function countsOf(capacity: EngineSizes): {
   const rounds = batchBuckets(batch).flatMap((of) =>
     [...shapes, ...treeShapes].map(({ rows }) => of * rows)
   );
+  // Whose chunk a row is decides how attention is launched, and who rounds its output.
+  const run = promptRun(capacity);
+  const chunks = [widest, ...prompts].filter((count) => count >= 2 * run);
   return {
-    forwards: new Set([widest, ...prompts, ...rounds]),
+    forwards: [
+      ...[...new Set([widest, ...prompts, ...rounds])].map((count) => ({ count, perSlot: count })),
+      ...chunks.map((count) => ({ count, perSlot: run })),
+    ],
     batches: new Set(batchBuckets(batch)),
   };
 }

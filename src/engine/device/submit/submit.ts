@@ -230,8 +230,8 @@ export async function openSubmitter(
     const { programs, words, extra, lasting } = work;
     const size = sizeOf(work);
     const wait = { lasting, ...busy.wait() };
-    const all = await readback.read(stamps ? roomFor(work) : count * size, wait);
-    busy.seen();
+    const all = await readback.read(stamps ? roomFor(work) : count * size, wait)
+      .finally(() => busy.seen());
     const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
@@ -245,8 +245,9 @@ export async function openSubmitter(
   return {
     async run(work) {
       const place = await placeFor(work);
-      device.queue.submit([record(place, work, 0, 1).buffer]);
+      const { buffer } = record(place, work, 0, 1);
       const busy = submitted(work, 1);
+      device.queue.submit([buffer]);
       meanwhile();
       await yieldNow();
       return (await read(place, work, 1, busy))[0] as RunResult;
@@ -254,8 +255,8 @@ export async function openSubmitter(
     async repeat(work, count) {
       const place = await placeFor(work);
       place.isFree = false;
+      const busy = submitted(work, count); // the device begins with the first run before the last is submitted
       submitGroup(place, work, count);
-      const busy = submitted(work, count);
       return {
         async read() {
           keepReady(place, work, count);

@@ -1,4 +1,4 @@
-import { attentionRounds } from "../../../../kernels/attention/attention_on_device.ts";
+import { attentionStoresHalf } from "../../../../kernels/attention/attention_on_device.ts";
 import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Tuning } from "../../../gpu/matrix.ts";
 import type { AttentionOp } from "../ops.ts";
@@ -7,7 +7,7 @@ import { epilogueBuffers } from "./norm_in_matmul.ts";
 
 /**
  * x of a matmul on matrix units is rounded to f16 once, not by each of its workgroups: by the norm that stores it, or
- * where there are as many rows as of a prompt by the attention that does, or by a dispatch before it.
+ * where there are as many rows as of a prompt by the attention that stores it, or by a dispatch before the matmul.
  */
 export const f16Rows: Rewrite = {
   name: "f16_rows",
@@ -31,7 +31,7 @@ export const f16Rows: Rewrite = {
         const rounded = { ...matmul, x: halves, xScales: undefined, paired: true };
         // Nothing between the two may store other rows' scales in the same place.
         const follows = writer && edits.placeOf(matmul) === edits.placeOf(writer) + 1;
-        if (follows && writer.kind === "attention" && rounds(writer, tuning)) {
+        if (follows && writer.kind === "attention" && storesHalf(writer, tuning)) {
           edits.replace(writer, { ...writer, out: halves, put: "half", notes: false });
           edits.replace(matmul, rounded);
         } else {
@@ -43,9 +43,9 @@ export const f16Rows: Rewrite = {
   },
 };
 
-/** Whether attention can round its output. */
-function rounds({ heads, of, window, stage, own }: AttentionOp, tuning: Tuning): boolean {
+/** Whether attention can store its output as f16. */
+function storesHalf({ heads, of, window, stage, own }: AttentionOp, tuning: Tuning): boolean {
   const { count, perSlot, paths = false } = of;
   return stage === "all" && !own &&
-    attentionRounds({ ...heads, count, perSlot, paths, window, tuning });
+    attentionStoresHalf({ ...heads, count, perSlot, paths, window, tuning });
 }
