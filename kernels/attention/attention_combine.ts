@@ -123,7 +123,7 @@ function combineQuads(headDim: number): number {
 }
 
 interface CombineFlags {
-  /** Whether the scales of the output's rows are lowered, or stored where rows are rounded. */
+  /** Whether the scales of the output's rows are lowered, or stored if the rows are stored as f16. */
   readonly LOWERS_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;

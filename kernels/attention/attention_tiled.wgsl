@@ -312,7 +312,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         value$u = load_value(places[cell_at(min(n + $AHEADu * STAGED_CELLS, SPLIT_CELLS - STAGED_CELLS) + load_cell)], i);
         //#for p in STAGED_PARTS
         //#for t in 2
-        // Cells that nobody sees have no weight; as rows of a prompt see their own, that may be half of a split.
+        // Cells that nobody sees have no weight, often half of the last split of a tile. Cells of a part ascend.
         if ($tu == 0u || cell_at(n + $(p * 2 * HALF_PART + t * HALF_PART)u) < end - first) {
           //#for c in HALF_PART
           {

@@ -9,7 +9,7 @@
 //#if EIGHTS
 //#import lib/scale_of
 //#import lib/cut
-//#else
+//#else if LOWERS_SCALE
 //#import lib/lower_scale
 //#endif
 

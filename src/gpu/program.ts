@@ -138,20 +138,23 @@ export function compiler(
     device.pushErrorScope("validation");
     const made = make();
     const error = await device.popErrorScope();
-    if (error) {
-      bound.clear(); // one of them may be what is wrong
-      throw cannotCompile(error);
-    }
+    if (error) throw cannotCompile(error);
     return made;
   }
 
-  function boundOf(launch: Dispatch, made: GPUComputePipeline): BoundGroup {
+  /** @param fresh the groups that the same plan has made before, by their keys; a new one is added. */
+  function boundOf(
+    launch: Dispatch,
+    made: GPUComputePipeline,
+    fresh: Map<string, BoundGroup>,
+  ): BoundGroup {
     const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
     const parts = operands.map(({ buffer, offset, size }) => {
       return [numbers.getOrInsertComputed(buffer, () => numbered++), offset, size];
     });
     const key = keyOf(launch) + JSON.stringify(parts);
-    return bound.getOrInsertComputed(key, () => bindGroup(launch, operands, made));
+    return bound.get(key) ??
+      fresh.getOrInsertComputed(key, () => bindGroup(launch, operands, made));
   }
 
   function bindGroup(
@@ -173,20 +176,24 @@ export function compiler(
         }),
       });
     };
-    const bound: BoundGroup = { group: bind() };
+    const kept: BoundGroup = { group: bind() };
     for (const buffer of buffers) {
       if (!movable.has(buffer)) continue;
-      uses.getOrInsertComputed(buffer, () => []).push(() => bound.group = bind());
+      uses.getOrInsertComputed(buffer, () => []).push(() => kept.group = bind());
     }
-    return bound;
+    return kept;
   }
 
-  function step(launch: Dispatch): Step {
+  function stepsOf(plan: Plan, fresh: Map<string, BoundGroup>): Step[] {
+    return plan.map((launch) => step(launch, fresh));
+  }
+
+  function step(launch: Dispatch, fresh: Map<string, BoundGroup>): Step {
     const made = pipeline(launch);
     const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
     return {
       pipeline: made,
-      bound: boundOf(launch, made),
+      bound: boundOf(launch, made, fresh),
       uniforms: uniforms?.groupOf(launch, made),
       workgroups,
       cellsEach,
@@ -202,7 +209,7 @@ export function compiler(
     created,
     prepare(plan: Plan): Program {
       plan.forEach(admit);
-      return { steps: plan.map(step) };
+      return { steps: stepsOf(plan, new Map()) };
     },
     async compile(plan: Plan): Promise<Program> {
       plan.forEach(admit); // before there is an error scope that a throw would leave open
@@ -210,7 +217,10 @@ export function compiler(
       await gpu.settled(Promise.all(begun)).catch((error) => {
         throw cannotCompile(error);
       });
-      return { steps: await checked(() => plan.map(step)) };
+      const fresh = new Map<string, BoundGroup>();
+      const steps = await checked(() => stepsOf(plan, fresh));
+      for (const [key, group] of fresh) bound.set(key, group); // the device has found no fault in them
+      return { steps };
     },
     replace(from, to) {
       if (!movable.has(from)) throw new Error(`the buffer "${from.label}" does not move`);

@@ -2,7 +2,7 @@
 import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
-import { catchLooks, type EventPoll, mappedByLooks, settledByLooks } from "./dawn_events.ts";
+import { catchPolls, mappedByPolling, settledByPolling } from "./dawn_events.ts";
 import { collectorOfV8, openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own, which is wgpu, or Google's. */
@@ -19,7 +19,7 @@ export interface Wait {
   readonly lasting?: boolean | undefined;
   /** Milliseconds from now for which the device works on it for sure; default 0. */
   readonly busyMs?: number | undefined;
-  /** Called if the device is still busy when somebody first looks; never where nobody does. */
+  /** Called if the device is still busy at the first poll; never where nobody polls. */
   readonly stillBusy?: (() => void) | undefined;
 }
 
@@ -96,15 +96,9 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
   // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
-  const caught = catchLooks();
+  const polls = catchPolls();
   const gc = collectorOfV8();
-  const garbage = gc && openCollector(gc);
-  const looks: EventPoll = {
-    look() {
-      garbage?.looked();
-      return caught.look();
-    },
-  };
+  const garbage = gc && openCollector(gc, polls.count);
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
@@ -114,12 +108,12 @@ function dawn(): WebGpu {
     backendOf: () => backend,
     isOutOfMemory,
     mapped: (buffer, { lasting, busyMs = 0, stillBusy } = {}) =>
-      mappedByLooks(looks, buffer, {
+      mappedByPolling(polls, buffer, {
         busyMs,
         stillBusy,
         meanwhile: () => garbage?.collectOverdue(lasting),
       }),
-    settled: (promise) => settledByLooks(looks, promise, () => garbage?.collectOverdue()),
+    settled: (promise) => settledByPolling(polls, promise, () => garbage?.collectOverdue()),
     drain: () => {},
   };
 }

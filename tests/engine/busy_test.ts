@@ -1,34 +1,34 @@
 // A device that does groups of runs one after the other, beside a host that has two of them in flight and sleeps for
-// as long as it is told to before it looks.
+// as long as it is told to before it polls.
 
 import assert from "node:assert/strict";
 import { busyDevice, type BusyRuns } from "../../src/engine/device/submit/busy.ts";
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two polls. */
 const GAP = 0.25;
 
 interface Group {
   readonly count: number;
   /** Of a run, on the device. */
   readonly ms: number;
-  /** For which the host does something else before it looks, though it has begun to wait. */
+  /** For which the host does something else before it polls, though it has begun to wait. */
   readonly pauseMs?: number;
 }
 
-/** Works through groups of one work; what the device took in all, the host, and looks at each group. */
+/** Works through groups of one work; what the device took in all, the host, and polls at each group. */
 function drive(groups: readonly Group[], { inFlight = 2, submitMs = 0.1 } = {}) {
   let [now, free, busy] = [1000, 0, 0];
   const submitted = busyDevice<object>(() => now);
   const work = {};
   const unread: { readonly runs: BusyRuns; readonly end: number; readonly group: Group }[] = [];
-  const looks: number[] = [];
+  const polls: number[] = [];
   function read(): void {
     const { runs, end, group: { pauseMs = 0 } } = unread.shift() as typeof unread[number];
     const { busyMs = 0, stillBusy } = runs.wait();
     now = Math.max(now + pauseMs, now + busyMs);
     for (let count = 1;; count++) {
       if (now >= end) {
-        looks.push(count);
+        polls.push(count);
         break;
       }
       if (count === 1) stillBusy?.();
@@ -44,7 +44,7 @@ function drive(groups: readonly Group[], { inFlight = 2, submitMs = 0.1 } = {}) 
     unread.push({ runs: submitted(work, group.count), end: free, group });
   }
   while (unread.length > 0) read();
-  return { deviceMs: busy, hostMs: now - 1000, looks };
+  return { deviceMs: busy, hostMs: now - 1000, polls };
 }
 
 function sum(numbers: readonly number[]): number {
@@ -52,11 +52,11 @@ function sum(numbers: readonly number[]): number {
 }
 
 for (const count of [1, 8]) {
-  Deno.test(`busy: groups of ${count} are looked at a few times each once they are known`, () => {
-    const { deviceMs, hostMs, looks } = drive(Array(200).fill({ count, ms: 5 }));
+  Deno.test(`busy: groups of ${count} are polled a few times each once they are known`, () => {
+    const { deviceMs, hostMs, polls } = drive(Array(200).fill({ count, ms: 5 }));
     assert.ok(hostMs < 1.005 * deviceMs, `${hostMs} of ${deviceMs}`);
-    assert.ok(Math.min(looks[0] as number, looks[1] as number) > count * 5 / GAP);
-    assert.ok(sum(looks.slice(10)) / 190 <= 1 + count * 0.1 / GAP + 2, looks.join());
+    assert.ok(Math.min(polls[0] as number, polls[1] as number) > count * 5 / GAP);
+    assert.ok(sum(polls.slice(10)) / 190 <= 1 + count * 0.1 / GAP + 2, polls.join());
   });
 }
 
@@ -66,9 +66,9 @@ Deno.test("busy: a host that comes late to an end does not stay behind the devic
       { length: 300 },
       (_, i) => ({ count: 1, ms: 5, ...i % 100 === 50 && { pauseMs } }),
     );
-    const { deviceMs, hostMs, looks } = drive(groups);
+    const { deviceMs, hostMs, polls } = drive(groups);
     assert.ok(hostMs < 1.01 * deviceMs + 3 * pauseMs, `${hostMs} of ${deviceMs}`);
-    assert.ok(sum(looks.slice(10)) / 290 < 4, looks.join());
+    assert.ok(sum(polls.slice(10)) / 290 < 4, polls.join());
   }
 });
 
@@ -77,9 +77,9 @@ Deno.test("busy: runs that become faster or slower are followed", () => {
     const groups = Array.from({ length: 400 }, (_, i) => {
       return { count: 1, ms: i % 200 < 100 ? 5 : 5 * factor };
     });
-    const { deviceMs, hostMs, looks } = drive(groups);
+    const { deviceMs, hostMs, polls } = drive(groups);
     assert.ok(hostMs < 1.03 * deviceMs, `${factor}: ${hostMs} of ${deviceMs}`);
-    assert.ok(sum(looks) / 400 < 8, `${factor}: ${sum(looks)}`);
+    assert.ok(sum(polls) / 400 < 8, `${factor}: ${sum(polls)}`);
   }
 });
 
@@ -90,9 +90,9 @@ Deno.test("busy: runs that were slow once, or first, do not keep the host asleep
         { length: 200 },
         (_, i) => ({ count: 1, ms: i === slow ? 100 : 5 }),
       );
-      const { deviceMs, hostMs, looks } = drive(groups, { inFlight });
+      const { deviceMs, hostMs, polls } = drive(groups, { inFlight });
       assert.ok(hostMs < 1.05 * deviceMs, `${slow}: ${hostMs} of ${deviceMs}`);
-      assert.ok(sum(looks.slice(slow + 10)) / (190 - slow) < 4, looks.join());
+      assert.ok(sum(polls.slice(slow + 10)) / (190 - slow) < 4, polls.join());
     }
   }
   // The first two are, as while clocks rise: four or five more are waited for too long.
@@ -104,7 +104,7 @@ Deno.test("busy: runs that were slow once, or first, do not keep the host asleep
 Deno.test("busy: one group at a time, and a host that is slower than the device", () => {
   const alone = drive(Array(100).fill({ count: 4, ms: 5 }), { inFlight: 1 });
   assert.ok(alone.hostMs < 1.03 * alone.deviceMs, `${alone.hostMs} of ${alone.deviceMs}`);
-  assert.ok(sum(alone.looks.slice(10)) / 90 < 6, alone.looks.join());
+  assert.ok(sum(alone.polls.slice(10)) / 90 < 6, alone.polls.join());
   // It sleeps for nothing.
   const slow = drive(Array(100).fill({ count: 1, ms: 1 }), { submitMs: 3 });
   assert.ok(slow.hostMs < 100 * 3 + 5, String(slow.hostMs));

@@ -109,7 +109,7 @@ Deno.test("submit: a group may begin while another is unread, and no third one",
   await before.read();
 });
 
-Deno.test("submit: what a work took is what the host is told that the device is busy for, as of the third time", async () => {
+Deno.test("submit: what a work took twice is how long the device is said to be busy the third time", async () => {
   const waits: Wait[] = [];
   const { work, submitter } = await openAdder({
     mapped(buffer, wait = {}) {

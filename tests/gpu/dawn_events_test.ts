@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { setTimeout } from "node:timers/promises";
-import { catchLooks, mappedByLooks } from "../../src/gpu/dawn_events.ts";
+import { catchPolls, mappedByPolling } from "../../src/gpu/dawn_events.ts";
 
 /** A native function, as an addon's are. */
 function native(callback: () => void): () => void {
   return callback.bind(undefined);
 }
 
-const looks = catchLooks();
+const polls = catchPolls();
 
-Deno.test("a look calls all that addons handed over, once, and what they hand over then next time", async () => {
+Deno.test("a poll calls all that addons handed over, once, and what they hand over then next time", async () => {
   const calls: string[] = [];
   const again = native(() => {
     calls.push("again");
@@ -17,27 +17,29 @@ Deno.test("a look calls all that addons handed over, once, and what they hand ov
   });
   setImmediate(again);
   setImmediate(native(() => calls.push("once")));
-  assert.equal(looks.look(), true);
+  const before = polls.count();
+  assert.equal(polls.poll(), true);
   assert.deepEqual(calls, ["again", "once"]);
-  assert.equal(looks.look(), true);
+  assert.equal(polls.poll(), true);
   assert.deepEqual(calls, ["again", "once", "again"]);
-  await setTimeout(5); // without a look the event loop calls it
+  await setTimeout(5); // without a poll the event loop calls it
   assert.deepEqual(calls, ["again", "once", "again", "again"]);
-  assert.equal(looks.look(), false);
+  assert.equal(polls.count(), before + 4);
+  assert.equal(polls.poll(), false);
 });
 
 Deno.test("what else is handed to setImmediate waits for its turn, with its arguments", async () => {
   const calls: number[] = [];
   setImmediate((...args: number[]) => calls.push(...args), 1, 2);
-  assert.equal(looks.look(), false);
+  assert.equal(polls.poll(), false);
   assert.deepEqual(calls, []);
   await setTimeout(5);
   assert.deepEqual(calls, [1, 2]);
 });
 
-Deno.test("a thread catches them once", () => assert.equal(catchLooks(), looks));
+Deno.test("a thread catches them once", () => assert.equal(catchPolls(), polls));
 
-/** A buffer that is mapped after so many looks, or fails. */
+/** A buffer that is mapped after so many polls, or fails. */
 function fakeBuffer(after: number, failure?: Error): GPUBuffer {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const buffer = {
@@ -59,14 +61,14 @@ function fakeBuffer(after: number, failure?: Error): GPUBuffer {
   return buffer as unknown as GPUBuffer;
 }
 
-Deno.test("a buffer is looked for until it is mapped", async () => {
+Deno.test("a buffer is polled for until it is mapped", async () => {
   let calls = 0;
   assert.equal(
-    (await mappedByLooks(looks, fakeBuffer(1), { meanwhile: () => calls++ })).byteLength,
+    (await mappedByPolling(polls, fakeBuffer(1), { meanwhile: () => calls++ })).byteLength,
     1,
   );
   assert.equal(calls, 1);
-  assert.equal((await mappedByLooks(looks, fakeBuffer(40))).byteLength, 40);
+  assert.equal((await mappedByPolling(polls, fakeBuffer(40))).byteLength, 40);
 });
 
 Deno.test("the thread sleeps first for as long as the device is known to be busy", async () => {
@@ -77,7 +79,7 @@ Deno.test("the thread sleeps first for as long as the device is known to be busy
     return "timed-out";
   };
   try {
-    await mappedByLooks(looks, fakeBuffer(3), { busyMs: 1e6 });
+    await mappedByPolling(polls, fakeBuffer(3), { busyMs: 1e6 });
   } finally {
     Atomics.wait = wait;
   }
@@ -85,16 +87,16 @@ Deno.test("the thread sleeps first for as long as the device is known to be busy
   assert.ok(slept.length === 3 && slept.slice(1).every((ms) => ms < 1));
 });
 
-Deno.test("it is told whether the first look found the buffer busy", async () => {
+Deno.test("it is told whether the first poll found the buffer busy", async () => {
   let busy = 0;
   const stillBusy = () => busy++;
-  await mappedByLooks(looks, fakeBuffer(1), { stillBusy });
+  await mappedByPolling(polls, fakeBuffer(1), { stillBusy });
   assert.equal(busy, 0);
-  await mappedByLooks(looks, fakeBuffer(5), { stillBusy });
+  await mappedByPolling(polls, fakeBuffer(5), { stillBusy });
   assert.equal(busy, 1);
 });
 
 Deno.test("a map that fails throws what it failed with", async () => {
   const lost = new Error("lost");
-  await assert.rejects(mappedByLooks(looks, fakeBuffer(3, lost)), lost);
+  await assert.rejects(mappedByPolling(polls, fakeBuffer(3, lost)), lost);
 });

@@ -159,7 +159,7 @@ Deno.test("program: plans that are compiled at once share what they have in comm
   const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];
   const plan = [launch(add, X, OUT, 1), launch(subtract, X, OUT, 1)];
   const [first, second] = await Promise.all([compile(plan), compile(plan)]);
-  assert.deepEqual(created, { modules: 2, pipelines: 2, bindGroups: 2 });
+  assert.deepEqual(created, { modules: 2, pipelines: 2, bindGroups: 4 });
   const pipelines = (program?: Program) => program?.steps.map(({ pipeline }) => pipeline);
   assert.deepEqual(pipelines(first), pipelines(second));
 });

@@ -81,16 +81,18 @@ function countsOf(capacity: EngineSizes): {
   const widest = rowBucket(prefillRows);
   const prompts = ROW_BUCKETS.filter((rows) => rows < widest);
   const rounds = batchBuckets(batch).flatMap((of) =>
-    [...shapes, ...treeShapes].map(({ rows }) => of * rows)
+    [...shapes, ...treeShapes].map(({ rows }) => ({ count: of * rows, perSlot: rows }))
   );
-  // Whose chunk a row is decides how attention is launched, and who rounds its output.
+  // Attention is launched by the rows of a slot, and may store f16 for a matmul where they are many.
   const run = promptRun(capacity);
-  const chunks = [widest, ...prompts].filter((count) => count >= 2 * run);
+  const chunks = [widest, ...prompts].filter((count) => batch > 1 && count >= 2 * run);
+  const forwards = [
+    ...[widest, ...prompts].map((count) => ({ count, perSlot: count })),
+    ...chunks.map((count) => ({ count, perSlot: run })),
+    ...rounds,
+  ];
   return {
-    forwards: [
-      ...[...new Set([widest, ...prompts, ...rounds])].map((count) => ({ count, perSlot: count })),
-      ...chunks.map((count) => ({ count, perSlot: run })),
-    ],
+    forwards: [...new Map(forwards.map((of) => [`${of.count} ${of.perSlot}`, of])).values()],
     batches: new Set(batchBuckets(batch)),
   };
 }

@@ -1,45 +1,39 @@
-/** How long the device is busy with what was submitted, as far as that was seen before. */
+/** Estimates how long the device is still busy with what was submitted, from what the same work took before. */
 import type { Wait } from "../../../gpu/webgpu.ts";
 
-/** Runs of a work: the device does them one after the other, behind those that were submitted before. */
+/** Submitted runs of a work: the device does them one after the other, behind those that were submitted before. */
 export interface BusyRuns {
-  /** What is known of them as the host begins to wait. */
+  /** The estimate, as the host begins to wait. */
   wait(): Pick<Wait, "busyMs" | "stillBusy">;
-  /** The host has seen that they are done. */
+  /** Called when the host has seen that they are done. */
   seen(): void;
 }
 
-/** The share of the time that runs took before which they will take again. */
+/** The share of its estimate for which the host sleeps before it polls: runs may be faster this time. */
 const SURE = 0.98;
 
-/** Runs become slower with a context; more at a time is not believed. */
-const GROWTH = 1.05;
-
 /**
- * Nobody knows when runs ended that were done at the first look after a sleep. They are taken to have lasted this share
- * of the time until then, its square if it was so the time before, then its fourth power and so on: the next sleep is
- * shorter, and soon short enough.
+ * When runs ended that were done at the first poll after a sleep is not known. They are taken to have lasted this share
+ * of the time until then, so that the next sleep is shorter.
  */
 const OVERSLEPT = 0.95;
 
-/** Times that the host has to wait for runs of a work before it sleeps: one may have been late for another reason. */
-const MEASURED = 2;
+/** Sleeps in a row that were too long, after which a work is measured anew. */
+const MOST_OVERSLEPT = 3;
 
 /** What was seen of a work. */
 interface Seen {
-  /** Milliseconds of a run. */
-  readonly ms: number;
-  /** How often the host has waited for runs of it, at most MEASURED. */
-  readonly times: number;
-  /** How often in a row it has slept until they were done. */
+  /** Milliseconds of a run the last two times. The estimate is the less: either may have waited for other work. */
+  readonly last: readonly [number, number];
+  /** How often in a row the host has slept until they were done. */
   readonly overslept: number;
 }
 
-const UNSEEN: Seen = { ms: Infinity, times: 0, overslept: 0 };
+const UNSEEN: Seen = { last: [Infinity, Infinity], overslept: 0 };
 
 /**
  * Learns what a run of each work takes, in milliseconds from the later of its submission and the end of the one before,
- * where the host waited for its end. An end that it came late to may have been long before.
+ * where the host waited for its end. Where the runs had ended before it polled, the time of their end is estimated.
  *
  * @returns `submitted`, called with a work and how many runs of it are submitted; they are waited for in that order.
  */
@@ -47,7 +41,7 @@ export function busyDevice<Work extends WeakKey>(
   now: () => number = () => performance.now(),
 ): (work: Work, count: number) => BusyRuns {
   const known = new WeakMap<Work, Seen>();
-  /** When the device was done, as far as one can tell, with what the host has waited for. */
+  /** When the device was done with what the host has waited for, or an estimate of that. */
   let ended = -Infinity;
   return (work, count) => {
     const submitted = now();
@@ -56,22 +50,21 @@ export function busyDevice<Work extends WeakKey>(
     let [slept, waited] = [false, false];
     return {
       wait() {
-        const { ms, times } = before();
-        const sure = times < MEASURED ? 0 : SURE * count * ms;
+        const { last } = before();
+        const sure = last.includes(Infinity) ? 0 : SURE * count * Math.min(...last);
         const busyMs = Math.max(0, began() + sure - now());
         slept = busyMs > 0;
         return { busyMs, stillBusy: () => void (waited = true) };
       },
       seen() {
-        const { ms: least, times, overslept } = before();
+        const { last, overslept } = before();
         const seenMs = (now() - began()) / count;
-        const share = waited || !slept ? 1 : OVERSLEPT ** (2 ** overslept);
-        const ms = waited ? seenMs : Math.min(least, share * seenMs);
-        ended = began() + count * ms;
-        if (waited) {
-          const more = Math.min(MEASURED, times + 1);
-          known.set(work, { ms: Math.min(ms, GROWTH * least), times: more, overslept: 0 });
-        } else if (slept) known.set(work, { ms, times, overslept: overslept + 1 });
+        const least = Math.min(...last, slept ? OVERSLEPT * seenMs : seenMs);
+        ended = began() + count * (waited ? seenMs : least);
+        if (waited) known.set(work, { last: [seenMs, last[0]], overslept: 0 });
+        else if (slept && overslept + 1 < MOST_OVERSLEPT) {
+          known.set(work, { last: [least, least], overslept: overslept + 1 });
+        } else if (slept) known.delete(work);
       },
     };
   };
