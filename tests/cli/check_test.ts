@@ -68,7 +68,7 @@ async function runQuantized(args: string[], report = QUANTIZED, io = fakeIo()) {
 
 Deno.test("check: the table", () => {
   assert.equal(
-    checkTable(GOOD, 0.002),
+    checkTable({ report: GOOD }, 0.002),
     [
       "tensor           max abs  max rel   of std",
       "hidden_states.0  0.00e+0  0.00e+0  0.00e+0  ok",
@@ -92,6 +92,24 @@ Deno.test("check: exit code and verdict follow the report", async () => {
   assert.doesNotMatch(bad.out(), /greedy/);
 });
 
+Deno.test("check: what a cast of the reference explains is not a fault, and is said", async () => {
+  const asked: (boolean | undefined)[] = [];
+  const check = ({ roundedBuffers }: { readonly roundedBuffers?: boolean }) => {
+    asked.push(roundedBuffers);
+    return Promise.resolve(roundedBuffers ? GOOD : BAD);
+  };
+  const io = fakeIo();
+  const others = {
+    checkQuantized: () => assert.fail("expected values were given"),
+    checkDraft: () => assert.fail("expected values were given"),
+  };
+  const options = checkOptions(["--expected", "e.safetensors"]);
+  assert.equal(await runCheck(options, { check, ...others, io }), 0);
+  assert.deepEqual(asked, [false, true]);
+  assert.match(io.out(), /^passed: .* with rope's frequencies rounded to bf16,\nwhich .*\n$/m);
+  assert.doesNotMatch(io.out(), /PAST/);
+});
+
 Deno.test("check --json", async () => {
   const io = fakeIo();
   assert.equal(await run(["--json", "--tolerance", "0.5"], BAD, io), 1);
@@ -101,6 +119,7 @@ Deno.test("check --json", async () => {
     tensors: [{ name: "logits", max_abs: 1, max_rel: null, rel_to_std: 0.3, ok: false }],
     argmax_agreement: { same: 31, total: 32 },
     greedy_agreement: null,
+    rounded_buffers: false,
   });
 });
 

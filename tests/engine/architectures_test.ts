@@ -34,6 +34,14 @@ for (const { name, files } of expectationsOfGoldens()) {
   }
 }
 
+Deno.test("gemma4_dense cast to bf16 and back has rounded frequencies and a rounded factor of embeddings", async () => {
+  const model = folderOf("gemma4_dense");
+  const given = { model, expected: `${model}/expected_cast.safetensors`, tolerance: 1e-3 };
+  assert.ok((await checkModel({ ...given, roundedBuffers: true }, openGpu)).ok);
+  const { tensors: [logits = assert.fail()] } = await checkModel(given, openGpu);
+  assert.ok(logits.relToStd > 0.1);
+});
+
 Deno.test("gemma3 with images beside it computes what its text model does", async () => {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
   try {

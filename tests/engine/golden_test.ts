@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import { inverseFrequencies } from "../../src/model/weights/rope_table.ts";
-import type { ModelConfig } from "../../src/model/config/types.ts";
+import { ropeTable } from "../../src/model/weights/rope_table.ts";
+import { withRoundedBuffers } from "../../src/model/config/rounded_buffers.ts";
 import { prefillPrompt } from "../../src/engine/device/single_sequence.ts";
 import { EXHAUSTIVE } from "../exhaustive.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
@@ -49,7 +49,9 @@ for (const kind of ["eagle3", "eagle1"] as const) {
 Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async () => {
   const core = await openFledgling("eagle3", 1);
   const { logits, ropes, config } = core.models.target;
-  core.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, bf16RopeTable(config, 64));
+  const [rope = assert.fail()] = withRoundedBuffers(config).ropes;
+  const table = ropeTable(rope, rope.width, { positions: 64, context: 64 });
+  core.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, Float32Array.from(table));
   for (const golden of cases) {
     using sequence = openWhole(core);
     core.setSampling(sequence, GREEDY);
@@ -66,30 +68,6 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
   }
   core.gpu[Symbol.dispose]();
 });
-
-/** cos and sin as src/model/weights/rope_table.ts makes them, but of frequencies rounded to bfloat16. */
-function bf16RopeTable(
-  { ropes: [rope] }: ModelConfig,
-  positions: number,
-): Float32Array<ArrayBuffer> {
-  const frequencies = inverseFrequencies(rope!, positions).map(toBf16);
-  const table = Array.from(
-    { length: positions },
-    (_, position) =>
-      [...frequencies].flatMap((frequency) => {
-        const angle = Math.fround(position * frequency);
-        return [Math.cos(angle), Math.sin(angle)];
-      }),
-  );
-  return Float32Array.from(table.flat());
-}
-
-/** Round to nearest even, as torch does. */
-function toBf16(value: number): number {
-  const word = new Uint32Array(Float32Array.of(value).buffer)[0] ?? 0;
-  const rounded = (word + 0x7fff + (word >>> 16 & 1)) & 0xffff0000;
-  return new Float32Array(Uint32Array.of(rounded).buffer)[0] ?? NaN;
-}
 
 Deno.test("the kernels of hardware adapters decode a golden prompt, with and without drafts", async () => {
   const gpu = await openGpu();

@@ -5,8 +5,7 @@
 
 Run in the project's root, on a GPU: names are files of lab/shapes. Vocabularies are cut to 8,192 tokens. Of Gemma 4,
 whose scores have no scale, the norms of q and k have weights near d^(-1/4), so that a score is about 1: with weights
-of 1 the model amplifies the rounding of float32 without a bound. Its embedding's scale is rounded to bf16, as it is
-where the model runs in bf16.
+of 1 the model amplifies the rounding of float32 without a bound.
 """
 
 import gc
@@ -73,8 +72,6 @@ def fill(model, name: str) -> None:
     for key, buffer in model.named_buffers():
         if key.endswith("layer_scalar"):
             buffer.fill_(0.75)
-        if key.endswith("embed_scale"):
-            buffer.copy_(buffer.to(torch.bfloat16).float())
 
 
 @torch.no_grad()

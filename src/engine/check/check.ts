@@ -3,6 +3,7 @@ import { UsageError } from "../../errors.ts";
 import { type GpuChoice, openGpu } from "../../gpu/device.ts";
 import type { Quantization } from "../../gpu/matrix.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
+import { withRoundedBuffers } from "../../model/config/rounded_buffers.ts";
 import type { DType } from "../../model/files/safetensors.ts";
 import { openTensorFile, type TensorFiles } from "../../model/files/tensor_files.ts";
 import { widen } from "../../model/files/widen.ts";
@@ -13,6 +14,7 @@ import { openRunner } from "../device/device_runner.ts";
 import { fitMemory, loadOrAdvise } from "../load/fits.ts";
 import { forward, hidden } from "../device/logits_dump.ts";
 import { openPaper } from "../load/paper.ts";
+import type { OpenedModels } from "../load/opened_models.ts";
 import type { Sequence } from "../device/sequence.ts";
 import { openSequence, prefillPrompt } from "../device/single_sequence.ts";
 import { quantizeWarnings } from "../load/quantize.ts";
@@ -54,6 +56,8 @@ export async function checkModel(
     readonly expected: string;
     /** Largest error allowed, in standard deviations of the expected tensor. */
     readonly tolerance: number;
+    /** The expected values are of a model that was cast to bf16 (`withRoundedBuffers`); default false. */
+    readonly roundedBuffers?: boolean;
     readonly onProgress?: (progress: LoadProgress) => void;
     readonly onWarning?: (line: string) => void;
   },
@@ -62,7 +66,8 @@ export async function checkModel(
   // What is looked for are faults of the implementation: nothing is rounded that need not be.
   const options = { precision: "f32", ...given } as const;
   const { model, expected: path, tolerance } = options;
-  using models = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
+  using opened = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
+  const models = options.roundedBuffers ? rounded(opened) : opened;
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
   for (const line of warnings) options.onWarning?.(line);
   using file = openTensorFile(path);
@@ -104,6 +109,11 @@ export async function checkModel(
     greedyAgreement: greedyIds && await greedyAgreement(core, sequence, ids, greedyIds),
     ok: tensors.every(({ ok }) => ok),
   };
+}
+
+function rounded(models: OpenedModels): OpenedModels {
+  const { checkpoint, config } = models.target;
+  return { ...models, target: { checkpoint, config: withRoundedBuffers(config) } };
 }
 
 /** Decodes what follows the part that both begin with. */

@@ -16,6 +16,8 @@ export interface Rope {
   /** Leading elements of a head that are turned, even; the rest pass. */
   readonly width: number;
   readonly scaling: RopeScaling;
+  /** Whether frequencies are rounded to bf16 (`withRoundedBuffers`); default: they are not. */
+  readonly rounded?: boolean;
 }
 
 /** What makes contexts longer than those trained on possible; see src/model/weights/rope_table.ts for the formulas. */

@@ -4,6 +4,7 @@
  * scalar.
  */
 import type { Rope, RopeScaling } from "../config/rope_config.ts";
+import { toBf16 } from "../config/rounded_buffers.ts";
 
 const f32 = Math.fround;
 
@@ -39,6 +40,11 @@ export function ropeTable(
 
 /** Radians a position, of each pair: [width / 2]. */
 export function inverseFrequencies(rope: Rope, context: number): Float32Array {
+  const frequencies = exactFrequencies(rope, context);
+  return rope.rounded ? frequencies.map(toBf16) : frequencies;
+}
+
+function exactFrequencies(rope: Rope, context: number): Float32Array {
   const { width, scaling } = rope;
   const base = f32(scaling.kind === "dynamic" ? dynamicTheta(rope, scaling, context) : rope.theta);
   const powers = Float32Array.from({ length: width / 2 }, (_, i) => base ** f32(2 * i / width));

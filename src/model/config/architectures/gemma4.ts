@@ -207,7 +207,6 @@ function perLayerWidth(config: Fields): number {
   });
 }
 
-/** Factors of embeddings are rounded to bf16, which the embedding's weights are. */
 function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
   if (value(config, "use_bidirectional_attention") === "all") {
     throw unusable(config, 'has use_bidirectional_attention "all", expected causal attention');
@@ -216,7 +215,7 @@ function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
   const perLayer = {
     width,
     vocabSize: integer(config, "vocab_size_per_layer_input", { least: 2, most: 2 ** 22 }),
-    scale: bf16(Math.sqrt(width)),
+    scale: Math.fround(Math.sqrt(width)),
   };
   if (
     width > 0 && perLayer.vocabSize < integer(config, "vocab_size", { least: 2, most: 2 ** 22 })
@@ -227,18 +226,10 @@ function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
     );
   }
   return {
-    embedScale: bf16(Math.sqrt(hiddenSize)),
+    embedScale: Math.fround(Math.sqrt(hiddenSize)),
     logitCap: value(config, "final_logit_softcapping") === undefined
       ? undefined
       : positive(config, "final_logit_softcapping"),
     ...width > 0 && { perLayer },
   };
-}
-
-/** The nearest bf16, of two the even one. */
-function bf16(x: number): number {
-  const bits = new Uint32Array(Float32Array.of(x).buffer);
-  const [word = 0] = bits;
-  bits[0] = word + 0x7fff + (word >>> 16 & 1) & 0xffff0000;
-  return new Float32Array(bits.buffer)[0] ?? x;
 }
