@@ -1,8 +1,8 @@
 """Expected values of Gemma 4 in float64, with numpy alone: python tools/goldens/gemma4.py FOLDER OUT [FIRST]
 
 FOLDER holds config.json, model.safetensors and expected.safetensors with input_ids. Says how far the logits and hidden
-states there are from this script's, with rope's frequencies rounded to bf16 (as in a model that was cast to bf16 and
-back) and as they are; writes the latter for 24 ids from FIRST on to OUT/expected.safetensors, and says how far these logits move, in standard
+states there are from this script's, with rope's frequencies and the factors of embeddings rounded to bf16 (as in a
+model that was cast to bf16 and back) and as they are; writes the latter for 24 ids from FIRST on to OUT/expected.safetensors, and says how far these logits move, in standard
 deviations, when embeddings move by one part in 10^6: scores without a scale make some texts' logits move far.
 """
 
@@ -25,7 +25,7 @@ def model(config, weights, rounded=False):
     hidden, heads, eps = config["hidden_size"], config["num_attention_heads"], config["rms_norm_eps"]
     kinds, width = config["layer_types"], config["hidden_size_per_layer_input"] or 0
     owned = len(kinds) - config["num_kv_shared_layers"]
-    root = lambda n: float(bf16(np.array(n**0.5)))
+    root = lambda n: float((bf16 if rounded else f32)(n**0.5))
 
     def norm(x, weight=1.0):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
