@@ -67,6 +67,7 @@ export interface LocalEngine extends Engine, Disposable {
   /** Rows of a forward of prompts between two rounds, and those that the caller has set. */
   readonly chunkRows: number;
   readonly maxBatchedRows: number | undefined;
+  readonly sloItlMs: number | undefined;
   /** Resolves once no request is in flight. */
   idle: EngineLoop["idle"];
 }
@@ -95,6 +96,11 @@ export async function openEngine(
   if (drafter) checkDrafter(drafter, speculating);
   const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
   checkCosts(device.costs);
+  if (limits.sloItlMs !== undefined && device.costs === "off") {
+    throw new UsageError(
+      `Cannot use "--slo-itl-ms" with "--costs off": rows of prompts are chosen by what they cost`,
+    );
+  }
   using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
   checkQuantize(model);
   const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
@@ -201,7 +207,7 @@ export async function openEngine(
   };
   const { roundsPerSync = "auto", residency } = limits;
   const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
-  const { maxBatchedRows } = limits;
+  const { maxBatchedRows, sloItlMs } = limits;
   const chunkRows = maxBatchedRows ??
     (gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows);
   const weights = weightReport(models, model, paper.measured.tensorBytes);
@@ -220,7 +226,8 @@ export async function openEngine(
     onWarning,
   });
   stack.defer(() => costs.keep());
-  const measured = plan.costs && costs.table === undefined && device.costs !== "off"
+  const needed = plan.costs || sloItlMs !== undefined;
+  const measured = needed && costs.table === undefined && device.costs !== "off"
     ? await costs.measure({ seconds: QUICK_SECONDS })
     : undefined;
   const speculation = learningCosts(plan.speculation, costs);
@@ -236,6 +243,7 @@ export async function openEngine(
     drafter: drafter ?? predicting,
     chunkRows,
     maxBatchedRows,
+    sloItlMs,
     costs: () => costs.table,
     onPrefill: learnPrefill(costs),
     ...defined({ onRound: hooks.onRound, residency }),
@@ -290,6 +298,7 @@ export async function openEngine(
     costs,
     chunkRows,
     maxBatchedRows,
+    sloItlMs,
     submit,
     idle,
     // deno-lint-ignore require-await -- what is thrown rejects, as from another thread

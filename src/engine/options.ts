@@ -68,6 +68,11 @@ export interface LimitOptions {
    * default: what suits the adapter, fewer while other requests decode.
    */
   readonly maxBatchedRows?: number;
+  /**
+   * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
+   * rows for it, by the cost table, which is measured at start where there is none. Default: no limit.
+   */
+  readonly sloItlMs?: number;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
   /** Keep the keys and values of earlier requests for those that begin alike; default true. */

@@ -178,6 +178,7 @@ Deno.test("defaults of generate", () => {
       maxBatch: 8,
       maxKvTokens: undefined,
       maxBatchedRows: undefined,
+      sloItlMs: undefined,
       drafter: undefined,
       numSteps: undefined,
       acceptance: undefined,

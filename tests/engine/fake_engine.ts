@@ -37,15 +37,22 @@ export function openFake(
     chunkRows,
     decode = (ids) => ids.map((id) => `<${id}>`).join(""),
     ...more
-  }: {
-    readonly capacity?: Partial<EngineSizes>;
-    readonly draft?: DraftKind;
-    readonly cached?: boolean;
-    readonly roundsPerSync?: number | "auto";
-    readonly drafter?: HostDrafter | undefined;
-    readonly chunkRows?: number;
-    readonly decode?: (ids: readonly number[]) => string;
-  } & Partial<Pick<SchedulerOptions, "grammars" | "speculation" | "onRound" | "onWarning">> = {},
+  }:
+    & {
+      readonly capacity?: Partial<EngineSizes>;
+      readonly draft?: DraftKind;
+      readonly cached?: boolean;
+      readonly roundsPerSync?: number | "auto";
+      readonly drafter?: HostDrafter | undefined;
+      readonly chunkRows?: number;
+      readonly decode?: (ids: readonly number[]) => string;
+    }
+    & Partial<
+      Pick<
+        SchedulerOptions,
+        "clock" | "costs" | "grammars" | "onRound" | "onWarning" | "sloItlMs" | "speculation"
+      >
+    > = {},
 ): Fake {
   const core = fakeRunner({
     batch: 3,

@@ -55,6 +55,8 @@ Deno.test("roundsWorth: few where the next group is begun meanwhile, and where r
   equal(roundsWorth({ hostMs: 0.5, roundMs: 0.4 }, overlapped), 3); // 1.2 ms hide 0.5
   equal(roundsWorth({ hostMs: 100, roundMs: 6 }, { awaited: true }), 3); // 18 ms
   equal(roundsWorth({ hostMs: 100, roundMs: 30 }, { awaited: true }), 1);
+  equal(roundsWorth({ hostMs: 100, roundMs: 6 }, { longestMs: 25 }), 4);
+  equal(roundsWorth({ hostMs: 100, roundMs: 6 }, { longestMs: 3 }), 1);
 });
 
 Deno.test("roundsToCome: as long as the text is, where a token may end it", () => {

@@ -97,6 +97,7 @@ function sizes(
     maxKvTokens,
     gpuMemoryUtilization,
     maxBatchedRows,
+    sloItlMs,
     contextLength,
     roundsPerSync,
     costs,
@@ -107,13 +108,15 @@ function sizes(
   | "maxKvTokens"
   | "gpuMemoryUtilization"
   | "maxBatchedRows"
+  | "sloItlMs"
   | "contextLength"
   | "roundsPerSync"
   | "costs"
 > {
   return {
     maxBatch,
-    ...defined({ costs, maxKvTokens, gpuMemoryUtilization, maxBatchedRows, contextLength }),
+    ...defined({ costs, maxKvTokens, gpuMemoryUtilization, contextLength }),
+    ...defined({ maxBatchedRows, sloItlMs }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

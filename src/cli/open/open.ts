@@ -27,6 +27,7 @@ export type EngineFlags = OpeningOptions & {
   readonly maxKvTokens?: number | undefined;
   readonly gpuMemoryUtilization?: number | undefined;
   readonly maxBatchedRows?: number | undefined;
+  readonly sloItlMs?: number | undefined;
 };
 
 /**
@@ -71,6 +72,7 @@ export function engineOptions(
       maxKvTokens,
       gpuMemoryUtilization,
       maxBatchedRows,
+      sloItlMs: options.sloItlMs,
       kvDtype,
       roundsPerSync: roundsPerSync === undefined ? undefined : roundsOf(roundsPerSync),
       constrained: constrained || undefined,

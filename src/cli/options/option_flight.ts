@@ -56,6 +56,17 @@ export const BATCH_SIZES = {
     absent: "64 to 1024, as suits the adapter; at most 512 while other requests generate",
     example: "--max-batched-rows 256",
   },
+  sloItlMs: {
+    flag: "--slo-itl-ms",
+    type: "number",
+    min: 0,
+    max: 1_000_000,
+    above: true,
+    help:
+      "milliseconds that requests which generate should wait between two tokens at most: prompts are stored in smaller forwards for it, by what those cost on this machine",
+    absent: "no limit but --max-batched-rows",
+    example: "--slo-itl-ms 50",
+  },
 } as const;
 
 export const BATCH = {

@@ -17,6 +17,16 @@ export function batchBucket(batch: number, most: number): number {
   return batchBuckets(most).find((size) => size >= batch) ?? most;
 }
 
+/** Row counts that programs of prompts are made for, up to `most`, which is the last. */
+export function rowBuckets(most: number): number[] {
+  const wide = (ROW_BUCKETS.at(-1) ?? 0) + WIDE_ROWS;
+  const beyond = Array.from(
+    { length: Math.max(0, Math.ceil((most - wide) / WIDE_ROWS)) },
+    (_, i) => wide + i * WIDE_ROWS,
+  );
+  return [...ROW_BUCKETS.filter((rows) => rows < most), ...beyond, most];
+}
+
 export function rowBucket(rows: number): number {
   return ROW_BUCKETS.find((size) => size >= rows) ?? Math.ceil(rows / WIDE_ROWS) * WIDE_ROWS;
 }

@@ -1,8 +1,15 @@
+import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import { promptRun } from "../device/prompt_rows.ts";
 import type { FirstToken, PromptChunk, Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
-import { promptChunks } from "./prompt_chunks.ts";
+import type { ItlLimit } from "./itl_limit.ts";
+import {
+  type PromptBudget,
+  promptChunks,
+  rowsWithin,
+  type StoringPrompt,
+} from "./prompt_chunks.ts";
 import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
@@ -39,6 +46,9 @@ interface Parts {
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
   /** Rows of a forward of prompts, at most. */
   readonly budget: () => number;
+  /** What such a forward costs, as far as it is known. */
+  readonly costs: () => CostTable | undefined;
+  readonly itlLimit: Pick<ItlLimit, "promptMs">;
   readonly onPrefill: (chunk: PrefillSample) => void;
   readonly clock: () => number;
 }
@@ -49,7 +59,8 @@ interface Chunk extends PromptChunk {
 }
 
 export function openPrefill(
-  { core, pages, requests, syncInterval, elastic, budget, onPrefill, clock }: Parts,
+  { core, pages, requests, syncInterval, elastic, budget, costs, itlLimit, onPrefill, clock }:
+    Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
 
@@ -62,13 +73,23 @@ export function openPrefill(
     return { state, sequence, to: sequence.stored + tokens, mask, logprobs };
   }
 
+  /** Rows of the next forward of these prompts: as many as the time allows that others wait for it. */
+  function budgetFor(prompts: readonly StoringPrompt[]): PromptBudget {
+    const most = { rows: budget(), run: promptRun(core.capacity) };
+    const [table, { promptMs }] = [costs(), itlLimit];
+    const waited = requests.running.some(({ decoding }) => decoding);
+    if (!waited || table === undefined || promptMs === Infinity) return most;
+    return { ...most, rows: rowsWithin(promptMs, prompts, { budget: most, costs: table }) };
+  }
+
   function* step(): Walk<void> {
     const storing = requests.running.filter(({ decoding }) => !decoding);
     if (storing.length === 0) return;
-    const left = storing.map(({ sequence: { ids, stored, branch = 0 } }) =>
-      (stored < branch ? branch : ids.length) - stored
-    );
-    const tokens = promptChunks(left, { rows: budget(), run: promptRun(core.capacity) });
+    const prompts = storing.map(({ sequence: { ids, stored, branch = 0 } }) => ({
+      stored,
+      left: (stored < branch ? branch : ids.length) - stored,
+    }));
+    const tokens = promptChunks(prompts.map(({ left }) => left), budgetFor(prompts));
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();
     const chunks = tokens.flatMap((count, i) => chunkOf(storing[i] as RequestState, count) ?? []);

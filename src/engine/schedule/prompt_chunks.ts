@@ -1,4 +1,7 @@
 /** Which tokens of which prompts the next forward stores. */
+import { promptsMs } from "../../speculate/costs/lookup.ts";
+import type { CostTable } from "../../speculate/costs/table.ts";
+import { rowBuckets } from "../device/buckets.ts";
 import { wholeRuns } from "../device/prompt_rows.ts";
 
 /** Rows that a forward of prompts may have. */
@@ -30,4 +33,37 @@ export function promptChunks(
     room -= wholeRuns(tokens, run);
   }
   return chunks;
+}
+
+/** A prompt that is being stored. */
+export interface StoringPrompt {
+  /** Tokens that are stored. */
+  readonly stored: number;
+  /** Tokens that are not, 1 or more. */
+  readonly left: number;
+}
+
+/**
+ * Rows of a forward of these prompts, oldest first, that takes `ms` milliseconds at most: the largest number of rows
+ * that programs are made for, up to the budget's, by what the cost table says. One run where that takes longer too, so
+ * that prompts always go on.
+ */
+export function rowsWithin(
+  ms: number,
+  prompts: readonly StoringPrompt[],
+  { budget: { rows, run }, costs }: { readonly budget: PromptBudget; readonly costs: CostTable },
+): number {
+  const left = prompts.map(({ left }) => left);
+  const takes = (most: number) => {
+    const chunks = promptChunks(left, { rows: most, run });
+    return promptsMs(
+      costs,
+      chunks.map((tokens, i) => {
+        const from = prompts[i]?.stored ?? 0;
+        return { from, to: from + tokens };
+      }),
+    );
+  };
+  const least = Math.min(rows, run);
+  return rowBuckets(rows).findLast((most) => most >= least && takes(most) <= ms) ?? least;
 }

@@ -7,6 +7,7 @@ import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
+import { openItlLimit } from "./itl_limit.ts";
 import type { OutputConfig } from "./output.ts";
 import { openRunQueue, promptBudget } from "./run_queue.ts";
 import { openPrefill, type PrefillSample } from "./prefill.ts";
@@ -114,6 +115,11 @@ export interface SchedulerOptions {
   readonly chunkRows?: number;
   /** Rows of a forward of prompts, whether others decode or not; default: see `promptBudget`. At most `prefillRows`. */
   readonly maxBatchedRows?: number | undefined;
+  /**
+   * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
+   * rows for it, where `costs` says what they take. Default: no limit.
+   */
+  readonly sloItlMs?: number | undefined;
   readonly onRound?: (sample: RoundSample) => void;
   /** Called for every forward of prompts. */
   readonly onPrefill?: (chunk: PrefillSample) => void;
@@ -142,7 +148,8 @@ export function openScheduler(
     onWarning,
     running: () => running.map(({ sequence }) => sequence),
   }, options.residency);
-  const syncInterval = openSyncInterval(roundsPerSync);
+  const itlLimit = openItlLimit(options.sloItlMs);
+  const syncInterval = openSyncInterval(roundsPerSync, { longestMs: itlLimit.groupMs });
   const proposalGain = openProposalGain();
   const requests = openRequests({ core, pages, places, outputs, drafter, grammars, clock });
   const prefill = openPrefill({
@@ -152,6 +159,8 @@ export function openScheduler(
     syncInterval,
     elastic,
     budget: () => options.maxBatchedRows ?? promptBudget(chunkRows, running),
+    costs,
+    itlLimit,
     onPrefill,
     clock,
   });
@@ -215,6 +224,7 @@ export function openScheduler(
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
+    itlLimit.learn(ended - began);
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };

@@ -43,10 +43,13 @@ export interface AheadOf {
   readonly overlapped?: boolean;
   /** Requests wait for a place; default false. */
   readonly awaited?: boolean;
+  /** Milliseconds that a group may last at most; default: no further limit. */
+  readonly longestMs?: number;
 }
 
 /**
- * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS, or AWAITED_MS:
+ * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS, or AWAITED_MS, and
+ * `longestMs`:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
  *
@@ -66,10 +69,10 @@ export interface AheadOf {
  */
 export function roundsWorth(
   { hostMs, roundMs }: GroupTimes,
-  { gain = 0, toCome = 0, overlapped = false, awaited = false }: AheadOf = {},
+  { gain = 0, toCome = 0, overlapped = false, awaited = false, longestMs = Infinity }: AheadOf = {},
 ): number {
   const hidden = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
-  const flowing = Math.floor((awaited ? AWAITED_MS : LONGEST_MS) / roundMs);
+  const flowing = Math.floor(Math.min(awaited ? AWAITED_MS : LONGEST_MS, longestMs) / roundMs);
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
   const cheapest = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
   const lasting = Math.max(FEW_ROUNDS, cheapest);
@@ -168,8 +171,13 @@ interface Usual extends GroupTimes {
  * its end. Of a batch and tier whose groups were all of a size it is that of the one seen last; a round
  * of one that was not seen takes as long as that one's, or in proportion to the rows where it has more:
  * policies that change the tier would wait for the host again with each.
+ *
+ * @param limits.longestMs of a group of several rounds, where their number is not asked for.
  */
-export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
+export function openSyncInterval(
+  asked: RoundsPerSync,
+  { longestMs = Infinity }: { readonly longestMs?: number } = {},
+): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
   let usual: Usual | undefined;
@@ -188,10 +196,15 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
       if (asked !== "auto") return asked;
       const times = timesOf(batch, tier);
       const seen = known.get(key(batch, tier));
-      const worth = times ? roundsWorth(times, ahead) : seen === undefined ? 1 : 2;
+      const worth = times
+        ? roundsWorth(times, { ...ahead, longestMs })
+        : seen === undefined
+        ? 1
+        : 2;
       // The host's part is a difference: rounds this short are not left to that.
       const each = seen ? seen.ms / seen.rounds : Infinity;
-      const unseen = ahead.gain ? 1 : Math.min(FEW_ROUNDS, Math.floor(UNSEEN_MS / each));
+      const unseenMs = Math.min(UNSEEN_MS, longestMs);
+      const unseen = ahead.gain ? 1 : Math.min(FEW_ROUNDS, Math.floor(unseenMs / each));
       return Math.max(worth, unseen);
     },
     learn(batch, tier, { count, ended }) {

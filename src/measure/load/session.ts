@@ -106,6 +106,7 @@ export interface OpenLoadRequest extends ModelRequest {
   readonly gpuMemoryUtilization?: number;
   /** See `LimitOptions`. */
   readonly maxBatchedRows?: number;
+  readonly sloItlMs?: number;
   readonly contextLength?: number;
   readonly roundsPerSync?: RoundsPerSync;
 }
@@ -115,8 +116,8 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
-  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, maxBatchedRows, contextLength } =
-    request;
+  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength } = request;
+  const { maxBatchedRows, sloItlMs } = request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const sizeFlags = {
@@ -132,6 +133,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
       maxKvTokens,
       gpuMemoryUtilization,
       maxBatchedRows,
+      sloItlMs,
       contextLength,
       sizeFlags,
     }),
@@ -147,7 +149,8 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 
 /** The part of an engine that measurements use; tests have one without a device. */
 export interface LoadEngine
-  extends Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows"> {
+  extends
+    Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows" | "sloItlMs"> {
   readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
 }
 
@@ -218,6 +221,7 @@ async function runCell(
     costs: () => engine.costs.table,
     chunkRows: engine.chunkRows,
     maxBatchedRows: engine.maxBatchedRows,
+    sloItlMs: engine.sloItlMs,
     onPrefill(forward) {
       learn(forward);
       if (start < Infinity) prefills.push(forward);

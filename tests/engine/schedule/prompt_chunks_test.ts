@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { promptRows } from "../../../src/engine/device/prompt_rows.ts";
-import { promptChunks } from "../../../src/engine/schedule/prompt_chunks.ts";
+import { promptChunks, rowsWithin } from "../../../src/engine/schedule/prompt_chunks.ts";
+import { promptsMs } from "../../../src/speculate/costs/lookup.ts";
+import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
 
 Deno.test("an only prompt takes the whole budget, without padding", () => {
   const budget = { rows: 100, run: 32 };
@@ -39,6 +41,61 @@ Deno.test("a forward never has more rows than the budget, the oldest prompt alwa
         assert.ok(count % perSlot === 0 && firsts.every((first) => first % of.run === 0));
         left = left.map((tokens, i) => tokens - (chunks[i] ?? 0)).filter((tokens) => tokens > 0);
       }
+    }),
+    { seed: 32, numRuns: 300 },
+  );
+});
+
+Deno.test("rowsWithin: the most rows that programs are made for and that take no longer, one run at least", () => {
+  const costs: CostTable = {
+    format: COST_FORMAT,
+    adapter: "none",
+    model: "none",
+    draft: undefined,
+    buckets: [1],
+    level: [],
+    verify: [],
+    perCell: 0,
+    extend: [],
+    catchUp: [],
+    prefill: [{ at: 8, ms: 2 }, { at: 1024, ms: 100 }, { at: 4096, ms: 500 }],
+    host: 0,
+    fitError: 0,
+  };
+  const within = (ms: number, left: number, rows = 1024) =>
+    rowsWithin(ms, [{ stored: 0, left }], { budget: { rows, run: 32 }, costs });
+  assert.deepEqual([60, 30, 10, 5, 1, -3].map((ms) => within(ms, 4000)), [
+    512,
+    256,
+    64,
+    32,
+    32,
+    32,
+  ]);
+  assert.equal(within(60, 4000, 300), 300);
+  assert.equal(within(1e9, 9000, 2000), 2000);
+  // A short prompt takes no more than its tokens.
+  assert.equal(within(12, 100), 1024);
+  // Tokens far behind cost their attention too.
+  const far = [{ stored: 3500, left: 500 }];
+  assert.ok(rowsWithin(30, far, { budget: { rows: 1024, run: 32 }, costs }) < within(30, 500));
+  const prompts = fc.array(
+    fc.record({
+      stored: fc.integer({ min: 0, max: 3000 }),
+      left: fc.integer({ min: 1, max: 900 }),
+    }),
+    { minLength: 1, maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(prompts, fc.double({ min: 3, max: 200, noNaN: true }), (of, ms) => {
+      const budget = { rows: 1024, run: 32 };
+      const rows = rowsWithin(ms, of, { budget, costs });
+      const tokens = promptChunks(of.map(({ left }) => left), { ...budget, rows });
+      const chunks = tokens.map((count, i) => {
+        const from = of[i]?.stored ?? 0;
+        return { from, to: from + count };
+      });
+      assert.ok(rows === 32 || promptsMs(costs, chunks) <= ms);
     }),
     { seed: 32, numRuns: 300 },
   );

@@ -14,6 +14,8 @@ import { UsageError } from "../../../src/errors.ts";
 import { PAGE } from "../../../src/model/device_layout.ts";
 import { openSpeculation } from "../../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
+import { promptsMs } from "../../../src/speculate/costs/lookup.ts";
+import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
@@ -359,6 +361,76 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
   // 176 tokens of the one leave room for 848 of the other, in whole runs; then the one decodes.
   assert.deepEqual(prefills, [1024, 176, 848, 512, 512, 28]);
   assertNothingLeaked(fake);
+});
+
+/** A prompt costs 1 ms and 0.05 ms a token, more where much is stored before it. */
+const COSTS: CostTable = {
+  format: COST_FORMAT,
+  adapter: "none",
+  model: "none",
+  draft: undefined,
+  buckets: [1, 2, 4],
+  level: [],
+  verify: [{ at: 1, ms: 6 }],
+  perCell: 0,
+  extend: [],
+  catchUp: [],
+  prefill: [{ at: 1, ms: 1.05 }, { at: 1024, ms: 52.2 }, { at: 2048, ms: 110 }],
+  host: 0,
+  fitError: 0,
+};
+
+Deno.test("--slo-itl-ms: a forward of prompts has the rows for which others may wait, and no text is another", async () => {
+  const prompts = [Array(40).fill(3), Array(1900).fill(4), Array(90).fill(5)];
+  const asked = prompts.map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 80 }));
+  /** Forwards with and without those that wait for it, and the longest time between two tokens of the first request. */
+  async function run(sloItlMs: number | undefined) {
+    let clock = 0;
+    const fake = openFake({
+      capacity: { batch: 3, prefillRows: 1024, contextLength: 2048, pages: 300 },
+      cached: false,
+      clock: () => clock,
+      costs: () => COSTS,
+      ...sloItlMs !== undefined && { sloItlMs },
+    });
+    const rows: number[] = [];
+    const { prefill, begin } = fake.core;
+    fake.core.prefill = (chunks) => {
+      const parts = chunks.map(({ sequence: { stored }, to }) => ({ from: stored, to }));
+      rows.push(parts.reduce((sum, { from, to }) => sum + to - from, 0));
+      clock += promptsMs(COSTS, parts);
+      return prefill(chunks);
+    };
+    fake.core.begin = (sequences, round) => {
+      clock += 6 * round.count;
+      return begin(sequences, round);
+    };
+    const arrived: number[] = [];
+    const results = await Promise.all(
+      asked.map((each, i) =>
+        resultOf(
+          fake.loop.submit(each),
+          ({ kind }) => i === 0 && kind === "round" && arrived.push(clock),
+        )
+      ),
+    );
+    assert.deepEqual(
+      results.map(({ outputIds }) => outputIds),
+      asked.map((each) => alone(each, 2048)),
+    );
+    assertNothingLeaked(fake);
+    return { rows, waits: arrived.slice(1).map((at, i) => at - (arrived[i] ?? 0)) };
+  }
+  const free = await run(undefined);
+  assert.equal(free.rows[1], 512);
+  assert.ok(Math.max(...free.waits) > 30);
+  const limited = await run(21);
+  // Nobody waits for the first forward; the others get 15 ms, of which 256 rows take 13.8.
+  assert.deepEqual([limited.rows[0], limited.rows[1]], [1024, 256]);
+  assert.ok(Math.max(...limited.waits) <= 21, `${limited.waits}`);
+  // Where rounds alone take longer, prompts go on by a run at a time until nobody waits.
+  const least = await run(5);
+  assert.ok(least.rows.slice(1, -1).every((rows) => rows === 4), `${least.rows}`);
 });
 
 /** The chunks of each forward of prompts: name of the request, which its prompt begins with, and tokens. */

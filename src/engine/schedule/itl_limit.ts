@@ -1,0 +1,29 @@
+/** How long requests that decode may wait between two of their tokens (inter-token latency), as the user limits it. */
+export interface ItlLimit {
+  /** Milliseconds that a group of rounds may last, if it has more than one. */
+  readonly groupMs: number;
+  /** Milliseconds that the next forward of prompts may take while others decode. */
+  readonly promptMs: number;
+  /** Takes note of a group of rounds that took `ms`. */
+  learn(ms: number): void;
+}
+
+/** Groups whose longest is taken for the next one. */
+const GROUPS = 8;
+
+/**
+ * A forward of prompts comes between two groups of rounds, so that tokens are apart by that forward and the group after
+ * it. A group of several rounds may last half of `sloMs`; the forward gets what the longest of the last groups left.
+ *
+ * @param sloMs default: no limit.
+ */
+export function openItlLimit(sloMs: number = Infinity): ItlLimit {
+  let last: readonly number[] = [];
+  return {
+    groupMs: sloMs / 2,
+    get promptMs() {
+      return sloMs - Math.max(0, ...last);
+    },
+    learn: (ms) => void (last = [...last, ms].slice(-GROUPS)),
+  };
+}
