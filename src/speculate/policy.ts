@@ -107,6 +107,8 @@ export interface RoundContext {
   readonly costs: CostTable | undefined;
   /** Whether the draft reports its confidence, which `Decision.verify` needs. */
   readonly ranks: boolean;
+  /** Milliseconds that the round should take at most, where requests must not wait longer; absent: any. */
+  readonly mostMs?: number | undefined;
 }
 
 /** A sequence of the round to come. */

@@ -82,6 +82,7 @@ const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
   roundsPerSync: orAbsurd(fc.integer({ min: 1, max: 8 })),
   costs: fc.constantFrom(undefined, COSTS),
   ranks: fc.boolean(),
+  mostMs: fc.constantFrom(undefined, Infinity, 1.5, 0),
 }).map(({ drawn, times, ...rest }) => {
   const all = Array.from({ length: times }, () => drawn).flat();
   return {

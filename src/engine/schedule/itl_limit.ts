@@ -1,6 +1,6 @@
 /** How long requests that decode may wait between two of their tokens (inter-token latency), as the user limits it. */
 export interface ItlLimit {
-  /** Milliseconds that a group of rounds may last, if it has more than one. */
+  /** Milliseconds that a round should take at most, and that a group of several may. */
   readonly groupMs: number;
   /** Milliseconds that the next forward of prompts may take while others decode. */
   readonly promptMs: number;
@@ -13,7 +13,7 @@ const GROUPS = 8;
 
 /**
  * A forward of prompts comes between two groups of rounds, so that tokens are apart by that forward and the group after
- * it. A group of several rounds may last half of `sloMs`; the forward gets what the longest of the last groups left.
+ * it. Rounds may last half of `sloMs`; the forward gets what the longest of the last groups left.
  *
  * @param sloMs default: no limit.
  */

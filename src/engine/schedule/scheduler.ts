@@ -174,6 +174,7 @@ export function openScheduler(
     drafter,
     costs,
     syncInterval,
+    itlLimit,
     proposalGain,
     elastic,
   });

@@ -5,6 +5,7 @@ import type { DraftShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL } from "../../../speculate/trees.ts";
 import type { Runner } from "../../device/runner.ts";
 import type { ElasticDraft } from "../elastic_draft.ts";
+import type { ItlLimit } from "../itl_limit.ts";
 import type { OutputConfig } from "../output.ts";
 import type { RunQueue } from "../run_queue.ts";
 import type { RequestState } from "../request_state.ts";
@@ -73,6 +74,7 @@ interface Parts {
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
   readonly syncInterval: SyncInterval;
+  readonly itlLimit: Pick<ItlLimit, "groupMs">;
   readonly proposalGain: ProposalGain;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
 }
@@ -80,7 +82,7 @@ interface Parts {
 export function openGroupPicker(
   { core, pages, places, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
-  const { costs, syncInterval, proposalGain, elastic } = parts;
+  const { costs, syncInterval, itlLimit, proposalGain, elastic } = parts;
   const { vocabSize, eosTokenIds } = outputs;
   /** Rounds of the last group. */
   let together = 1;
@@ -91,7 +93,8 @@ export function openGroupPicker(
   function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, core.pool.total];
     const load = { waiting: places.waiting.length, freePages, totalPages };
-    const round = { roundsPerSync: together, costs: costs(), ranks: core.ranks };
+    const [table, mostMs] = [costs(), itlLimit.groupMs];
+    const round = { roundsPerSync: together, costs: table, ranks: core.ranks, mostMs };
     return roundContext(states, { ...load, ...round });
   }
 

@@ -13,7 +13,7 @@ import { askedSteps, type RequestState } from "../request_state.ts";
 /** What a context has besides the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
-  "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks"
+  "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks" | "mostMs"
 >;
 
 /** What the round to come is chosen by. The sequences cost nothing to a policy that reads none. */

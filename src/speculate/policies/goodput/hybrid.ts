@@ -65,6 +65,8 @@ const LOOK_CHAINS = 16;
  * Depth by goodput, then the number of drafts verified by survival:
  *
  *     D = argmax over D of max over N of (B + sum of the N largest survivals) / ms(B, D, N)
+ *
+ * of the depths whose rounds take no longer than requests should wait.
  */
 export function hybrid(
   options: HybridOptions,
@@ -145,7 +147,8 @@ function choose(
   const most = steps.at(-1) as number;
   const drafts = candidates(evidence, context, most);
   const priced = prices(context, evidence.timings);
-  const all = optionsOf(steps, drafts, priced);
+  const { mostMs = Infinity } = context;
+  const all = optionsOf(steps, drafts, priced).filter(({ ms }, i) => i === 0 || ms <= mostMs);
   const best = bestOf(all, { course, priced, context, options });
   if (best.steps > 0) return choiceOf(best, drafts, { evidence, context });
   const look = lookAgain(all, { course, priced, context, options });

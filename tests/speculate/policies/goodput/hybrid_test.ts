@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { roundMs } from "../../../../src/speculate/costs/lookup.ts";
 import { policyRandom } from "../../../../src/speculate/noise.ts";
 import { policyNamed } from "../../../../src/speculate/policies/registry.ts";
 import type { Policy } from "../../../../src/speculate/policy.ts";
@@ -65,6 +66,24 @@ Deno.test("hybrid policy: 0 steps are left when drafts become worth it, and kept
     const better = { ...world, alpha: (ms: number) => ms < 2000 ? 0.2 : 0.95 };
     assert(drafting(better, hybrid(), 3000) > 0.9, `${drafting(better, hybrid(), 3000)}`);
   }
+});
+
+Deno.test("hybrid policy: no round takes longer than requests should wait, if the shallowest does not", () => {
+  const policy = hybrid({ steps: [1, 3, 7] });
+  const costs = costsOf({ row: 0.1 });
+  let state = policy.start;
+  for (let round = 0; round < 40; round++) {
+    const outcome = outcomeOf({ batchSize: 2, numSteps: 7, accepted: [7, 7] });
+    const ms = { ...outcome.ms, round: roundMs(costs, { batch: 2, steps: 7, cells: 40 }) };
+    state = policy.learn(state, { ...outcome, ms }).state;
+  }
+  const depth = (mostMs: number | undefined) =>
+    policy.pick(state, contextOf(2, { costs, mostMs })).tier.depth;
+  const took = (steps: number) => roundMs(costs, { batch: 2, steps, cells: 40 });
+  assert.deepEqual(
+    [undefined, took(7) + 0.1, took(7) - 0.1, took(3) - 0.1, 0].map(depth),
+    [7, 7, 3, 1, 1],
+  );
 });
 
 Deno.test("hybrid policy: looks at drafts cost a small part of the time while none is worth it", () => {
