@@ -8,8 +8,8 @@ export interface ItlLimit {
   learn(ms: number): void;
 }
 
-/** Groups whose longest is taken for the next one. */
-const GROUPS = 8;
+/** Groups whose longest is taken for the next one: of 8 too many are longer where requests draft. */
+const GROUPS = 32;
 
 /**
  * A forward of prompts comes between two groups of rounds, so that tokens are apart by that forward and the group after
