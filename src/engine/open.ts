@@ -26,7 +26,7 @@ import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import type { Engine } from "./engine.ts";
-import type { LocalOptions } from "./options.ts";
+import type { DeviceOptions, LimitOptions, LocalOptions } from "./options.ts";
 import { unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
@@ -44,8 +44,21 @@ const RANDOM_SEED = 1;
  */
 const SOFTWARE_CHUNK_ROWS = 64;
 
-/** How costs are measured at start, for a policy that uses them. */
+/** How costs are measured at start, for a policy or a limit that uses them. */
 const QUICK_SECONDS = 3;
+
+/** @throws UsageError for a limit that is no time, or that nothing is known to be held by. */
+function checkItlLimit({ sloItlMs }: LimitOptions, { costs }: DeviceOptions): void {
+  if (sloItlMs === undefined) return;
+  if (!(sloItlMs > 0)) {
+    throw new UsageError(`Cannot use "--slo-itl-ms ${sloItlMs}": it is a number above 0`);
+  }
+  if (costs === "off") {
+    throw new UsageError(
+      `Cannot use "--slo-itl-ms" with "--costs off": rows of prompts are chosen by what they cost`,
+    );
+  }
+}
 
 /** What the engine runs on; tests give it less memory. */
 export interface Machine {
@@ -96,11 +109,7 @@ export async function openEngine(
   if (drafter) checkDrafter(drafter, speculating);
   const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
   checkCosts(device.costs);
-  if (limits.sloItlMs !== undefined && device.costs === "off") {
-    throw new UsageError(
-      `Cannot use "--slo-itl-ms" with "--costs off": rows of prompts are chosen by what they cost`,
-    );
-  }
+  checkItlLimit(limits, device);
   using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
   checkQuantize(model);
   const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
@@ -184,7 +193,9 @@ export async function openEngine(
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
-    if (limits.preparePrompts) await opened.warmUpPrompts();
+    // A limit has forwards of all sizes, which should not compile while others wait.
+    const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
+    if (limits.preparePrompts || anySize) await opened.warmUpPrompts();
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     const compileMs = performance.now() - warming;
@@ -226,10 +237,15 @@ export async function openEngine(
     onWarning,
   });
   stack.defer(() => costs.keep());
-  const needed = plan.costs || sloItlMs !== undefined;
-  const measured = needed && costs.table === undefined && device.costs !== "off"
-    ? await costs.measure({ seconds: QUICK_SECONDS })
+  // One request alone waits for no other's prompt.
+  const limited = sloItlMs !== undefined && capacity.batch > 1;
+  const lacking = plan.costs && costs.table === undefined || limited && !costs.hasPrompts;
+  const measured = lacking && device.costs === undefined
+    ? await costs.measure({ seconds: QUICK_SECONDS, allPrompts: limited })
     : undefined;
+  if (limited && (costs.table?.prefill.length ?? 0) < 2) {
+    onWarning("--slo-itl-ms has no effect: it is not known what prompts cost here");
+  }
   const speculation = learningCosts(plan.speculation, costs);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   stack.defer(grammars.close);

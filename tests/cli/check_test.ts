@@ -106,8 +106,28 @@ Deno.test("check: what a cast of the reference explains is not a fault, and is s
   const options = checkOptions(["--expected", "e.safetensors"]);
   assert.equal(await runCheck(options, { check, ...others, io }), 0);
   assert.deepEqual(asked, [false, true]);
-  assert.match(io.out(), /^passed: .* with rope's frequencies rounded to bf16,\nwhich .*\n$/m);
+  assert.match(io.out(), /^passed: .* with rope's frequencies and\nGemma.*rounded to bf16, .*\n$/m);
   assert.doesNotMatch(io.out(), /PAST/);
+});
+
+Deno.test("check: the exact comparison is reported where rounding explains nothing, or fails", async () => {
+  for (const second of [BAD, undefined]) {
+    const check = ({ roundedBuffers }: { readonly roundedBuffers?: boolean }) =>
+      !roundedBuffers
+        ? Promise.resolve({ ...BAD, argmaxAgreement: { same: 7, total: 32 } })
+        : second
+        ? Promise.resolve(second)
+        : Promise.reject(new Error("out of memory"));
+    const io = fakeIo();
+    const others = {
+      checkQuantized: () => assert.fail("expected values were given"),
+      checkDraft: () => assert.fail("expected values were given"),
+    };
+    const options = checkOptions(["--expected", "e.safetensors", "--json"]);
+    assert.equal(await runCheck(options, { check, ...others, io }), 1);
+    const { argmax_agreement, rounded_buffers } = JSON.parse(io.out());
+    assert.deepEqual([argmax_agreement.same, rounded_buffers], [7, false]);
+  }
 });
 
 Deno.test("check --json", async () => {

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { type InspectOptions, runInspect } from "../../src/cli/checkpoint/inspect.ts";
 import { UsageError } from "../../src/errors.ts";
+import { parseModelConfig } from "../../src/model/config/config.ts";
+import { targetTensors } from "../../src/model/weights/tensors.ts";
+import { shapesOf, tensorFile, withFolder } from "../model/folders.ts";
 
 function folder(path: string): string {
   return new URL(`../../${path}`, import.meta.url).pathname;
@@ -103,6 +106,92 @@ Deno.test("inspect --kv-dtype halves keys and values", () => {
   assert.equal(narrow.kv_bytes_per_token, wide.kv_bytes_per_token / 2);
   assert.equal(wide.total_bytes - narrow.total_bytes, narrow.kv_bytes);
   assert.match(inspect({ kvDtype: "bf16" }), /keys and values a token, bf16/);
+});
+
+Deno.test("inspect tells what kinds of layers a model has", () => {
+  const facts: Readonly<Record<string, readonly string[]>> = {
+    qwen3_5: [
+      "layers        6, hidden 64, mlp 128",
+      "              4 Gated DeltaNet, 2 attention",
+      "heads         4 query, 2 key/value, 32 wide, q and k normed, output gate",
+      "rope          theta 10000",
+      "nextn         1 layer for multi-token prediction (MTP), not in the checkpoint",
+    ],
+    deepseek_v3: ["nextn         1 layer for multi-token prediction (MTP), in the checkpoint"],
+    lfm2: ["              3 short convolution, 1 attention"],
+    gpt_oss: [
+      "heads         4 query, 2 key/value, 32 wide, attention sinks",
+      "window        16 tokens in 2 layers (0, 2)",
+    ],
+    gemma4_e: [
+      "              per-layer embeddings 16 wide",
+      "              3 layers read keys and values of others",
+      "window        16 tokens in 4 layers (all but layers 2, 5)",
+      "rope          theta 1000000, proportional, pairs 8, factor 1, in 2 layers (2, 5)",
+      "              theta 10000, in 4 layers (all but layers 2, 5)",
+    ],
+    glm4_moe_lite: [
+      "              3 latent attention (MLA)",
+      "heads         4 query, latents of 32 + 16, 48 wide",
+    ],
+    smollm3: [
+      "rope          theta 10000, in 3 layers (all but layer 3)",
+      "              none, in 1 layer (3)",
+    ],
+    mistral: ["window        8 tokens in 3 layers"],
+  };
+  for (const [name, lines] of Object.entries(facts)) {
+    const printed = inspect({ model: folder(`tests/golden/${name}`) });
+    for (const line of lines) assert.ok(printed.split("\n").includes(line), `${line}\n${printed}`);
+  }
+});
+
+Deno.test("inspect of a Llama prints nothing of layers that it has not", () => {
+  const lines = inspect({ model: folder("tests/golden/llama3") }).split("\n");
+  assert.deepEqual(lines.slice(0, 8).map((line) => line.split(" ")[0]), [
+    "target",
+    "parameters",
+    "dtypes",
+    "layers",
+    "heads",
+    "vocabulary",
+    "context",
+    "rope",
+  ]);
+  assert.ok(lines.includes("layers        4, hidden 64, mlp 160"));
+  assert.ok(lines.includes("heads         4 query, 2 key/value, 16 wide"));
+  assert.ok(!/MTP|MLA|window|sinks|gate|per-layer/.test(lines.join("\n")));
+});
+
+Deno.test("inspect shortens long lists of layers in equal steps", () => {
+  const config = {
+    architectures: ["SmolLM3ForCausalLM"],
+    model_type: "smollm3",
+    hidden_size: 16,
+    intermediate_size: 24,
+    num_hidden_layers: 20,
+    num_attention_heads: 2,
+    num_key_value_heads: 1,
+    vocab_size: 40,
+  };
+  const shapes = shapesOf(targetTensors(parseModelConfig("long", config, undefined)));
+  withFolder({ "config.json": config, "model.safetensors": tensorFile(shapes) }, (model) => {
+    const printed = inspect({ model });
+    assert.match(printed, /^rope .*, in 15 layers \(all but layers 3, 7, \.\.\., 19\)$/m);
+    assert.match(printed, /^ +none, in 5 layers \(3, 7, \.\.\., 19\)$/m);
+  });
+});
+
+Deno.test("inspect --json tells of layers too", () => {
+  const { target } = JSON.parse(inspect({ model: folder("tests/golden/qwen3_5"), json: true }));
+  assert.deepEqual(target.layer_kinds, [
+    { kind: "gated_deltanet", layers: 4, indices: [0, 1, 2, 4] },
+    { kind: "attention", layers: 2, indices: [3, 5] },
+  ]);
+  assert.deepEqual(target.nextn, { layers: 1, in_checkpoint: false });
+  assert.deepEqual([target.output_gate, target.attention_sinks], [true, false]);
+  assert.deepEqual(target.ropes[0].indices, [3, 5]);
+  assert.deepEqual([target.window_indices, target.per_layer_embedding_width], [[], null]);
 });
 
 Deno.test("inspect of nothing is a usage error", () => {

@@ -114,6 +114,25 @@ Deno.test("openSyncInterval auto: learns from groups of one and of two that foll
   equal(syncInterval.pick(1, chain(0)) > 1, true, "a longer lone round shows more of the host");
 });
 
+Deno.test("openSyncInterval auto: no group of several rounds lasts longer than it may", () => {
+  const interval = openSyncInterval("auto");
+  let now = 0;
+  // The host takes 3 ms a group and the device 4 ms a round.
+  const run = (count: number) => {
+    now += 3 + 4 * count;
+    interval.learn(1, chain(0), { count, ended: now });
+  };
+  interval.learn(1, chain(0), { count: 1, ended: now });
+  run(1);
+  // Of groups of one size it is not known what rounds take: two are tried where both have the time.
+  equal(interval.pick(1, chain(0), { longestMs: 13 }), 1);
+  equal(interval.pick(1, chain(0), { longestMs: 15 }), 2);
+  for (const count of [2, 1, 2, 1, 2]) run(count);
+  equal(interval.pick(1, chain(0)), 8);
+  equal(interval.pick(1, chain(0), { longestMs: 21 }), 5);
+  equal(interval.pick(1, chain(0), { longestMs: 2 }), 1);
+});
+
 Deno.test("openSyncInterval auto: another tier is known from its first group on", () => {
   const syncInterval = openSyncInterval("auto");
   let ended = 0;

@@ -2,8 +2,9 @@
 
 FOLDER holds config.json, model.safetensors and expected.safetensors with input_ids. Says how far the logits and hidden
 states there are from this script's, with rope's frequencies and the factors of embeddings rounded to bf16 (as in a
-model that was cast to bf16 and back) and as they are; writes the latter for 24 ids from FIRST on to OUT/expected.safetensors, and says how far these logits move, in standard
-deviations, when embeddings move by one part in 10^6: scores without a scale make some texts' logits move far.
+model that was cast to bf16 and back) and as they are; writes the latter for 24 ids from FIRST on to
+OUT/expected.safetensors, and says how far these logits move, in standard deviations, when embeddings move by one part
+in 10^6: scores without a scale make some texts' logits move far.
 """
 
 import json

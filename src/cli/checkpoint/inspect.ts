@@ -24,8 +24,13 @@ import {
   type QuantizeReport,
   type TensorTotal,
 } from "../../model/report/report.ts";
-import type { Rope } from "../../model/config/rope_config.ts";
-import type { ExpertReport } from "../../model/report/layer_report.ts";
+import type {
+  ExpertReport,
+  LayerKind,
+  LayerSet,
+  NextnReport,
+  RopeReport,
+} from "../../model/report/layer_report.ts";
 import { openOwn } from "../../engine/load/load.ts";
 import { allMemory } from "../../engine/load/memory_report.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
@@ -51,6 +56,13 @@ export interface InspectOptions {
 }
 
 const LABEL_WIDTH = 14;
+
+const KINDS: Readonly<Record<LayerKind["kind"], string>> = {
+  attention: "attention",
+  latent_attention: "latent attention (MLA)",
+  gated_deltanet: "Gated DeltaNet",
+  short_convolution: "short convolution",
+};
 
 /**
  * Reads headers and configs and writes the report to `out`, each text with its line end.
@@ -84,6 +96,7 @@ function renderInspect(report: ModelReport, generation: GenerationDefaults): str
   const context = `${count(memory.context)} tokens`;
   const lines = [
     ...partLines("target", target),
+    ...target.nextn ? [line("nextn", nextn(target.nextn))] : [],
     line("sampling", generationText(generation) ?? "generation_config.json says nothing"),
     "",
     ...draft ? [...partLines("draft", draft), ...draftLines(draft)] : ["draft         none"],
@@ -157,7 +170,15 @@ function partLines(label: string, part: PartReport): string[] {
   const active = part.activeParameters < part.parameters
     ? `, ${count(part.activeParameters)} active`
     : "";
-  const marks = [part.tied ? "tied lm_head" : "", part.qkNorm === "none" ? "" : "q and k normed"];
+  const marks = [
+    part.tied ? "tied lm_head" : "",
+    part.qkNorm === "none" ? "" : "q and k normed",
+    part.outputGate ? "output gate" : "",
+    part.attentionSinks ? "attention sinks" : "",
+  ];
+  const kinds = part.layerKinds.map(({ kind, layers }) => `${layers} ${KINDS[kind]}`).join(", ");
+  const allAttention = part.layerKinds.every(({ kind }) => kind === "attention");
+  const windowed = { layers: part.windowLayers, indices: part.windowIndices };
   return [
     line(label, `${part.name} (${part.architecture})`),
     line("parameters", `${count(part.parameters)}${active}`),
@@ -165,10 +186,14 @@ function partLines(label: string, part: PartReport): string[] {
     ...part.method === null ? [] : [line("checkpoint", `${part.method}, sizes as on the GPU`)],
     ...part.quantized ? [line("quantized", quantized(part.quantized))] : [],
     line("layers", `${part.layers}, hidden ${part.hiddenSize}${mlp}`),
+    ...allAttention ? [] : [line("", kinds)],
+    ...part.perLayerEmbeddingWidth === null
+      ? []
+      : [line("", `per-layer embeddings ${part.perLayerEmbeddingWidth} wide`)],
     ...part.experts ? [line("experts", experts(part.experts))] : [],
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
     ...part.otherHeads.map(({ layers, kvHeads, headDim }) =>
-      line("", `in ${layers} layers ${kvHeads} key/value, ${headDim} wide`)
+      line("", `in ${layerCount(layers)} ${kvHeads} key/value, ${headDim} wide`)
     ),
     ...part.sharingLayers > 0
       ? [line("", `${part.sharingLayers} layers read keys and values of others`)]
@@ -176,9 +201,12 @@ function partLines(label: string, part: PartReport): string[] {
     line("vocabulary", count(part.vocabSize)),
     line("context", `${count(part.context)} tokens`),
     ...part.window === null ? [] : [
-      line("window", `${count(part.window)} tokens in ${part.windowLayers} layers`),
+      line("window", `${count(part.window)} tokens in ${where(windowed, part.layers)}`),
     ],
-    ...part.ropes.map((each, index) => line(index === 0 ? "rope" : "", rope(each))),
+    ...part.ropes.map((each, index) => {
+      const layers = part.ropes.length > 1 ? `, in ${where(each, part.layers)}` : "";
+      return line(index === 0 ? "rope" : "", `${rope(each)}${layers}`);
+    }),
     ...part.files.map((file, index) => line(index === 0 ? "files" : "", total(file))),
   ];
 }
@@ -186,7 +214,34 @@ function partLines(label: string, part: PartReport): string[] {
 function experts({ layers, count: all, chosen, ...sizes }: ExpertReport): string {
   const { intermediateSize, sharedIntermediateSize: shared } = sizes;
   const beside = shared === null ? "" : ` and one shared ${shared} wide`;
-  return `${chosen} of ${all}, ${intermediateSize} wide,${beside} in ${layers} layers`;
+  return `${chosen} of ${all}, ${intermediateSize} wide,${beside} in ${layerCount(layers)}`;
+}
+
+function nextn({ layers, inCheckpoint }: NextnReport): string {
+  const stored = inCheckpoint ? "in the checkpoint" : "not in the checkpoint";
+  return `${layerCount(layers)} for multi-token prediction (MTP), ${stored}`;
+}
+
+function layerCount(layers: number): string {
+  return `${layers} ${layers === 1 ? "layer" : "layers"}`;
+}
+
+/** How many of `all` layers, and which; where they are most, those that they are not, which is shorter. */
+function where({ layers, indices }: LayerSet, all: number): string {
+  if (layers === all) return layerCount(layers);
+  const others = Array.from({ length: all }, (_, i) => i).filter((i) => !indices.includes(i));
+  const noun = others.length === 1 ? "layer" : "layers";
+  const which = others.length < layers ? `all but ${noun} ${listed(others)}` : listed(indices);
+  return `${layerCount(layers)} (${which})`;
+}
+
+/** Numbers with commas; of many in equal steps the first two and the last, because models have up to 100 layers. */
+function listed(numbers: readonly number[]): string {
+  const [first = 0, second = 0] = numbers;
+  const equalSteps = numbers.every((number, i) => number === first + i * (second - first));
+  return numbers.length > 4 && equalSteps
+    ? `${first}, ${second}, ..., ${numbers.at(-1)}`
+    : numbers.join(", ");
 }
 
 function draftLines(draft: DraftReport): string[] {
@@ -217,7 +272,8 @@ function quantized({ to, matrices, kept, already }: QuantizeReport): string {
   return `${matrices} matrices to ${to}${narrow}${done}`;
 }
 
-function rope({ theta, scaling: { kind, ...scaling } }: Rope): string {
+function rope({ theta, scaling: { kind, ...scaling } }: RopeReport): string {
+  if (kind === "none") return "none";
   const words = Object.entries(scaling).filter(([, value]) => !Array.isArray(value))
     .map(([key, value]) =>
       `${key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${value}`

@@ -215,6 +215,11 @@ function parseCommand(
 /** Flags that contradict each other. @throws UsageError */
 function refuseContradictions(name: CommandName, given: GivenFlags, flags: FlagTable): void {
   refuseBesideRemote(name, given, flags);
+  if (given["sloItlMs"] !== undefined && given["costs"] === "off") {
+    throw new UsageError(
+      `Cannot use "--slo-itl-ms" with "--costs off": rows of prompts are chosen by what they cost`,
+    );
+  }
   if (given["remote"] !== undefined && name !== "bench load") refuseImpossibleRequest(given);
   else if (name === "bench") refuseImpossibleBench(given);
   else if (name === "bench load") refuseImpossibleLoad(given);

@@ -17,7 +17,7 @@ export function batchBucket(batch: number, most: number): number {
   return batchBuckets(most).find((size) => size >= batch) ?? most;
 }
 
-/** Row counts that programs of prompts are made for, up to `most`, which is the last. */
+/** Row counts that programs of prompts are made for below `most`, and `most`. */
 export function rowBuckets(most: number): number[] {
   const wide = (ROW_BUCKETS.at(-1) ?? 0) + WIDE_ROWS;
   const beyond = Array.from(

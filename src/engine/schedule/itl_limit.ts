@@ -1,29 +1,43 @@
 /** How long requests that decode may wait between two of their tokens (inter-token latency), as the user limits it. */
 export interface ItlLimit {
-  /** Milliseconds that a round should take at most, and that a group of several may. */
+  /** Longest time of a round, in milliseconds. */
+  readonly roundMs: number;
+  /** Longest time of the next group of rounds, where it has more than one. */
   readonly groupMs: number;
-  /** Milliseconds that the next forward of prompts may take while others decode. */
+  /** Longest time of the next forward of prompts while others decode; not above 0: none is short enough. */
   readonly promptMs: number;
-  /** Takes note of a group of rounds that took `ms`. */
-  learn(ms: number): void;
+  /** Takes note of a forward of prompts that the next group comes after. */
+  stored(ms: number): void;
+  /** Takes note of a group. */
+  ran(ms: number): void;
 }
 
-/** Groups whose longest is taken for the next one: of 8 too many are longer where requests draft. */
+/** Groups that the next one is expected to be like. With 8 too many were longer, where requests draft. */
 const GROUPS = 32;
 
 /**
  * A forward of prompts comes between two groups of rounds, so that tokens are apart by that forward and the group after
- * it. Rounds may last half of `sloMs`; the forward gets what the longest of the last groups left.
+ * it. Rounds may take half of `sloMs`; a forward gets what the second longest of the last groups left, since one of
+ * them may be a pause of the machine, and the group after it what the forward left.
  *
  * @param sloMs default: no limit.
  */
 export function openItlLimit(sloMs: number = Infinity): ItlLimit {
   let last: readonly number[] = [];
+  let storedMs = 0;
   return {
-    groupMs: sloMs / 2,
-    get promptMs() {
-      return sloMs - Math.max(0, ...last);
+    roundMs: sloMs / 2,
+    get groupMs() {
+      return Math.min(sloMs / 2, sloMs - storedMs);
     },
-    learn: (ms) => void (last = [...last, ms].slice(-GROUPS)),
+    get promptMs() {
+      const [, second = last[0] ?? 0] = last.toSorted((a, b) => b - a);
+      return sloMs - second;
+    },
+    stored: (ms) => void (storedMs += ms),
+    ran(ms) {
+      storedMs = 0;
+      if (sloMs < Infinity) last = [...last, ms].slice(-GROUPS);
+    },
   };
 }

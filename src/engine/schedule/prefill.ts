@@ -1,6 +1,6 @@
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
-import { promptRun } from "../device/prompt_rows.ts";
+import { promptRows, promptRun } from "../device/prompt_rows.ts";
 import type { FirstToken, PromptChunk, Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
 import type { ItlLimit } from "./itl_limit.ts";
@@ -19,6 +19,8 @@ import { settled, type Walk } from "./walk.ts";
 /** A forward that stored chunks of prompts in `ms` of wall time: of each tokens `from` to `to`. */
 export interface PrefillSample {
   readonly chunks: readonly { readonly from: number; readonly to: number }[];
+  /** Rows of the forward, padding included; absent in older recordings. */
+  readonly rows?: number;
   readonly ms: number;
 }
 
@@ -48,7 +50,7 @@ interface Parts {
   readonly budget: () => number;
   /** What such a forward costs, as far as it is known. */
   readonly costs: () => CostTable | undefined;
-  readonly itlLimit: Pick<ItlLimit, "promptMs">;
+  readonly itlLimit: Pick<ItlLimit, "promptMs" | "stored">;
   readonly onPrefill: (chunk: PrefillSample) => void;
   readonly clock: () => number;
 }
@@ -77,8 +79,8 @@ export function openPrefill(
   function budgetFor(prompts: readonly StoringPrompt[]): PromptBudget {
     const most = { rows: budget(), run: promptRun(core.capacity) };
     const [table, { promptMs }] = [costs(), itlLimit];
-    const waited = requests.running.some(({ decoding }) => decoding);
-    if (!waited || table === undefined || promptMs === Infinity) return most;
+    const isAlone = !requests.running.some(({ decoding }) => decoding);
+    if (isAlone || table === undefined || promptMs === Infinity) return most;
     return { ...most, rows: rowsWithin(promptMs, prompts, { budget: most, costs: table }) };
   }
 
@@ -89,6 +91,7 @@ export function openPrefill(
       stored,
       left: (stored < branch ? branch : ids.length) - stored,
     }));
+    const waited = clock();
     const tokens = promptChunks(prompts.map(({ left }) => left), budgetFor(prompts));
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();
@@ -109,7 +112,13 @@ export function openPrefill(
     };
     const tokensChosen = yield* settled(core.prefill(chunks, onCompile));
     const compileMs = core.compileMs - compiledBefore;
-    onPrefill({ chunks: stored, ms: clock() - began - compileMs });
+    const ended = clock();
+    const { count: rows } = promptRows(
+      stored.map(({ from, to }) => to - from),
+      promptRun(core.capacity),
+    );
+    onPrefill({ chunks: stored, rows, ms: ended - began - compileMs });
+    itlLimit.stored(ended - waited);
     for (const [i, { state }] of chunks.entries()) {
       state.compileMs += compileMs;
       take(state, tokensChosen[i]);

@@ -2,7 +2,7 @@
 import { promptsMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import { rowBuckets } from "../device/buckets.ts";
-import { wholeRuns } from "../device/prompt_rows.ts";
+import { promptRows, wholeRuns } from "../device/prompt_rows.ts";
 
 /** Rows that a forward of prompts may have. */
 export interface PromptBudget {
@@ -43,10 +43,13 @@ export interface StoringPrompt {
   readonly left: number;
 }
 
+/** What more rows may cost and be taken for as cheap as a run. */
+const FREE = 1.2;
+
 /**
- * Rows of a forward of these prompts, oldest first, that takes `ms` milliseconds at most: the largest number of rows
- * that programs are made for, up to the budget's, by what the cost table says. One run where that takes longer too, so
- * that prompts always go on.
+ * Rows of a forward of these prompts, oldest first, that takes `ms` milliseconds at most: the largest number that
+ * programs are made for, up to the budget's, by what the cost table says. Where even a run takes longer it is as many
+ * rows as cost little more than that, so that prompts always go on.
  */
 export function rowsWithin(
   ms: number,
@@ -54,16 +57,15 @@ export function rowsWithin(
   { budget: { rows, run }, costs }: { readonly budget: PromptBudget; readonly costs: CostTable },
 ): number {
   const left = prompts.map(({ left }) => left);
-  const takes = (most: number) => {
-    const chunks = promptChunks(left, { rows: most, run });
-    return promptsMs(
-      costs,
-      chunks.map((tokens, i) => {
-        const from = prompts[i]?.stored ?? 0;
-        return { from, to: from + tokens };
-      }),
-    );
+  const msOf = (most: number) => {
+    const tokens = promptChunks(left, { rows: most, run });
+    const chunks = tokens.map((count, i) => {
+      const from = prompts[i]?.stored ?? 0;
+      return { from, to: from + count };
+    });
+    return promptsMs(costs, chunks, promptRows(tokens, run).count);
   };
   const least = Math.min(rows, run);
-  return rowBuckets(rows).findLast((most) => most >= least && takes(most) <= ms) ?? least;
+  const allowed = Math.max(ms, FREE * msOf(least));
+  return rowBuckets(rows).findLast((most) => most >= least && msOf(most) <= allowed) ?? least;
 }

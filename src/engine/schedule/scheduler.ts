@@ -113,7 +113,10 @@ export interface SchedulerOptions {
   readonly roundsPerSync?: RoundsPerSync;
   /** Rows of a forward of prompts, after which messages are received; default: as many as a program takes. */
   readonly chunkRows?: number;
-  /** Rows of a forward of prompts, whether others decode or not; default: see `promptBudget`. At most `prefillRows`. */
+  /**
+   * Rows of a forward of prompts, whether others decode or not, but for `sloItlMs`; default: see `promptBudget`. At most
+   * `prefillRows`.
+   */
   readonly maxBatchedRows?: number | undefined;
   /**
    * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
@@ -149,7 +152,7 @@ export function openScheduler(
     running: () => running.map(({ sequence }) => sequence),
   }, options.residency);
   const itlLimit = openItlLimit(options.sloItlMs);
-  const syncInterval = openSyncInterval(roundsPerSync, { longestMs: itlLimit.groupMs });
+  const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
   const requests = openRequests({ core, pages, places, outputs, drafter, grammars, clock });
   const prefill = openPrefill({
@@ -225,7 +228,7 @@ export function openScheduler(
     const { states, round: { shape, count }, chosen } = group;
     const rounds = yield* settled(ran.rounds.results());
     const ended = clock();
-    itlLimit.learn(ended - began);
+    itlLimit.ran(catchUpMs + ended - began);
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };

@@ -171,13 +171,8 @@ interface Usual extends GroupTimes {
  * its end. Of a batch and tier whose groups were all of a size it is that of the one seen last; a round
  * of one that was not seen takes as long as that one's, or in proportion to the rows where it has more:
  * policies that change the tier would wait for the host again with each.
- *
- * @param limits.longestMs of a group of several rounds, where their number is not asked for.
  */
-export function openSyncInterval(
-  asked: RoundsPerSync,
-  { longestMs = Infinity }: { readonly longestMs?: number } = {},
-): SyncInterval {
+export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
   let last: number | undefined;
   let usual: Usual | undefined;
@@ -196,13 +191,11 @@ export function openSyncInterval(
       if (asked !== "auto") return asked;
       const times = timesOf(batch, tier);
       const seen = known.get(key(batch, tier));
-      const worth = times
-        ? roundsWorth(times, { ...ahead, longestMs })
-        : seen === undefined
-        ? 1
-        : 2;
       // The host's part is a difference: rounds this short are not left to that.
       const each = seen ? seen.ms / seen.rounds : Infinity;
+      const { longestMs = Infinity } = ahead;
+      const trial = seen === undefined || 2 * each > longestMs ? 1 : 2;
+      const worth = times ? roundsWorth(times, ahead) : trial;
       const unseenMs = Math.min(UNSEEN_MS, longestMs);
       const unseen = ahead.gain ? 1 : Math.min(FEW_ROUNDS, Math.floor(unseenMs / each));
       return Math.max(worth, unseen);

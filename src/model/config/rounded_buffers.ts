@@ -4,9 +4,9 @@ import type { ModelConfig } from "./types.ts";
 const SCALE_IS_BUFFER = ["gemma3_text", "gemma4_text", "gemma4_unified_text"];
 
 /**
- * The model as transformers computes it once it was cast to bf16, and back: torch's `Module.to` casts buffers too, so
- * that rope's frequencies and Gemma's factors of embeddings are rounded. A model that is loaded in float32 or in bf16
- * has them in float32.
+ * The model as transformers computes it once it was cast to bf16, and back to float32: torch's `Module.to` casts buffers
+ * too, so that rope's frequencies and Gemma's factors of embeddings are rounded. A model that is loaded in float32 has
+ * them in float32.
  */
 export function withRoundedBuffers(config: ModelConfig): ModelConfig {
   const { ropes, embedScale, perLayer, modelType } = config;

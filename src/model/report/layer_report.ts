@@ -1,6 +1,35 @@
 /** What `eyrie inspect` reports of the kinds of layers a model has. */
+import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { ModelConfig } from "../config/types.ts";
-import { type CachedAttention, type HeadAttention, isRecurrent } from "../config/layer_config.ts";
+import {
+  type AttentionSpec,
+  type CachedAttention,
+  type HeadAttention,
+  isRecurrent,
+} from "../config/layer_config.ts";
+import type { Rope } from "../config/rope_config.ts";
+
+/** Layers that have something in common. */
+export interface LayerSet {
+  readonly layers: number;
+  /** Their places, from 0. */
+  readonly indices: readonly number[];
+}
+
+/** Layers with one kind of attention, or of what takes its place. */
+export interface LayerKind extends LayerSet {
+  readonly kind: "attention" | "latent_attention" | "gated_deltanet" | "short_convolution";
+}
+
+/** A rotary embedding and the layers that use it. */
+export interface RopeReport extends Rope, LayerSet {}
+
+/** Layers after the last that draft: NextN, which others call multi-token prediction (MTP). */
+export interface NextnReport {
+  readonly layers: number;
+  /** Exports of fine-tuned and quantized models often leave their tensors out. */
+  readonly inCheckpoint: boolean;
+}
 
 /** Heads of an attention. */
 export interface HeadReport {
@@ -8,6 +37,10 @@ export interface HeadReport {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly qkNorm: HeadAttention["qkNorm"];
+  /** The attention's output is multiplied by a sigmoid of a projection of its input. */
+  readonly outputGate: boolean;
+  /** Each head has a logit without a value in its softmax. */
+  readonly attentionSinks: boolean;
   /** What is kept of a token instead of keys and values of heads. */
   readonly latent: LatentReport | null;
 }
@@ -37,17 +70,72 @@ export interface LatentReport {
   readonly ropeDim: number;
 }
 
+const KINDS: Readonly<Record<AttentionSpec["kind"], LayerKind["kind"]>> = {
+  heads: "attention",
+  latent: "latent_attention",
+  delta: "gated_deltanet",
+  conv: "short_convolution",
+};
+
+/** Counts the layers of each kind, in the order of their first layers. */
+export function layerKinds(config: ModelConfig): readonly LayerKind[] {
+  const kinds = new Set(config.layers.map(({ attention }) => attention.kind));
+  return [...kinds].map((kind) => ({
+    kind: KINDS[kind],
+    ...layersWith(config, (attention) => attention.kind === kind),
+  }));
+}
+
+/** Reports the rotary embeddings that layers use: a config may list one that none does. */
+export function ropeReports(config: ModelConfig): readonly RopeReport[] {
+  return config.ropes
+    .map((rope, place) => ({
+      ...rope,
+      ...layersWith(config, (attention) => !isRecurrent(attention) && attention.rope === place),
+    }))
+    .filter(({ layers }) => layers > 0);
+}
+
+function layersWith(
+  { layers }: ModelConfig,
+  isMeant: (attention: AttentionSpec) => boolean,
+): LayerSet {
+  const indices = layers.flatMap(({ attention }, i) => isMeant(attention) ? [i] : []);
+  return { layers: indices.length, indices };
+}
+
+/** Reports the layers that NEXTN drafts with; null if the architecture has none. */
+export function nextnReport(
+  { tensors }: Pick<Checkpoint, "tensors">,
+  { layers, nextnLayers = 0, mtp = false }: ModelConfig,
+): NextnReport | null {
+  if (mtp) return { layers: 1, inCheckpoint: tensors.has("mtp.fc.weight") };
+  if (nextnLayers === 0) return null;
+  const prefix = `model.layers.${layers.length}.`;
+  const inCheckpoint = tensors.keys().some((name) => name.startsWith(prefix));
+  return { layers: nextnLayers, inCheckpoint };
+}
+
 export function headReport(
   attention: CachedAttention,
 ): HeadReport {
   const { numHeads: heads } = attention;
   if (attention.kind === "heads") {
     const { numKvHeads: kvHeads, headDim, qkNorm } = attention;
-    return { heads, kvHeads, headDim, qkNorm, latent: null };
+    const { outputGate = false, sinks: attentionSinks = false } = attention;
+    return { heads, kvHeads, headDim, qkNorm, outputGate, attentionSinks, latent: null };
   }
   const { nopeDim, ropeDim, rank } = attention;
   const headDim = nopeDim + ropeDim;
-  return { heads, kvHeads: heads, headDim, qkNorm: "none", latent: { rank, ropeDim } };
+  return {
+    heads,
+    kvHeads: heads,
+    headDim,
+    qkNorm: "none",
+    outputGate: false,
+    attentionSinks: false,
+    latent: { rank, ropeDim },
+  };
 }
 
 /** Reports each other kind of heads, in the order of their first layers. */

@@ -11,11 +11,16 @@ import {
   expertReport,
   type HeadReport,
   headReport,
+  type LayerKind,
+  layerKinds,
+  type NextnReport,
+  nextnReport,
   type OtherHeads,
   otherHeads,
+  type RopeReport,
+  ropeReports,
   sharingLayers,
 } from "./layer_report.ts";
-import type { Rope } from "../config/rope_config.ts";
 import { activeParameterCount, keptMatrices, methodOf, parameterCount } from "./parameters.ts";
 import { draftTensors, targetTensors, type TensorSpec } from "../weights/tensors.ts";
 
@@ -62,6 +67,7 @@ export interface PartReport extends HeadReport, PartMemory {
   /** Parameters that a token is multiplied with: fewer if experts are chosen. */
   readonly activeParameters: number;
   readonly layers: number;
+  readonly layerKinds: readonly LayerKind[];
   readonly hiddenSize: number;
   /** Width of dense MLPs, null if there are none. */
   readonly intermediateSize: number | null;
@@ -70,13 +76,17 @@ export interface PartReport extends HeadReport, PartMemory {
   /** Layers that read keys and values of an earlier one. */
   readonly sharingLayers: number;
   readonly vocabSize: number;
+  /** Width of the embedding of each token that each layer has of its own, null if layers have none. */
+  readonly perLayerEmbeddingWidth: number | null;
   /** Tokens. */
   readonly context: number;
   readonly tied: boolean;
   /** Keys that a query sees in the layers that have a window, null where none has. */
   readonly window: number | null;
   readonly windowLayers: number;
-  readonly ropes: readonly Rope[];
+  /** Places of these layers, from 0. */
+  readonly windowIndices: readonly number[];
+  readonly ropes: readonly RopeReport[];
   readonly dtypes: readonly TensorTotal[];
   readonly files: readonly TensorTotal[];
   /** How the checkpoint itself is quantized, null where it is not. */
@@ -89,6 +99,11 @@ export interface PartReport extends HeadReport, PartMemory {
 export interface PartMemory {
   readonly weightBytes: number;
   readonly kvBytesPerToken: number;
+}
+
+/** A target, and whether its own files have a layer that drafts. */
+export interface TargetReport extends PartReport {
+  readonly nextn: NextnReport | null;
 }
 
 /** A draft, and whether it serves the target. */
@@ -135,7 +150,7 @@ export interface AllMemory {
 
 /** A target, its draft if there is one, and the memory that both take. */
 export interface ModelReport {
-  readonly target: PartReport;
+  readonly target: TargetReport;
   readonly draft: DraftReport | null;
   readonly memory: MemoryReport;
 }
@@ -147,9 +162,17 @@ export function inspectReport(
   memory: AllMemory,
 ): ModelReport {
   return {
-    target: partReport(target, target.config, targetTensors(target.config), memory.target),
+    target: targetReport(target, memory.target),
     draft: draft && draftReport(draft, target.config, memory.draft as PartMemory),
     memory: memory.all,
+  };
+}
+
+function targetReport(target: Inspected<ModelConfig>, memory: PartMemory): TargetReport {
+  const { checkpoint, config } = target;
+  return {
+    ...partReport(target, config, targetTensors(config), memory),
+    nextn: nextnReport(checkpoint, config),
   };
 }
 
@@ -180,13 +203,15 @@ function partReport(
   specs: readonly TensorSpec[],
   memory: PartMemory,
 ): PartReport {
-  // What differs between layers besides heads and windows is reported for the first alone.
+  // What differs between layers besides kinds, heads, windows and ropes is reported for the first alone.
   const cached = config.layers.flatMap(({ attention }) =>
     isRecurrent(attention) ? [] : [attention]
   );
   const attention = cached[0] as CachedAttention;
   const dense = config.layers.find(({ mlp }) => mlp.kind === "dense")?.mlp;
-  const windows = config.layers.flatMap(({ attention: { window } }) => window ?? []);
+  const windows = config.layers.flatMap(({ attention: { window } }, index) =>
+    window === undefined ? [] : [{ window, index }]
+  );
   const tensors = [...checkpoint.tensors.values()];
   return {
     name: checkpoint.name,
@@ -195,6 +220,7 @@ function partReport(
     parameters: parameterCount(specs),
     activeParameters: activeParameterCount(specs),
     layers: config.layers.length,
+    layerKinds: layerKinds(config),
     hiddenSize: config.hiddenSize,
     intermediateSize: dense?.intermediateSize ?? null,
     experts: expertReport(config),
@@ -202,11 +228,13 @@ function partReport(
     otherHeads: otherHeads(config),
     sharingLayers: sharingLayers(config),
     vocabSize: config.vocabSize,
+    perLayerEmbeddingWidth: config.perLayer?.width ?? null,
     context: config.maxPositions,
     tied: config.tied,
-    window: windows[0] ?? null,
+    window: windows[0]?.window ?? null,
     windowLayers: windows.length,
-    ropes: config.ropes,
+    windowIndices: windows.map(({ index }) => index),
+    ropes: ropeReports(config),
     dtypes: totals(tensors, ({ dtypeName }) => dtypeName),
     files: totals(tensors, ({ file }) => file),
     method: methodOf(checkpoint) ?? null,

@@ -93,16 +93,19 @@ export function prefillMs(costs: CostTable, to: number, from = 0): number {
  * Milliseconds of a forward of chunks of prompts: that of a prompt of as many tokens as all rows, and for each chunk
  * the time of its attention to the tokens before it, which does not depend on the other chunks:
  *
- *     prefill(sum(to - from)) + sum(max(0, prefill(to) - prefill(from) - prefill(to - from)))
+ *     prefill(rows) + sum(max(0, prefill(to) - prefill(from) - prefill(to - from)))
+ *
+ * @param padded rows of the forward with padding; default: the sum of to - from.
  */
 export function promptsMs(
   { prefill, refined }: CostTable,
   chunks: readonly PricedChunk[],
+  padded = 0,
 ): number {
-  let [rows, more] = [0, 0];
+  let [rows, more] = [padded, 0];
   for (const { from, to } of chunks) {
     if (!(to > from)) continue;
-    rows += to - from;
+    if (padded === 0) rows += to - from;
     if (from > 0) {
       more += Math.max(0, at(prefill, to) - at(prefill, from) - at(prefill, to - from));
     }

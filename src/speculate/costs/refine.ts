@@ -48,13 +48,14 @@ export function refineCatchUp(costs: CostTable, tokens: number, ms: number): Cos
   return { ...costs, refined: { ...refined, catchUp } };
 }
 
-/** The table after these chunks of prompts were stored in `ms`. */
+/** The table after these chunks of prompts were stored in `ms`, in so many rows with padding (`promptsMs`). */
 export function refinePrefill(
   costs: CostTable,
   chunks: readonly PricedChunk[],
   ms: number,
+  rows?: number,
 ): CostTable {
-  const error = errorOf(ms, promptsMs(costs, chunks));
+  const error = errorOf(ms, promptsMs(costs, chunks, rows));
   if (error === undefined) return costs;
   const refined = costs.refined ?? UNREFINED;
   const prefill = moved(refined.prefill ?? 1, (SHARE_ALL + SHARE_OWN) * error);

@@ -1,22 +1,36 @@
 import assert from "node:assert/strict";
 import { openItlLimit } from "../../../src/engine/schedule/itl_limit.ts";
 
-Deno.test("a forward of prompts gets what the longest of the last 32 groups left", () => {
+Deno.test("a forward of prompts gets what the second longest of the last 32 groups left", () => {
   const limit = openItlLimit(50);
-  assert.equal(limit.groupMs, 25);
-  assert.equal(limit.promptMs, 50);
-  for (const ms of [12, 20, 9]) limit.learn(ms);
+  assert.deepEqual([limit.roundMs, limit.groupMs, limit.promptMs], [25, 25, 50]);
+  limit.ran(12);
+  assert.equal(limit.promptMs, 38);
+  for (const ms of [20, 9, 400]) limit.ran(ms);
+  // One of them is taken for a pause.
   assert.equal(limit.promptMs, 30);
-  for (let i = 0; i < 30; i++) limit.learn(10);
-  assert.equal(limit.promptMs, 30);
-  limit.learn(10);
+  for (let i = 0; i < 30; i++) limit.ran(10);
   assert.equal(limit.promptMs, 40);
-  limit.learn(70);
-  assert.equal(limit.promptMs, -20);
+  limit.ran(70);
+  limit.ran(60);
+  assert.equal(limit.promptMs, -10);
+});
+
+Deno.test("the group after a forward of prompts gets what that left", () => {
+  const limit = openItlLimit(50);
+  limit.stored(30);
+  assert.equal(limit.groupMs, 20);
+  limit.stored(15);
+  assert.equal(limit.groupMs, 5);
+  limit.ran(5);
+  assert.equal(limit.groupMs, 25);
+  limit.stored(10);
+  assert.deepEqual([limit.groupMs, limit.roundMs], [25, 25]);
 });
 
 Deno.test("without a limit nothing is bounded", () => {
   const limit = openItlLimit();
-  limit.learn(1000);
-  assert.deepEqual([limit.groupMs, limit.promptMs], [Infinity, Infinity]);
+  limit.ran(1000);
+  limit.stored(1000);
+  assert.deepEqual([limit.roundMs, limit.groupMs, limit.promptMs], [Infinity, Infinity, Infinity]);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
+import { rowBucket, rowBuckets } from "../../../src/engine/device/buckets.ts";
 import { promptRows } from "../../../src/engine/device/prompt_rows.ts";
 import { promptChunks, rowsWithin } from "../../../src/engine/schedule/prompt_chunks.ts";
-import { promptsMs } from "../../../src/speculate/costs/lookup.ts";
 import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
 
 Deno.test("an only prompt takes the whole budget, without padding", () => {
@@ -62,41 +62,34 @@ Deno.test("rowsWithin: the most rows that programs are made for and that take no
     host: 0,
     fitError: 0,
   };
-  const within = (ms: number, left: number, rows = 1024) =>
-    rowsWithin(ms, [{ stored: 0, left }], { budget: { rows, run: 32 }, costs });
-  assert.deepEqual([60, 30, 10, 5, 1, -3].map((ms) => within(ms, 4000)), [
-    512,
-    256,
-    64,
-    32,
-    32,
-    32,
-  ]);
-  assert.equal(within(60, 4000, 300), 300);
-  assert.equal(within(1e9, 9000, 2000), 2000);
-  // A short prompt takes no more than its tokens.
-  assert.equal(within(12, 100), 1024);
+  const budget = { rows: 1024, run: 32 };
+  const within = (ms: number, left: readonly number[], rows = 1024) =>
+    rowsWithin(ms, left.map((left) => ({ stored: 0, left })), {
+      budget: { ...budget, rows },
+      costs,
+    });
+  assert.deepEqual([60, 30, 10].map((ms) => within(ms, [4000])), [512, 256, 64]);
+  assert.equal(within(60, [4000], 300), 300);
+  assert.equal(within(1e9, [9000], 2000), 2000);
+  // A short prompt has the rows of its program: 128 for 100 tokens, 13.6 ms.
+  assert.deepEqual([within(14, [100]), within(13, [100])], [1024, 64]);
+  // Ten prompts of two tokens are padded to ten runs, whose program has 384 rows: 38.3 ms.
+  assert.deepEqual([within(39, Array(10).fill(2)), within(38, Array(10).fill(2))], [1024, 256]);
+  // Where a run takes longer, rows that cost at most a fifth more: 32 take 4.3 ms, 64 take 7.4.
+  assert.deepEqual([within(1, [4000]), within(-3, [4000])], [32, 32]);
+  const flat = {
+    ...costs,
+    prefill: [{ at: 8, ms: 6 }, { at: 128, ms: 6.5 }, { at: 1024, ms: 60 }],
+  };
+  assert.equal(rowsWithin(2, [{ stored: 0, left: 900 }], { budget, costs: flat }), 128);
   // Tokens far behind cost their attention too.
   const far = [{ stored: 3500, left: 500 }];
-  assert.ok(rowsWithin(30, far, { budget: { rows: 1024, run: 32 }, costs }) < within(30, 500));
-  const prompts = fc.array(
-    fc.record({
-      stored: fc.integer({ min: 0, max: 3000 }),
-      left: fc.integer({ min: 1, max: 900 }),
-    }),
-    { minLength: 1, maxLength: 6 },
-  );
-  fc.assert(
-    fc.property(prompts, fc.double({ min: 3, max: 200, noNaN: true }), (of, ms) => {
-      const budget = { rows: 1024, run: 32 };
-      const rows = rowsWithin(ms, of, { budget, costs });
-      const tokens = promptChunks(of.map(({ left }) => left), { ...budget, rows });
-      const chunks = tokens.map((count, i) => {
-        const from = of[i]?.stored ?? 0;
-        return { from, to: from + count };
-      });
-      assert.ok(rows === 32 || promptsMs(costs, chunks) <= ms);
-    }),
-    { seed: 32, numRuns: 300 },
-  );
+  assert.equal(rowsWithin(30, far, { budget, costs }), 128);
+});
+
+Deno.test("rowBuckets: the rows that programs are made for below a number, and that number", () => {
+  for (const most of [1, 8, 9, 300, 512, 1024, 1025, 1500, 1536, 4000, 8192]) {
+    const below = new Set(Array.from({ length: most - 1 }, (_, i) => rowBucket(i + 1)));
+    assert.deepEqual(rowBuckets(most), [...[...below].filter((rows) => rows < most), most]);
+  }
 });

@@ -8,13 +8,14 @@ import type { DraftKind } from "../../../src/engine/device/runner.ts";
 import {
   type EngineEvent,
   type GenerateRequest,
+  type GenerateResult,
   resultOf,
 } from "../../../src/engine/schedule/events.ts";
 import { UsageError } from "../../../src/errors.ts";
 import { PAGE } from "../../../src/model/device_layout.ts";
 import { openSpeculation } from "../../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
-import { promptsMs } from "../../../src/speculate/costs/lookup.ts";
+import { promptRows, promptRun } from "../../../src/engine/device/prompt_rows.ts";
 import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
@@ -363,7 +364,9 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
   assertNothingLeaked(fake);
 });
 
-/** A prompt costs 1 ms and 0.05 ms a token, more where much is stored before it. */
+/** What a row of a prompt's program takes, and a forward besides. */
+const [ROW_MS, FORWARD_MS] = [0.05, 1];
+
 const COSTS: CostTable = {
   format: COST_FORMAT,
   adapter: "none",
@@ -375,62 +378,83 @@ const COSTS: CostTable = {
   perCell: 0,
   extend: [],
   catchUp: [],
-  prefill: [{ at: 1, ms: 1.05 }, { at: 1024, ms: 52.2 }, { at: 2048, ms: 110 }],
+  prefill: [8, 2048].map((at) => ({ at, ms: FORWARD_MS + ROW_MS * at })),
   host: 0,
   fitError: 0,
 };
 
-Deno.test("--slo-itl-ms: a forward of prompts has the rows for which others may wait, and no text is another", async () => {
-  const prompts = [Array(40).fill(3), Array(1900).fill(4), Array(90).fill(5)];
-  const asked = prompts.map((promptIds) => request({ promptIds, ignoreEos: true, maxTokens: 80 }));
-  /** Forwards with and without those that wait for it, and the longest time between two tokens of the first request. */
-  async function run(sloItlMs: number | undefined) {
-    let clock = 0;
-    const fake = openFake({
-      capacity: { batch: 3, prefillRows: 1024, contextLength: 2048, pages: 300 },
-      cached: false,
-      clock: () => clock,
-      costs: () => COSTS,
-      ...sloItlMs !== undefined && { sloItlMs },
-    });
-    const rows: number[] = [];
-    const { prefill, begin } = fake.core;
-    fake.core.prefill = (chunks) => {
-      const parts = chunks.map(({ sequence: { stored }, to }) => ({ from: stored, to }));
-      rows.push(parts.reduce((sum, { from, to }) => sum + to - from, 0));
-      clock += promptsMs(COSTS, parts);
-      return prefill(chunks);
-    };
-    fake.core.begin = (sequences, round) => {
-      clock += 6 * round.count;
-      return begin(sequences, round);
-    };
-    const arrived: number[] = [];
-    const results = await Promise.all(
-      asked.map((each, i) =>
-        resultOf(
-          fake.loop.submit(each),
-          ({ kind }) => i === 0 && kind === "round" && arrived.push(clock),
-        )
-      ),
-    );
-    assert.deepEqual(
-      results.map(({ outputIds }) => outputIds),
-      asked.map((each) => alone(each, 2048)),
-    );
-    assertNothingLeaked(fake);
-    return { rows, waits: arrived.slice(1).map((at, i) => at - (arrived[i] ?? 0)) };
-  }
-  const free = await run(undefined);
+/**
+ * Rows of each forward of prompts, and the times between two tokens of the first request, where a round takes 6 ms and
+ * others' prompts come while it decodes.
+ */
+async function runLimited(prompts: readonly number[], sloItlMs: number | undefined) {
+  let clock = 0;
+  const fake = openFake({
+    capacity: { batch: 8, prefillRows: 1024, contextLength: 2048, pages: 800 },
+    cached: false,
+    roundsPerSync: "auto",
+    clock: () => clock,
+    costs: () => COSTS,
+    ...sloItlMs !== undefined && { sloItlMs },
+  });
+  const rows: number[] = [];
+  const { prefill, begin } = fake.core;
+  fake.core.prefill = (chunks) => {
+    const tokens = chunks.map(({ sequence: { stored }, to }) => to - stored);
+    const { count } = promptRows(tokens, promptRun(fake.core.capacity));
+    rows.push(count);
+    clock += FORWARD_MS + ROW_MS * count;
+    return prefill(chunks);
+  };
+  fake.core.begin = (sequences, round) => {
+    clock += 6 * round.count + 0.5;
+    return begin(sequences, round);
+  };
+  const asked = prompts.map((length, i) =>
+    request({
+      promptIds: Array(length).fill(3 + i),
+      ignoreEos: true,
+      maxTokens: i === 0 ? 400 : 20,
+      numSteps: 0,
+    })
+  );
+  const arrived: number[] = [];
+  const later: Promise<GenerateResult>[] = [];
+  const submit = (each: GenerateRequest) => resultOf(fake.loop.submit(each));
+  const [first = assert.fail(), ...others] = asked;
+  const result = await resultOf(fake.loop.submit(first), ({ kind }) => {
+    if (kind !== "round") return;
+    // The others come together once it is known what rounds take, which then go two at a time.
+    if (arrived.push(clock) === 12) later.push(...others.map(submit));
+  });
+  const results = [result, ...await Promise.all(later)];
+  const texts = results.map(({ outputIds }) => outputIds);
+  assert.deepEqual(texts, asked.map((each) => alone(each, 2048)));
+  assertNothingLeaked(fake);
+  const [, ...after] = arrived;
+  return { rows, longest: Math.max(...after.map((at, i) => at - (arrived[i] ?? 0))) };
+}
+
+Deno.test("--slo-itl-ms: a forward of prompts has the rows for which others may wait, and texts stay the same", async () => {
+  const free = await runLimited([40, 1900, 90], undefined);
   assert.equal(free.rows[1], 512);
-  assert.ok(Math.max(...free.waits) > 30);
-  const limited = await run(21);
-  // Nobody waits for the first forward; the others get 15 ms, of which 256 rows take 13.8.
-  assert.deepEqual([limited.rows[0], limited.rows[1]], [1024, 256]);
-  assert.ok(Math.max(...limited.waits) <= 21, `${limited.waits}`);
-  // Where rounds alone take longer, prompts go on by a run at a time until nobody waits.
-  const least = await run(5);
-  assert.ok(least.rows.slice(1, -1).every((rows) => rows === 4), `${least.rows}`);
+  assert.ok(free.longest > 30, `${free.longest}`);
+  const limited = await runLimited([40, 1900, 1900, 1900, 1024], 26);
+  // Groups are of two rounds at most, 12.5 ms, and 128 rows take 7.4. While prompts are stored groups have one round, so
+  // that there is time for 256 rows once the longer ones are long ago.
+  assert.deepEqual([limited.rows[1], limited.rows.at(-1)], [128, 256]);
+  assert.ok(limited.longest <= 26, `${limited.longest}`);
+  // Each of many short prompts is padded to whole runs, and their forward to a program's rows.
+  const short = await runLimited([40, ...Array(7).fill(33)], 16);
+  assert.ok(short.longest <= 16, `${short.longest}`);
+});
+
+Deno.test("--slo-itl-ms: where rounds alone take longer, prompts go on by rows that cost little more than a run", async () => {
+  const { rows } = await runLimited([40, 900], 5);
+  const [, ...others] = rows;
+  // 4 rows take 1.2 ms and 8 take 1.4, until nobody waits.
+  assert.ok(others.slice(0, -1).every((count) => count === 8), `${rows}`);
+  assert.ok(others.length > 20);
 });
 
 /** The chunks of each forward of prompts: name of the request, which its prompt begins with, and tokens. */

@@ -74,7 +74,7 @@ interface Parts {
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
   readonly syncInterval: SyncInterval;
-  readonly itlLimit: Pick<ItlLimit, "groupMs">;
+  readonly itlLimit: Pick<ItlLimit, "roundMs" | "groupMs">;
   readonly proposalGain: ProposalGain;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
 }
@@ -93,7 +93,7 @@ export function openGroupPicker(
   function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, core.pool.total];
     const load = { waiting: places.waiting.length, freePages, totalPages };
-    const [table, mostMs] = [costs(), itlLimit.groupMs];
+    const [table, mostMs] = [costs(), itlLimit.roundMs];
     const round = { roundsPerSync: together, costs: table, ranks: core.ranks, mostMs };
     return roundContext(states, { ...load, ...round });
   }
@@ -143,7 +143,7 @@ export function openGroupPicker(
     const overlapped = core.overlaps === true && lags && followsItself(states);
     const awaited = places.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
-    const ahead = { gain, toCome, overlapped, awaited };
+    const ahead = { gain, toCome, overlapped, awaited, longestMs: itlLimit.groupMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
     // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that

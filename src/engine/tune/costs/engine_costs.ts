@@ -10,9 +10,10 @@ import {
   writeCosts,
 } from "./costs_file.ts";
 import { type CostsRequest, measureCosts, type MeasuredCosts } from "./measure.ts";
+import { promptLengths } from "./plan.ts";
 
 export interface MeasureCostsRequest
-  extends Pick<CostsRequest, "seconds" | "onProgress" | "signal"> {
+  extends Pick<CostsRequest, "seconds" | "onProgress" | "signal" | "allPrompts"> {
   readonly keep?: boolean;
 }
 
@@ -20,6 +21,8 @@ export interface MeasureCostsRequest
 export interface EngineCosts {
   /** Undefined where it was neither measured nor given. */
   readonly table: CostTable | undefined;
+  /** Whether the table has prompts as long as a chunk, or as a sequence may be. */
+  readonly hasPrompts: boolean;
   /** Measures it again, while nothing else runs, and stores it in the cache unless `keep` is false. */
   measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
   /** Goes on with what `change` makes of the table. */
@@ -69,6 +72,10 @@ export function openCosts(
   return {
     get table() {
       return table;
+    },
+    get hasPrompts() {
+      const longest = promptLengths(core.capacity, chunkRows).at(-1) ?? 0;
+      return (table?.prefill.at(-1)?.at ?? 0) >= longest;
     },
     async measure({ keep = true, ...asked }) {
       const { adapter, model, draft } = of;

@@ -1,5 +1,5 @@
-import { reservedCells } from "../../device/buffers.ts";
-import { batchBuckets } from "../../device/buckets.ts";
+import { type EngineSizes, reservedCells } from "../../device/buffers.ts";
+import { batchBuckets, rowBuckets } from "../../device/buckets.ts";
 import { WINDOW } from "./lanes.ts";
 import {
   catchUpProbe,
@@ -20,6 +20,8 @@ export interface ProbePlanRequest {
   readonly chunkRows: number;
   /** Tokens of a long context. */
   readonly longContext: number;
+  /** Prompts of all lengths that programs are made for are to be measured, up to a chunk's; default: a few are. */
+  readonly allPrompts?: boolean;
 }
 
 /** Tokens of a context that costs next to nothing. */
@@ -101,12 +103,28 @@ function catchUpProbes(
   });
 }
 
-function prefillProbes(parts: ProbeParts, { chunkRows, longContext }: ProbePlanRequest): Probe[] {
+function prefillProbes(
+  parts: ProbeParts,
+  { chunkRows, longContext, allPrompts = false }: ProbePlanRequest,
+): Probe[] {
+  if (allPrompts) {
+    return promptLengths(parts.core.capacity, chunkRows).map((tokens) =>
+      prefillProbe(parts, { tokens, chunkRows }, 0)
+    );
+  }
   return [...new Set([...PROMPTS, chunkRows, 4 * chunkRows])]
     .filter((tokens) => tokens <= Math.max(longContext, Math.max(...PROMPTS)))
     .map((tokens) =>
       prefillProbe(parts, { tokens, chunkRows }, PROMPTS.some((each) => each === tokens) ? 0 : 3)
     );
+}
+
+/** Tokens of prompts that fill the programs of a chunk, as far as a sequence has room for them and one more. */
+export function promptLengths(
+  { contextLength }: Pick<EngineSizes, "contextLength">,
+  chunkRows: number,
+): number[] {
+  return rowBuckets(chunkRows).filter((tokens) => tokens < contextLength);
 }
 
 function batchRank(batch: number, most: number): number {
