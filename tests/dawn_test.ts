@@ -29,6 +29,8 @@ const FILES = [
   "tests/engine/lossless_test.ts",
   "tests/engine/callers_test.ts",
   "tests/engine/lossless_hardware_test.ts",
+  "tests/lossless/families_test.ts",
+  "tests/lossless/schedules_test.ts",
 ];
 
 async function deno(args: readonly string[]): Promise<{ code: number; text: string; out: string }> {

@@ -11,7 +11,7 @@ import { randomCheckpoint } from "../../src/model/weights/random_checkpoint.ts";
 import { randomWeights } from "../../src/model/weights/random_weights.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 
-/** One of each architecture. */
+/** One of each kind of layers; all architectures are decoded with drafts by tests/lossless/families_test.ts. */
 export const SPECULATED: readonly string[] = [
   "llama2",
   "mistral",

@@ -139,24 +139,22 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
   }, machineOf(of));
   const results = await together(engine, of, plain);
   assertNothingHeld(engine);
-  for (const [n, { outputIds, text, finishReason, logprobs }] of results.entries()) {
-    const expected = plain[n] as GenerateResult;
-    if (finishReason === "interrupt") {
-      assert.deepEqual(outputIds, expected.outputIds.slice(0, outputIds.length), `request ${n}`);
-      continue;
-    }
-    assert.deepEqual(
-      { outputIds, text, finishReason, logprobs },
-      {
-        outputIds: expected.outputIds,
-        text: expected.text,
-        finishReason: expected.finishReason,
-        logprobs: expected.logprobs,
-      },
-      `request ${n}`,
-    );
+  for (const [n, result] of results.entries()) {
+    assertPlain(result, plain[n] as GenerateResult, `request ${n}`);
   }
   return { ...engine.counts };
+}
+
+/** @throws AssertionError where a result is another than plain decoding's, or one that was interrupted begins otherwise. */
+export function assertPlain(found: GenerateResult, plain: GenerateResult, which: string): void {
+  if (found.finishReason === "interrupt") {
+    assert.deepEqual(found.outputIds, plain.outputIds.slice(0, found.outputIds.length), which);
+    return;
+  }
+  const compared = ({ outputIds, text, finishReason, logprobs }: GenerateResult) => (
+    { outputIds, text, finishReason, logprobs }
+  );
+  assert.deepEqual(compared(found), compared(plain), which);
 }
 
 /** Results of the case's requests, which begin, leave and ask for steps as it says. */
