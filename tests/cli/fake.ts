@@ -150,6 +150,8 @@ interface FakeEngineOptions {
   readonly weights?: EngineInfo["weights"];
   readonly tuned?: EngineInfo["tuned"];
   readonly costsLine?: string;
+  /** The texts of an answer's tokens; default: its words. */
+  readonly pieces?: (answer: string) => readonly string[];
   /** Waits before each word: lets a test interrupt. */
   readonly beforeWord?: (word: string) => Promise<void>;
 }
@@ -287,14 +289,19 @@ function planOf(
 /** A request whose steps are known. */
 type Stepped = GenerateRequest & { readonly numSteps: number };
 
+function wordsOf(answer: string): string[] {
+  return answer.split(/(?<= )/);
+}
+
 async function* play(
   request: Stepped,
   answer: string,
-  { beforeWord = () => Promise.resolve(), accepted = 15, rounds = 10 }: FakeEngineOptions,
+  { beforeWord = () => Promise.resolve(), pieces = wordsOf, accepted = 15, rounds = 10 }:
+    FakeEngineOptions,
 ): AsyncGenerator<EngineEvent, void, void> {
   const total = request.promptIds.length;
   yield { kind: "prefill", done: total, total, cached: 0 };
-  const words = answer === "" ? [] : answer.split(/(?<= )/);
+  const words = answer === "" ? [] : pieces(answer);
   let text = "";
   let reason: FinishReason = "stop";
   let count = 0;

@@ -1,4 +1,4 @@
-// Muse-Glimmer has no golden: it is compared with a plain model in float64.
+// Muse-Glimmer beside its golden, which has no greedy text: it is compared with a plain model in float64.
 import assert from "node:assert/strict";
 import { checkModel } from "../../src/engine/check/check.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";

@@ -27,7 +27,7 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
-  // Its test has a plain model in float64, see tests/engine/muse_glimmer.ts.
+  // Its golden's config.json names the model with images around it.
   tested.push("MuseGlimmerForCausalLM");
   const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);

@@ -45,8 +45,12 @@ const MARKS: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 /** A server of a model with this template that says this. */
-function saying(name: string, answer = SAID[name] as string) {
-  const engine = fakeEngine({ answer: () => answer });
+function saying(
+  name: string,
+  answer = SAID[name] as string,
+  pieces?: (answer: string) => readonly string[],
+) {
+  const engine = fakeEngine({ answer: () => answer, ...pieces && { pieces } });
   const [open, close] = MARKS[name] ?? ["<think>", "</think>"];
   const channels = name === "gpt_oss" ? "harmony" : name === "glimmer" ? "glimmer" : undefined;
   const reasoning = channels === undefined
@@ -119,6 +123,32 @@ for (const name of Object.keys(SAID)) {
       [told.thinking, told.content, told.tool_calls[0].function],
       ["I think so.", "I look it up.", { name: "weather", arguments: ARGUMENTS }],
     );
+  });
+}
+
+for (const name of Object.keys(SAID)) {
+  Deno.test(`what ${name} thinks, says and calls is the same wherever its tokens end`, async () => {
+    const said = SAID[name] as string;
+    let cut: (answer: string) => readonly string[] = (answer) => [...answer];
+    await using server = await saying(name, said, (answer) => cut(answer));
+    const streamed = async () => {
+      const events = await server.stream(CHAT, { ...user("hi"), tools: [TOOL], stream: true });
+      const deltas = events.slice(0, -1).map(({ choices }) => choices[0].delta);
+      const joined = (of: (delta: Json) => string | undefined) =>
+        deltas.map((delta) => of(delta) ?? "").join("");
+      return [
+        joined(({ reasoning_content }) => reasoning_content),
+        joined(({ content }) => content),
+        joined(({ tool_calls }) => tool_calls?.[0].function.name),
+        JSON.parse(joined(({ tool_calls }) => tool_calls?.[0].function.arguments)),
+      ];
+    };
+    const expected = ["I think so.", "I look it up.", "weather", ARGUMENTS];
+    assert.deepEqual(await streamed(), expected, "character by character");
+    for (let at = 1; at < said.length; at++) {
+      cut = (answer) => [answer.slice(0, at), answer.slice(at)];
+      assert.deepEqual(await streamed(), expected, `cut at ${JSON.stringify(said.slice(0, at))}`);
+    }
   });
 }
 

@@ -94,6 +94,7 @@ export function loadFacts(rows: readonly LoadRow[]): (readonly [string, string])
       : [["burstiness", String(row.burstiness)] as const],
     ["requests", [...new Set(rows.map((each) => each.num_prompts))].join(", ")],
     ...row.max_batch === null ? [] : [["max batch", String(row.max_batch)] as const],
+    ...row.kv_tokens === null ? [] : [["KV cache", `${row.kv_tokens} tokens`] as const],
     ...objectives.length === 0 ? [] : [["objectives", objectives.join(", ")] as const],
   ];
 }
