@@ -1,30 +1,46 @@
 /** Text models whose tensors are named as parts of models that also read images. */
 import assert from "node:assert/strict";
-import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { checkpointOf, openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import { memoryFolder } from "../../src/model/files/folder.ts";
-import { checkTarget, findTensor, targetTensors } from "../../src/model/weights/tensors.ts";
+import {
+  checkTarget,
+  findTensor,
+  targetTensors,
+  type TensorSpec,
+} from "../../src/model/weights/tensors.ts";
 import { fileOf, tensorsOf } from "./safetensors_bytes.ts";
 
-const GOLDEN = new URL("../golden/mistral", import.meta.url).pathname;
-
 /** Prefixes of the text model and of its head: of transformers 4 and of 5. */
-const NAMES = [
-  ["language_model.model.", "language_model."],
-  ["model.language_model.", ""],
+const OLD = ["language_model.model.", "language_model."] as const;
+const NEW = ["model.language_model.", ""] as const;
+
+/** Goldens of text models, and the models with images or audio that they are parts of. */
+const WRAPPED = [
+  ["mistral", "Mistral3ForConditionalGeneration", "mistral3", OLD],
+  ["mistral", "Mistral3ForConditionalGeneration", "mistral3", NEW],
+  ["ministral3", "Mistral3ForConditionalGeneration", "mistral3", NEW],
+  ["mistral4", "Mistral3ForConditionalGeneration", "mistral3", NEW],
+  ["gemma3", "Gemma3ForConditionalGeneration", "gemma3", NEW],
+  ["gemma4_e", "Gemma4ForConditionalGeneration", "gemma4", NEW],
+  ["gemma4_moe", "Gemma4ForConditionalGeneration", "gemma4", NEW],
+  ["gemma4_dense", "Gemma4UnifiedForConditionalGeneration", "gemma4_unified", NEW],
+  ["qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5", NEW],
+  ["qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe", NEW],
 ] as const;
 
-for (const [text, head] of NAMES) {
-  Deno.test(`mistral3: tensors of ${text} are those of the text model`, () => {
+for (const [golden, architecture, modelType, [text, head]] of WRAPPED) {
+  Deno.test(`${modelType}: tensors of ${text} are those of the text model, ${golden}`, () => {
+    const folder = new URL(`../golden/${golden}`, import.meta.url).pathname;
     const { architectures: _, ...config } = JSON.parse(
-      Deno.readTextFileSync(`${GOLDEN}/config.json`),
+      Deno.readTextFileSync(`${folder}/config.json`),
     );
-    const json = {
-      architectures: ["Mistral3ForConditionalGeneration"],
-      model_type: "mistral3",
-      text_config: config,
-    };
-    const stored = tensorsOf(`${GOLDEN}/model.safetensors`);
+    const inner = modelType === "gemma4_unified"
+      ? { ...config, model_type: "gemma4_unified_text" }
+      : config;
+    const json = { architectures: [architecture], model_type: modelType, text_config: inner };
+    const stored = tensorsOf(`${folder}/model.safetensors`);
     const renamed = new Map([...stored].map(([name, tensor]) => [
       name.startsWith("model.") ? name.replace("model.", text) : `${head}${name}`,
       tensor,
@@ -42,12 +58,25 @@ for (const [text, head] of NAMES) {
     assert.deepEqual(checkTarget(checkpoint, parsed), [
       "sees: 1 tensor for images or audio is not used, only text is read",
     ]);
-    const specs = targetTensors(parsed);
-    for (const spec of specs) {
-      const tensor = findTensor(checkpoint, spec) ?? assert.fail(spec.role);
-      const bytes = new Uint8Array(tensor.size);
-      checkpoint.read(tensor, 0, bytes);
-      assert.deepEqual(bytes, stored.get(spec.name)?.bytes, spec.name);
+    using plain = openCheckpoint(folder);
+    const own = targetTensors(parseModelConfig("plain", config, undefined));
+    for (const [i, spec] of targetTensors(parsed).entries()) {
+      const bytes = bytesOf(checkpoint, spec);
+      assert.ok(
+        bytes.byteLength > 0 && equal(bytes, bytesOf(plain, own[i] as TensorSpec)),
+        spec.name,
+      );
     }
   });
+}
+
+function bytesOf(checkpoint: Checkpoint, spec: TensorSpec): Uint8Array {
+  const tensor = findTensor(checkpoint, spec) ?? assert.fail(spec.name);
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read(tensor, 0, bytes);
+  return bytes;
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }

@@ -47,8 +47,8 @@ const MARKS: Readonly<Record<string, readonly [string, string]>> = {
 /** A server of a model with this template that says this. */
 function saying(
   name: string,
-  answer = SAID[name] as string,
-  pieces?: (answer: string) => readonly string[],
+  answer: string = SAID[name] as string,
+  pieces: ((answer: string) => readonly string[]) | undefined = undefined,
 ) {
   const engine = fakeEngine({ answer: () => answer, ...pieces && { pieces } });
   const [open, close] = MARKS[name] ?? ["<think>", "</think>"];

@@ -364,6 +364,46 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
   assertNothingLeaked(fake);
 });
 
+Deno.test("no request starves: first tokens come in the order of arrival, whatever the lengths of prompts", async () => {
+  for (const seed of [1, 2, 3]) {
+    const fake = openFake({
+      capacity: { batch: 4, prefillRows: 64, contextLength: 1024, pages: 160 },
+      cached: false,
+    });
+    const began: number[] = [];
+    let submitted = 0;
+    let forwards = 0;
+    const waits: number[] = [];
+    const { prefill } = fake.core;
+    fake.core.prefill = (chunks) => {
+      forwards++;
+      return prefill(chunks);
+    };
+    // One long prompt in five, and a new request for each that ends: someone always waits.
+    async function run(): Promise<void> {
+      const order = submitted++;
+      const length = hash32(seed, order, 1) % 5 === 0 ? 600 : 1 + hash32(seed, order, 2) % 40;
+      const maxTokens = 1 + hash32(seed, order, 3) % 30;
+      const asked = request({ promptIds: Array(length).fill(3 + order % 80), maxTokens });
+      const since = forwards;
+      const { outputIds } = await resultOf(fake.loop.submit(asked), ({ kind }) => {
+        if (kind !== "round" || began.includes(order)) return;
+        began.push(order);
+        waits.push(forwards - since);
+      });
+      assert.deepEqual(outputIds, alone(asked, 1024));
+      if (submitted < 60) await run();
+    }
+    await Promise.all(Array.from({ length: 9 }, run));
+    assert.equal(began.length, submitted);
+    // Those of one forward are told in the order of its chunks, which is that of arrival too.
+    assert.deepEqual(began, began.toSorted((a, b) => a - b));
+    // Nine requests have at most 9 * 10 forwards of 64 rows before a token.
+    assert.ok(Math.max(...waits) <= 90, `${Math.max(...waits)}`);
+    assertNothingLeaked(fake);
+  }
+});
+
 /** What a row of a prompt's program takes, and a forward besides. */
 const [ROW_MS, FORWARD_MS] = [0.05, 1];
 
