@@ -251,7 +251,7 @@ Deno.test("a wrapper's text_config decides what the decoder is; the outer config
     architecture: "Gemma3ForConditionalGeneration",
   });
   assert.equal(sees({}, { tie_word_embeddings: true }).tied, true);
-  assert.deepEqual(sees({ eos_token_id: [8] }, {}).eosTokenIds, [8]);
+  assert.deepEqual(sees({ eos_token_id: [8] }, {}).eosTokenIds, [8, 7]);
   // Neither has to have names.
   assert.equal(
     sees({ architectures: undefined }, { model_type: undefined }).modelType,

@@ -80,3 +80,18 @@ function bytesOf(checkpoint: Checkpoint, spec: TensorSpec): Uint8Array {
 function equal(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
+
+Deno.test("a model with images ends at the end tokens of its text model too", () => {
+  const folder = new URL("../golden/qwen3_5", import.meta.url).pathname;
+  const { architectures: _, ...config } = JSON.parse(
+    Deno.readTextFileSync(`${folder}/config.json`),
+  );
+  const json = {
+    architectures: ["Qwen3_5ForConditionalGeneration"],
+    model_type: "qwen3_5",
+    eos_token_id: 7,
+    text_config: { ...config, eos_token_id: 5 },
+  };
+  assert.deepEqual(parseModelConfig("sees", json, undefined).eosTokenIds, [7, 5]);
+  assert.deepEqual(parseModelConfig("sees", json, { eos_token_id: [9, 5] }).eosTokenIds, [9, 5]);
+});

@@ -20,8 +20,12 @@ export function parseModelConfig(
   const decoder = readArchitecture(fields);
   const text = decoderFields(fields);
   const last = decoder.vocabSize - 1;
-  const eosTokenIds = integers(generation, "eos_token_id", last) ??
-    integers(fields, "eos_token_id", last) ?? integers(text, "eos_token_id", last) ?? [];
+  // Models with images around them may have one of their two in text_config alone (Qwen3.5's <|endoftext|>).
+  const ends = [
+    integers(generation, "eos_token_id", last) ?? integers(fields, "eos_token_id", last),
+    text === fields ? undefined : integers(text, "eos_token_id", last),
+  ];
+  const eosTokenIds = [...new Set(ends.flatMap((ids) => ids ?? []))];
   const bos = value(fields, "bos_token_id") === undefined ? text : fields;
   const bosTokenId = value(bos, "bos_token_id") === undefined
     ? undefined

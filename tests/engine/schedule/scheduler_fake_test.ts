@@ -380,7 +380,7 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
       return prefill(chunks);
     };
     // One long prompt in five, and a new request for each that ends: someone always waits.
-    async function run(): Promise<void> {
+    const run = async (): Promise<void> => {
       const order = submitted++;
       const length = hash32(seed, order, 1) % 5 === 0 ? 600 : 1 + hash32(seed, order, 2) % 40;
       const maxTokens = 1 + hash32(seed, order, 3) % 30;
@@ -393,7 +393,7 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
       });
       assert.deepEqual(outputIds, alone(asked, 1024));
       if (submitted < 60) await run();
-    }
+    };
     await Promise.all(Array.from({ length: 9 }, run));
     assert.equal(began.length, submitted);
     // Those of one forward are told in the order of its chunks, which is that of arrival too.
