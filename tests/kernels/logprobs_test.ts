@@ -86,3 +86,10 @@ Deno.test("logprobs: a token that is none has no log-probability, and the others
   assertTold(found[0] as TokenLogprobs, logits[0] as Float32Array, 4, 1);
   assert.equal(found[1]?.logprob, 0);
 });
+
+Deno.test("logprobs: that of a certain token is 0 and never -0", () => {
+  const words = Uint32Array.of(0x80000000, 7, 0x80000000);
+  assert.deepEqual(readLogprobs(words, [7], 1), [
+    { id: 7, logprob: 0, top: [{ id: 7, logprob: 0 }] },
+  ]);
+});

@@ -47,12 +47,14 @@ export function readLogprobs(
 ): TokenLogprobs[] | undefined {
   if (most === undefined) return undefined;
   const floats = new Float32Array(words.buffer, words.byteOffset, words.length);
+  // A compiler may negate the sum of negated terms, so that a token that is certain has -0 in some programs.
+  const logprobAt = (at: number) => (floats[at] ?? NaN) + 0;
   const size = logprobWords(most);
   return ids.map((id, i) => {
     const at = i * size;
     const top = Array.from({ length: most }, (_, n): TokenLogprob => (
-      { id: words[at + 1 + 2 * n] ?? NOT_A_TOKEN, logprob: floats[at + 2 + 2 * n] ?? NaN }
+      { id: words[at + 1 + 2 * n] ?? NOT_A_TOKEN, logprob: logprobAt(at + 2 + 2 * n) }
     ));
-    return { id, logprob: floats[at] ?? NaN, top: top.filter(({ id }) => id !== NOT_A_TOKEN) };
+    return { id, logprob: logprobAt(at), top: top.filter(({ id }) => id !== NOT_A_TOKEN) };
   });
 }
