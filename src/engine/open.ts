@@ -193,7 +193,7 @@ export async function openEngine(
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
-    // A limit has forwards of all sizes, which should not compile while others wait.
+    // A limit has forwards of all sizes, whose programs should not be made while others wait.
     const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
     if (limits.preparePrompts || anySize) await opened.warmUpPrompts();
     if (plan.packs) await opened.warmUpPacked(warmed);
@@ -239,12 +239,18 @@ export async function openEngine(
   stack.defer(() => costs.keep());
   // One request alone waits for no other's prompt.
   const limited = sloItlMs !== undefined && capacity.batch > 1;
-  const lacking = plan.costs && costs.table === undefined || limited && !costs.hasPrompts;
-  const measured = lacking && device.costs === undefined
+  const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
+  const measured = lacking
     ? await costs.measure({ seconds: QUICK_SECONDS, allPrompts: limited })
     : undefined;
-  if (limited && (costs.table?.prefill.length ?? 0) < 2) {
-    onWarning("--slo-itl-ms has no effect: it is not known what prompts cost here");
+  // A file of the caller's is taken as it is.
+  if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {
+    await costs.measurePrompts({ seconds: QUICK_SECONDS });
+  }
+  if (limited && !costs.hasPrompts) {
+    onWarning(
+      "--slo-itl-ms may not be held: it is not known what prompts as long as a chunk cost here",
+    );
   }
   const speculation = learningCosts(plan.speculation, costs);
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });

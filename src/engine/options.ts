@@ -70,7 +70,7 @@ export interface LimitOptions {
   readonly maxBatchedRows?: number;
   /**
    * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
-   * rows for it, by the cost table, which is measured at start where there is none. Default: no limit.
+   * rows for it, by the cost table, of which what lacks is measured at start. Default: no limit.
    */
   readonly sloItlMs?: number;
   /** How the keys and values of target and draft are kept; default f32. */

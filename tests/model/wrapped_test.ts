@@ -60,6 +60,7 @@ for (const [golden, architecture, modelType, [text, head]] of WRAPPED) {
     ]);
     using plain = openCheckpoint(folder);
     const own = targetTensors(parseModelConfig("plain", config, undefined));
+    assert.equal(own.length, targetTensors(parsed).length);
     for (const [i, spec] of targetTensors(parsed).entries()) {
       const bytes = bytesOf(checkpoint, spec);
       assert.ok(

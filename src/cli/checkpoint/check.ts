@@ -55,7 +55,8 @@ async function runExpected(
     }).finally(status.clear);
   const exact = await compared(false);
   // The most frequent cause that is a fault of neither Eyrie nor the expected values; not of what is rounded on purpose.
-  const mayBeCast = !exact.ok && quantize === undefined && precision !== "f16";
+  const mayBeCast = !exact.ok && quantize === undefined && precision !== "f16" &&
+    (kvDtype ?? "f32") === "f32";
   // The first report is not lost where there is no memory to load the model once more.
   const rounded = mayBeCast ? await compared(true).catch(() => undefined) : undefined;
   const found = rounded?.ok

@@ -19,8 +19,8 @@ import { settled, type Walk } from "./walk.ts";
 /** A forward that stored chunks of prompts in `ms` of wall time: of each tokens `from` to `to`. */
 export interface PrefillSample {
   readonly chunks: readonly { readonly from: number; readonly to: number }[];
-  /** Rows of the forward, padding included; absent in older recordings. */
-  readonly rows?: number;
+  /** Rows of the forward, padding included. */
+  readonly rows: number;
   readonly ms: number;
 }
 

@@ -43,7 +43,7 @@ export interface StoringPrompt {
   readonly left: number;
 }
 
-/** What more rows may cost and be taken for as cheap as a run. */
+/** More rows are taken where they cost at most so many times what a run does. */
 const FREE = 1.2;
 
 /**

@@ -72,7 +72,8 @@ export function roundsWorth(
   { gain = 0, toCome = 0, overlapped = false, awaited = false, longestMs = Infinity }: AheadOf = {},
 ): number {
   const hidden = Math.ceil(hostMs / roundMs * (overlapped ? MARGIN : (1 - SHARE) / SHARE));
-  const flowing = Math.floor(Math.min(awaited ? AWAITED_MS : LONGEST_MS, longestMs) / roundMs);
+  const usual = (awaited ? AWAITED_MS : LONGEST_MS) / roundMs;
+  const flowing = Math.floor(Math.min(usual, (longestMs - hostMs) / roundMs));
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
   const cheapest = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
   const lasting = Math.max(FEW_ROUNDS, cheapest);

@@ -20,17 +20,21 @@ export function parseModelConfig(
   const decoder = readArchitecture(fields);
   const text = decoderFields(fields);
   const last = decoder.vocabSize - 1;
-  // Models with images around them may have one of their two in text_config alone (Qwen3.5's <|endoftext|>).
-  const ends = [
-    integers(generation, "eos_token_id", last) ?? integers(fields, "eos_token_id", last),
-    text === fields ? undefined : integers(text, "eos_token_id", last),
-  ];
-  const eosTokenIds = [...new Set(ends.flatMap((ids) => ids ?? []))];
+  const ends = integers(generation, "eos_token_id", last) ??
+    integers(fields, "eos_token_id", last) ?? integers(text, "eos_token_id", last) ?? [];
+  // Models with images around them may have one of their two in text_config alone (Qwen3.5's <|endoftext|>). Those that
+  // are no tokens were never read by others.
+  const inner = text === fields ? [] : [value(text, "eos_token_id")].flat();
+  const eosTokenIds = [...new Set([...ends, ...inner.filter((id) => isToken(id, last))])];
   const bos = value(fields, "bos_token_id") === undefined ? text : fields;
   const bosTokenId = value(bos, "bos_token_id") === undefined
     ? undefined
     : integer(bos, "bos_token_id", { least: 0, most: last });
   return Object.freeze({ ...decoder, bosTokenId, eosTokenIds });
+}
+
+function isToken(id: unknown, last: number): id is number {
+  return Number.isSafeInteger(id) && Number(id) >= 0 && Number(id) <= last;
 }
 
 /** A checkpoint's JSON file as fields to read. @throws UsageError when it is not an object. */

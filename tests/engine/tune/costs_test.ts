@@ -5,6 +5,8 @@ import { type LocalOptions, openEngine } from "../open.ts";
 import { openSequence } from "../../../src/engine/device/single_sequence.ts";
 import { costsPath } from "../../../src/engine/tune/costs/costs_file.ts";
 import { measureCosts } from "../../../src/engine/tune/costs/measure.ts";
+import { openCosts } from "../../../src/engine/tune/costs/engine_costs.ts";
+import { promptLengths } from "../../../src/engine/tune/costs/plan.ts";
 import { openPartClock } from "../../../src/engine/tune/costs/part_timer.ts";
 import { compiler } from "../../../src/gpu/program.ts";
 import { catchUpMs, prefillMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
@@ -245,4 +247,54 @@ Deno.test("--costs FILE: read as it is, or refused before anything is loaded", a
     openEngine({ device: { costs: "/no/such.json" } }),
     /Cannot use the cost file "\/no\/such.json": /,
   );
+});
+
+Deno.test("prompts of all lengths that programs are made for are measured, at the rows of their programs", async () => {
+  const asked = { ...ASKED, chunkRows: 50, depths: [0], now: ticking() };
+  const { table, readings } = await measureCosts(core, { ...asked, promptsOnly: true });
+  // 50 tokens run in 64 rows; four chunks of 50 tell what attention to the tokens before costs.
+  assert.deepEqual(table.prefill.map(({ at }) => at), [8, 16, 32, 64, 200]);
+  assert.ok(readings.every(({ part }) => part === "prefill"));
+  assertFree();
+  assert.deepEqual(promptLengths({ contextLength: 300, pages: 100 }, 1024), [
+    8,
+    16,
+    32,
+    64,
+    128,
+    256,
+  ]);
+  assert.deepEqual(promptLengths({ contextLength: 8192, pages: 33 }, 1024), [
+    ...[8, 16, 32, 64, 128, 256, 384],
+  ]);
+});
+
+Deno.test("what a table lacks of prompts is measured and put into it, the rest stays", async () => {
+  const of = {
+    adapter: "here",
+    model: "target",
+    draft: "head",
+    weightBytes: 1,
+    kvDtype: "f32",
+  };
+  const options = { core, of, choice: undefined, depths: [0, 1], chunkRows: 64, path: undefined };
+  const costs = openCosts(options);
+  assert.equal(costs.hasPrompts, false);
+  const asked = { seconds: 0.3, keep: false };
+  await costs.measure(asked);
+  const before = costs.table ?? assert.fail();
+  costs.refine((table) => ({
+    ...table,
+    prefill: table.prefill.slice(0, 1),
+    refined: { all: 2, rounds: [], catchUp: 3, prefill: 4 },
+  }));
+  assert.equal(costs.hasPrompts, false);
+  await costs.measurePrompts({ seconds: 0.3 });
+  const { prefill, refined, ...rest } = costs.table ?? assert.fail();
+  assert.equal(costs.hasPrompts, true);
+  assert.ok(prefill.length > 1 && (prefill.at(-1)?.at ?? 0) >= 64);
+  assert.deepEqual(refined, { all: 2, rounds: [], catchUp: 3, prefill: 1 });
+  const { prefill: _, ...kept } = before;
+  assert.deepEqual(rest, kept);
+  assertFree();
 });

@@ -85,7 +85,10 @@ Deno.test("a block that only some policies have is not paired", () => {
 
 Deno.test("the table has what varies; what was chosen by batch size, and the noise", () => {
   const text = loadMarkdown(ROWS);
-  match(text, /^model fake-1B, draft .*, max batch 4, KV cache \d+ tokens, objectives TTFT 100 ms\n\n\| load /);
+  match(
+    text,
+    /^model fake-1B, draft .*, max batch 4, KV cache \d+ tokens, objectives TTFT 100 ms\n\n\| load /,
+  );
   match(text, /\| goodput req\/s \|/);
   match(text, /tokens\/s over static:num_steps=0 \[95 %\]/);
   ok(!text.includes("preempted"), "nothing was");

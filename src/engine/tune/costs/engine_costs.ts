@@ -25,6 +25,8 @@ export interface EngineCosts {
   readonly hasPrompts: boolean;
   /** Measures it again, while nothing else runs, and stores it in the cache unless `keep` is false. */
   measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
+  /** Measures prompts of all lengths that programs are made for, and puts them into the table that there is. */
+  measurePrompts(asked: Pick<CostsRequest, "seconds">): Promise<void>;
   /** Goes on with what `change` makes of the table. */
   refine(change: (table: CostTable) => CostTable): void;
   /** Writes what running has shown into the cache, where that is enough to be worth it. */
@@ -92,6 +94,22 @@ export function openCosts(
       table = measured.table;
       if (keep && cache !== undefined) writeCosts(cache, key, measured.table, onWarning);
       return measured;
+    },
+    async measurePrompts(asked) {
+      if (table === undefined) throw new Error("there is no table to add prompts to");
+      const names = { adapter: table.adapter, model: table.model, draft: table.draft, buckets };
+      const { table: { prefill } } = await measureCosts(core, {
+        ...asked,
+        names,
+        maxBatch: batch,
+        depths,
+        chunkRows,
+        promptsOnly: true,
+      });
+      if (prefill.length < 2) return;
+      const { refined } = table;
+      table = { ...table, prefill, ...refined && { refined: { ...refined, prefill: 1 } } };
+      if (cache !== undefined) writeCosts(cache, key, table, onWarning);
     },
     refine(change) {
       if (table === undefined) return;

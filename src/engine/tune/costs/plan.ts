@@ -1,5 +1,6 @@
 import { type EngineSizes, reservedCells } from "../../device/buffers.ts";
 import { batchBuckets, rowBuckets } from "../../device/buckets.ts";
+import { PAGE } from "../../../model/device_layout.ts";
 import { WINDOW } from "./lanes.ts";
 import {
   catchUpProbe,
@@ -22,6 +23,8 @@ export interface ProbePlanRequest {
   readonly longContext: number;
   /** Prompts of all lengths that programs are made for are to be measured, up to a chunk's; default: a few are. */
   readonly allPrompts?: boolean;
+  /** They are all that is to be measured; default false. */
+  readonly promptsOnly?: boolean;
 }
 
 /** Tokens of a context that costs next to nothing. */
@@ -52,6 +55,7 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
  * others.
  */
 export function costProbes(parts: ProbeParts, asked: ProbePlanRequest): Probe[] {
+  if (asked.promptsOnly) return prefillProbes(parts, { ...asked, allPrompts: true });
   const probes = [
     ...roundProbes(parts, asked),
     ...packingProbes(parts, asked),
@@ -108,8 +112,12 @@ function prefillProbes(
   { chunkRows, longContext, allPrompts = false }: ProbePlanRequest,
 ): Probe[] {
   if (allPrompts) {
-    return promptLengths(parts.core.capacity, chunkRows).map((tokens) =>
-      prefillProbe(parts, { tokens, chunkRows }, 0)
+    const lengths = promptLengths(parts.core.capacity, chunkRows);
+    // The ends are needed; one beyond a chunk tells what attention to the tokens before costs.
+    const rankOf = (i: number) => i === lengths.length - 1 ? -1 : i === 0 ? 0 : 1;
+    const long = 4 * chunkRows < room(parts.core.capacity) ? [4 * chunkRows] : [];
+    return [...lengths, ...long].map((tokens, i) =>
+      prefillProbe(parts, { tokens, chunkRows }, rankOf(i))
     );
   }
   return [...new Set([...PROMPTS, chunkRows, 4 * chunkRows])]
@@ -119,12 +127,17 @@ function prefillProbes(
     );
 }
 
+/** Tokens that a sequence has room for. */
+function room({ contextLength, pages }: Pick<EngineSizes, "contextLength" | "pages">): number {
+  return Math.min(contextLength, (pages - 1) * PAGE);
+}
+
 /** Tokens of prompts that fill the programs of a chunk, as far as a sequence has room for them and one more. */
 export function promptLengths(
-  { contextLength }: Pick<EngineSizes, "contextLength">,
+  capacity: Pick<EngineSizes, "contextLength" | "pages">,
   chunkRows: number,
 ): number[] {
-  return rowBuckets(chunkRows).filter((tokens) => tokens < contextLength);
+  return rowBuckets(chunkRows).filter((tokens) => tokens < room(capacity));
 }
 
 function batchRank(batch: number, most: number): number {

@@ -2,6 +2,7 @@ import type { Reading } from "../../../speculate/costs/fit.ts";
 import { packedRows } from "../../../speculate/costs/cost_buckets.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
+import { rowBucket } from "../../device/buckets.ts";
 import type { Runner } from "../../device/runner.ts";
 import { openSequence } from "../../device/single_sequence.ts";
 import { mostCells } from "../../device/sequence.ts";
@@ -154,7 +155,7 @@ export function catchUpProbe(
   };
 }
 
-/** A prompt's prefill, in chunks of `chunkRows`: wall time. */
+/** A prompt's prefill, in chunks of `chunkRows`: wall time, told of the rows that its program has. */
 export function prefillProbe(
   { core, lanes }: ProbeParts,
   { tokens, chunkRows }: { readonly tokens: number; readonly chunkRows: number },
@@ -175,7 +176,8 @@ export function prefillProbe(
         await core.prefill([{ sequence, to }]);
       }
       const ms = performance.now() - started;
-      return [{ part: "prefill", at: tokens, batch: 1, cells: tokens, ms }];
+      const rows = tokens <= chunkRows ? rowBucket(tokens) : tokens;
+      return [{ part: "prefill", at: rows, batch: 1, cells: tokens, ms }];
     },
   };
 }
