@@ -175,7 +175,11 @@ export function fakeLoadCell(
       complete: true,
     })),
     rounds,
-    prefills: states.map(() => ({ chunks: [{ from: 0, to: 10 }], ms: now / 4 / states.length })),
+    prefills: states.map(() => ({
+      chunks: [{ from: 0, to: 10 }],
+      rows: 10,
+      ms: now / 4 / states.length,
+    })),
     seconds: now / 1000,
     preemptions: 0,
     machine: { maxBatch, kvTokens: 4096, prefillRows: 64, roundsPerSync: 1, costs: null },

@@ -46,7 +46,7 @@ Deno.test("its costs give its own mean times: groups of rounds, packed ones, chu
       { ...round, together: 4, drafts: [3], ms: 1.5 * expected(3, 4, 100) },
       { ...round, together: 1, drafts: [1], ms: 1.5 * expected(1, 1, 102) },
     ],
-    prefills: [{ chunks: [{ from: 0, to: 64 }], ms: 3 * prefillMs(SIMPLE, 64) }],
+    prefills: [{ chunks: [{ from: 0, to: 64 }], rows: 64, ms: 3 * prefillMs(SIMPLE, 64) }],
     machine: {
       maxBatch: 2,
       kvTokens: 640,

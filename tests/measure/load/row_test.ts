@@ -82,8 +82,9 @@ Deno.test("fields of a list of times are numpy's", () => {
 Deno.test("a row has the throughput and the share of prefill, and the size of the KV cache; of a server they are not known", () => {
   const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 1, seed: 5 };
   const facts = { subject: SUBJECT, backend: "eyrie", workload: "w", maxBatch: 4, slo: {} };
-  const prefills = [{ chunks: [{ from: 0, to: 6 }], ms: 20 }, {
+  const prefills = [{ chunks: [{ from: 0, to: 6 }], rows: 6, ms: 20 }, {
     chunks: [{ from: 6, to: 9 }],
+    rows: 3,
     ms: 10,
   }];
   const machine = { maxBatch: 4, kvTokens: 640, prefillRows: 64, roundsPerSync: 1, costs: null };
