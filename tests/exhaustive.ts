@@ -37,9 +37,9 @@ function drawnNumber(text: string): number {
   return [...text].reduce((hash, each) => mix32(hash ^ each.charCodeAt(0)), SEED);
 }
 
-/** One of these values in each run: for tests of which several would take long. */
-export function drawnFrom<T>(values: readonly T[]): T {
-  return values[drawnNumber(values.join()) % values.length] as T;
+/** One of these values in each run, for whom it is drawn: for tests of which several would take long. */
+export function drawnFrom<T>(values: readonly T[], whom: string = values.join()): T {
+  return values[drawnNumber(whom) % values.length] as T;
 }
 
 interface Declares {

@@ -26,7 +26,7 @@ import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf } from "./load/sizes.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import type { Engine } from "./engine.ts";
-import type { DeviceOptions, LimitOptions, LocalOptions } from "./options.ts";
+import type { LocalOptions } from "./options.ts";
 import { unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
@@ -46,19 +46,6 @@ const SOFTWARE_CHUNK_ROWS = 64;
 
 /** How costs are measured at start, for a policy or a limit that uses them. */
 const QUICK_SECONDS = 3;
-
-/** @throws UsageError for a limit that is no time, or that nothing is known to be held by. */
-function checkItlLimit({ sloItlMs }: LimitOptions, { costs }: DeviceOptions): void {
-  if (sloItlMs === undefined) return;
-  if (!(sloItlMs > 0)) {
-    throw new UsageError(`Cannot use "--slo-itl-ms ${sloItlMs}": it is a number above 0`);
-  }
-  if (costs === "off") {
-    throw new UsageError(
-      `Cannot use "--slo-itl-ms" with "--costs off": rows of prompts are chosen by what they cost`,
-    );
-  }
-}
 
 /** What the engine runs on; tests give it less memory. */
 export interface Machine {
@@ -109,7 +96,9 @@ export async function openEngine(
   if (drafter) checkDrafter(drafter, speculating);
   const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
   checkCosts(device.costs);
-  checkItlLimit(limits, device);
+  if (!((limits.sloItlMs ?? 1) > 0)) {
+    throw new UsageError(`Cannot use "--slo-itl-ms ${limits.sloItlMs}": it is a number above 0`);
+  }
   using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
   checkQuantize(model);
   const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
@@ -241,7 +230,7 @@ export async function openEngine(
   const limited = sloItlMs !== undefined && capacity.batch > 1;
   const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
   const measured = lacking
-    ? await costs.measure({ seconds: QUICK_SECONDS, allPrompts: limited })
+    ? await costs.measure({ seconds: QUICK_SECONDS, prompts: limited ? "all" : "few" })
     : undefined;
   // A file of the caller's is taken as it is.
   if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {

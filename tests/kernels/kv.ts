@@ -1,12 +1,11 @@
 import type { KvDtype } from "../../src/gpu/kv.ts";
+import { toBf16 } from "../../src/model/config/rounded_buffers.ts";
 
 /** `values` rounded to nearest even as `dtype` keeps them. */
 export function kept(dtype: KvDtype, values: Float32Array): Float32Array {
   if (dtype === "f32") return values;
   if (dtype === "f16") return Float32Array.from(Float16Array.from(values));
-  const words = new Uint32Array(values.slice().buffer);
-  const rounded = words.map((word) => (word + 0x7fff + (word >>> 16 & 1)) & 0xffff0000);
-  return new Float32Array(rounded.buffer);
+  return values.map(toBf16);
 }
 
 /**

@@ -97,8 +97,7 @@ for (const name of goldensWith("config.json")) {
       prompts.map((ids, i) => [...ids, ...answers[i] ?? []])
     );
     let preemptions = 0;
-    const drawnCase = CASES[Number(drawnFrom(CASES.map((_, i) => `${i} ${name}`)).split(" ")[0])];
-    for (const { steps, batch } of EXHAUSTIVE ? CASES : [drawnCase as Case]) {
+    for (const { steps, batch } of EXHAUSTIVE ? CASES : [drawnFrom(CASES, name)]) {
       await t.step(`${steps} steps, batches of ${batch}`, async () => {
         using engine = await open(name, {
           maxBatch: batch,

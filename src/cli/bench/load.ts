@@ -115,8 +115,14 @@ function sizes(
 > {
   return {
     maxBatch,
-    ...defined({ costs, maxKvTokens, gpuMemoryUtilization, contextLength }),
-    ...defined({ maxBatchedRows, sloItlMs }),
+    ...defined({
+      costs,
+      maxKvTokens,
+      gpuMemoryUtilization,
+      maxBatchedRows,
+      sloItlMs,
+      contextLength,
+    }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

@@ -75,13 +75,11 @@ export function openPrefill(
     return { state, sequence, to: sequence.stored + tokens, mask, logprobs };
   }
 
-  /** Rows of the next forward of these prompts: as many as the time allows that others wait for it. */
-  function budgetFor(prompts: readonly StoringPrompt[]): PromptBudget {
-    const most = { rows: budget(), run: promptRun(core.capacity) };
+  /** Rows of a forward of these prompts that others wait for: as many as the time allows. */
+  function limited(prompts: readonly StoringPrompt[], budget: PromptBudget): PromptBudget {
     const [table, { promptMs }] = [costs(), itlLimit];
-    const isAlone = !requests.running.some(({ decoding }) => decoding);
-    if (isAlone || table === undefined || promptMs === Infinity) return most;
-    return { ...most, rows: rowsWithin(promptMs, prompts, { budget: most, costs: table }) };
+    if (table === undefined || promptMs === Infinity) return budget;
+    return { ...budget, rows: rowsWithin(promptMs, prompts, { budget, costs: table }) };
   }
 
   function* step(): Walk<void> {
@@ -91,8 +89,11 @@ export function openPrefill(
       stored,
       left: (stored < branch ? branch : ids.length) - stored,
     }));
-    const waited = clock();
-    const tokens = promptChunks(prompts.map(({ left }) => left), budgetFor(prompts));
+    const since = clock();
+    const isAwaited = requests.running.some(({ decoding }) => decoding);
+    const most = { rows: budget(), run: promptRun(core.capacity) };
+    const allowed = isAwaited ? limited(prompts, most) : most;
+    const tokens = promptChunks(prompts.map(({ left }) => left), allowed);
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();
     const chunks = tokens.flatMap((count, i) => chunkOf(storing[i] as RequestState, count) ?? []);
@@ -113,12 +114,9 @@ export function openPrefill(
     const tokensChosen = yield* settled(core.prefill(chunks, onCompile));
     const compileMs = core.compileMs - compiledBefore;
     const ended = clock();
-    const { count: rows } = promptRows(
-      stored.map(({ from, to }) => to - from),
-      promptRun(core.capacity),
-    );
+    const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
     onPrefill({ chunks: stored, rows, ms: ended - began - compileMs });
-    itlLimit.stored(ended - waited);
+    if (isAwaited) itlLimit.stored(ended - since);
     for (const [i, { state }] of chunks.entries()) {
       state.compileMs += compileMs;
       take(state, tokensChosen[i]);

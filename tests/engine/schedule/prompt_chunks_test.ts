@@ -3,7 +3,7 @@ import fc from "npm:fast-check@4.10.2";
 import { rowBucket, rowBuckets } from "../../../src/engine/device/buckets.ts";
 import { promptRows } from "../../../src/engine/device/prompt_rows.ts";
 import { promptChunks, rowsWithin } from "../../../src/engine/schedule/prompt_chunks.ts";
-import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
+import { SIMPLE } from "../../speculate/costs/table.ts";
 
 Deno.test("an only prompt takes the whole budget, without padding", () => {
   const budget = { rows: 100, run: 32 };
@@ -47,21 +47,8 @@ Deno.test("a forward never has more rows than the budget, the oldest prompt alwa
 });
 
 Deno.test("rowsWithin: the most rows that programs are made for and that take no longer, one run at least", () => {
-  const costs: CostTable = {
-    format: COST_FORMAT,
-    adapter: "none",
-    model: "none",
-    draft: undefined,
-    buckets: [1],
-    level: [],
-    verify: [],
-    perCell: 0,
-    extend: [],
-    catchUp: [],
-    prefill: [{ at: 8, ms: 2 }, { at: 1024, ms: 100 }, { at: 4096, ms: 500 }],
-    host: 0,
-    fitError: 0,
-  };
+  const prefill = [{ at: 8, ms: 2 }, { at: 1024, ms: 100 }, { at: 4096, ms: 500 }];
+  const costs = { ...SIMPLE, prefill };
   const budget = { rows: 1024, run: 32 };
   const within = (ms: number, left: readonly number[], rows = 1024) =>
     rowsWithin(ms, left.map((left) => ({ stored: 0, left })), {

@@ -16,10 +16,10 @@ import { PAGE } from "../../../src/model/device_layout.ts";
 import { openSpeculation } from "../../../src/engine/schedule/speculation.ts";
 import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { promptRows, promptRun } from "../../../src/engine/device/prompt_rows.ts";
-import { COST_FORMAT, type CostTable } from "../../../src/speculate/costs/table.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
+import { SIMPLE } from "../../speculate/costs/table.ts";
 import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
 
@@ -407,20 +407,9 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
 /** What a row of a prompt's program takes, and a forward besides. */
 const [ROW_MS, FORWARD_MS] = [0.05, 1];
 
-const COSTS: CostTable = {
-  format: COST_FORMAT,
-  adapter: "none",
-  model: "none",
-  draft: undefined,
-  buckets: [1, 2, 4],
-  level: [],
-  verify: [{ at: 1, ms: 6 }],
-  perCell: 0,
-  extend: [],
-  catchUp: [],
+const COSTS = {
+  ...SIMPLE,
   prefill: [8, 2048].map((at) => ({ at, ms: FORWARD_MS + ROW_MS * at })),
-  host: 0,
-  fitError: 0,
 };
 
 /**

@@ -251,7 +251,7 @@ Deno.test("--costs FILE: read as it is, or refused before anything is loaded", a
 
 Deno.test("prompts of all lengths that programs are made for are measured, at the rows of their programs", async () => {
   const asked = { ...ASKED, chunkRows: 50, depths: [0], now: ticking() };
-  const { table, readings } = await measureCosts(core, { ...asked, promptsOnly: true });
+  const { table, readings } = await measureCosts(core, { ...asked, prompts: "only" });
   // 50 tokens run in 64 rows; four chunks of 50 tell what attention to the tokens before costs.
   assert.deepEqual(table.prefill.map(({ at }) => at), [8, 16, 32, 64, 200]);
   assert.ok(readings.every(({ part }) => part === "prefill"));

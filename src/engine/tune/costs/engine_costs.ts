@@ -13,7 +13,7 @@ import { type CostsRequest, measureCosts, type MeasuredCosts } from "./measure.t
 import { promptLengths } from "./plan.ts";
 
 export interface MeasureCostsRequest
-  extends Pick<CostsRequest, "seconds" | "onProgress" | "signal" | "allPrompts"> {
+  extends Pick<CostsRequest, "seconds" | "onProgress" | "signal" | "prompts"> {
   readonly keep?: boolean;
 }
 
@@ -104,7 +104,7 @@ export function openCosts(
         maxBatch: batch,
         depths,
         chunkRows,
-        promptsOnly: true,
+        prompts: "only",
       });
       if (prefill.length < 2) return;
       const { refined } = table;

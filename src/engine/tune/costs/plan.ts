@@ -21,10 +21,11 @@ export interface ProbePlanRequest {
   readonly chunkRows: number;
   /** Tokens of a long context. */
   readonly longContext: number;
-  /** Prompts of all lengths that programs are made for are to be measured, up to a chunk's; default: a few are. */
-  readonly allPrompts?: boolean;
-  /** They are all that is to be measured; default false. */
-  readonly promptsOnly?: boolean;
+  /**
+   * Prompts that are measured: "few" of them, "all" lengths that programs are made for up to a chunk's, or "only" these
+   * and nothing else; default: few.
+   */
+  readonly prompts?: "few" | "all" | "only";
 }
 
 /** Tokens of a context that costs next to nothing. */
@@ -55,7 +56,7 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
  * others.
  */
 export function costProbes(parts: ProbeParts, asked: ProbePlanRequest): Probe[] {
-  if (asked.promptsOnly) return prefillProbes(parts, { ...asked, allPrompts: true });
+  if (asked.prompts === "only") return prefillProbes(parts, asked);
   const probes = [
     ...roundProbes(parts, asked),
     ...packingProbes(parts, asked),
@@ -109,9 +110,9 @@ function catchUpProbes(
 
 function prefillProbes(
   parts: ProbeParts,
-  { chunkRows, longContext, allPrompts = false }: ProbePlanRequest,
+  { chunkRows, longContext, prompts = "few" }: ProbePlanRequest,
 ): Probe[] {
-  if (allPrompts) {
+  if (prompts !== "few") {
     const lengths = promptLengths(parts.core.capacity, chunkRows);
     // The ends are needed; one beyond a chunk tells what attention to the tokens before costs.
     const rankOf = (i: number) => i === lengths.length - 1 ? -1 : i === 0 ? 0 : 1;
