@@ -1,5 +1,6 @@
 /** The golden models with a draft of random weights beside them. */
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
+import type { ElasticOption } from "../../src/engine/load/make_weights.ts";
 import { openQuantizers } from "../../src/engine/load/quantize.ts";
 import { withTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import type { OpenedModels } from "../../src/engine/load/opened_models.ts";
@@ -46,11 +47,11 @@ export async function openSpeculated(name: string): Promise<OpenedModels> {
   }
 }
 
-/** The golden's weights, and random ones for the draft. */
+/** The golden's weights, and random ones for the draft, in buffers of its own where it may leave the GPU. */
 export async function loadSpeculated(
   gpu: Gpu,
   models: OpenedModels,
-  choice: QuantizeChoice = {},
+  { elasticDraft, ...choice }: QuantizeChoice & ElasticOption = {},
 ): Promise<LoadedWeights> {
   using quantizers = openQuantizers(gpu, choice);
   const random = randomWeights(gpu, { seed: 7, ...quantizers.of("draft") });
@@ -59,6 +60,7 @@ export async function loadSpeculated(
     models,
     (checkpoint, part) =>
       part === "target" ? checkpointWeights(gpu, checkpoint, quantizers.of(part)) : random,
+    { elasticDraft },
   );
   random.fillAll();
   return await withTensorMatrices(gpu, weights);
