@@ -3,6 +3,7 @@
 //   load_weights(i)         is block i, of $VEC8S vec8s of a row;
 //   halves_<p>(block, s)    vec8 p of it times the row's scale;
 //   eight_of_x(a, b)        eight numbers of x as f16, in the same order;
+//   in_order(eight)         the same of eight that are f16 already;
 //   vec8_of(block)          where the first vec8 of a row's block is;
 //   in_stage(chunk)         which vec8 of a stage is its chunk.
 
@@ -25,6 +26,10 @@ fn halves_0(block: Loaded, scale: f32) -> vec4<u32> {
 
 fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
   return packed(a, b);
+}
+
+fn in_order(eight: vec4<u32>) -> vec4<u32> {
+  return eight;
 }
 
 fn vec8_of(block: u32) -> u32 {
@@ -72,6 +77,10 @@ fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
   return packed(a, b);
 }
 
+fn in_order(eight: vec4<u32>) -> vec4<u32> {
+  return eight;
+}
+
 //#for p in VEC8S
 fn halves_$p(block: Loaded, scale: f32) -> vec4<u32> {
   let w = vec8_$p(block);
@@ -93,6 +102,10 @@ fn load_weights(i: u32) -> Loaded {
 
 fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
   return packed(a, b);
+}
+
+fn in_order(eight: vec4<u32>) -> vec4<u32> {
+  return eight;
 }
 
 fn two(pair: u32, scale: vec2<f16>) -> u32 {
@@ -119,6 +132,12 @@ fn less(mantissas: u32, bias: f16) -> vec2<f16> {
 
 fn eight_of_x(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
   return packed(a.xzyw, b.xzyw);
+}
+
+fn in_order(eight: vec4<u32>) -> vec4<u32> {
+  let even = (eight.xz & vec2(0xffffu)) | (eight.yw << vec2(16u));
+  let odd = (eight.xz >> vec2(16u)) | (eight.yw & vec2(0xffff0000u));
+  return vec4(even.x, odd.x, even.y, odd.y);
 }
 //#if load == q4
 // q4, four vec8s a block. q + 8 in the mantissa of 1024 is 1032 + q, four bits higher 1152 + 16 q.

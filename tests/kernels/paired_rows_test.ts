@@ -147,7 +147,10 @@ Deno.test("x is f16 for two rows and more on matrix units, two numbers each in r
     [undefined, half, half, before, before],
   );
   for (const precision of ["f16", "f32"] as const) {
-    assert.equal(of(16, { precision, format: "q8" }), undefined);
+    // One number for weights that are rounded to f16 themselves.
+    assert.deepEqual([1, 16, 65].map((rows) => of(rows, { precision, format: "q8" })), [
+      ...[undefined, half, before],
+    ]);
     assert.equal(of(16, { precision, none: true }), undefined);
     assert.deepEqual(
       [5, 6].map((bound) => of(16, { precision, bound }) !== undefined),

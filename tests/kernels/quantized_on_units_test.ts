@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { groupScales } from "../../kernels/matmul/tensor/group_scales.ts";
+import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
 import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import {
@@ -64,7 +65,11 @@ async function product(
   { matrix }: Case,
   x: Float32Array,
   tile: TensorTile | FewTile,
-  splitK = 1,
+  { splitK = 1, halves = false }: {
+    readonly splitK?: number;
+    /** Whether x is rounded to f16 by a dispatch before. */
+    readonly halves?: boolean;
+  } = {},
 ): Promise<{ readonly out: Float32Array; readonly scales: Float32Array }> {
   const { format, cols, shards: [shard] } = matrix;
   assert.ok(shard?.scales && isQuantized(format));
@@ -75,11 +80,14 @@ async function product(
     device.filled(rows),
   ];
   const out = device.filled(splitK * rows * MATRIX_ROWS, 7);
-  const of = { unit, rows, matrix, shard, splitK, label: "test" };
-  const buffers = { wScales, x: input, xScales, out };
+  const of = { unit, rows, matrix, shard, splitK, paired: halves, label: "test" };
+  const rounded = device.filled(rows * cols / 2);
+  const buffers = { wScales, x: halves ? rounded : input, xScales, out };
   await device.run([
     groupScales({ groups: shard.scales, scales: wScales }, { format, rows: MATRIX_ROWS, cols }),
-    rowScales({ x: input, scales: xScales }, { rows, cols }),
+    halves
+      ? halfRows({ x: input, scales: xScales, out: rounded }, { rows, cols, label: "test" })
+      : rowScales({ x: input, scales: xScales }, { rows, cols }),
     "own" in tile
       ? matmulTensor(buffers, { ...of, tile })
       : matmulTensorFew(buffers, { ...of, tile }),
@@ -145,18 +153,23 @@ for (const format of ["q8", "q4", "u4", "i8", "f8"] as const) {
       const made = upload(format, cols, 16);
       const x = input(17, cols);
       for (const splitK of [1, 4]) {
-        const { out: whole } = await product(made, x, TILES[0] as TensorTile, splitK);
+        const { out: whole } = await product(made, x, TILES[0] as TensorTile, { splitK });
         for (const rows of [1, fewRows(unit), fewRows(unit) + 1, 17]) {
           const tiles = rows > fewRows(unit) ? TILES.slice(1) : [...TILES.slice(1), ...FEW_TILES];
           for (const tile of tiles) {
-            const { out } = await product(made, x.slice(0, rows * cols), tile, splitK);
-            for (let range = 0; range < splitK; range++) {
-              const from = range * 17 * MATRIX_ROWS;
-              assert.deepEqual(
-                out.subarray(range * rows * MATRIX_ROWS, (range + 1) * rows * MATRIX_ROWS),
-                whole.subarray(from, from + rows * MATRIX_ROWS),
-                `${rows} rows, ${JSON.stringify(tile)}`,
-              );
+            for (const halves of [false, true]) {
+              const { out } = await product(made, x.slice(0, rows * cols), tile, {
+                splitK,
+                halves,
+              });
+              for (let range = 0; range < splitK; range++) {
+                const from = range * 17 * MATRIX_ROWS;
+                assert.deepEqual(
+                  out.subarray(range * rows * MATRIX_ROWS, (range + 1) * rows * MATRIX_ROWS),
+                  whole.subarray(from, from + rows * MATRIX_ROWS),
+                  `${rows} rows, ${JSON.stringify(tile)}${halves ? ", x is f16" : ""}`,
+                );
+              }
             }
           }
         }

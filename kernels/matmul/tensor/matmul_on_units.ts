@@ -80,9 +80,9 @@ export function matmulOnUnits(
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
   if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
   const { cols, format } = matrix;
-  const halves = paired === true && precision === "f16";
   const use = { format, rows, range: cols / splitK, splitK };
   const { LOW: low } = formatOf({ matrix, precision }).parameters;
+  const halves = paired === true && low === 0;
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, stored } = shards[i] as TensorShard;
     const halved = stored === "f16";
@@ -146,13 +146,14 @@ export function takesF16(
     readonly tuning: Pick<Tuning, "tensor">;
   },
 ): F16Input | undefined {
-  if (!tensor || rows === 1 || isQuantized(matrix.format)) return undefined;
+  if (!tensor || rows === 1) return undefined;
   const bindings = tensorBindings(PLAIN.store, matrix) + bound;
   const { limits, precision, unit } = tensor;
   if (!tensorShards(matrix, tensor) || bindings > limits.maxStorageBuffersPerShaderStage) {
     return undefined;
   }
   const many = rows > roundRows(unit);
-  if (precision === "f16") return { put: "half", before: many };
+  const { LOW: low } = formatOf({ matrix, precision }).parameters;
+  if (low === 0) return { put: "half", before: many };
   return many ? undefined : { put: "pair", before: false };
 }

@@ -249,7 +249,11 @@ fn main(
         //#for u in X_LOADS
         if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
           //#if PAIRED
+          //#if LOW
           staged[x_to$u] = xa$(a * SET)_$u;
+          //#else
+          staged[x_to$u] = in_order(xa$(a * SET)_$u);
+          //#endif
           //#if LOW
           staged[x_to$u + LO] = xb$(a * SET)_$u;
           //#endif

@@ -282,7 +282,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#if !HELD
       //#for u in X_LOADS
       //#if PAIRED
+      //#if LOW
       xs[x_to$u] = xa$a_$u;
+      //#else
+      xs[x_to$u] = in_order(xa$a_$u);
+      //#endif
       //#if LOW
       xs[x_to$u + LO * X_PITCH] = xb$a_$u;
       //#endif
