@@ -24,6 +24,7 @@ const BYTES: Readonly<Record<string, number>> = {
   "vec4<f32>": 16,
   "vec4<u32>": 16,
   "vec2<f32>": 8,
+  "vec2<u32>": 8,
   "f32": 4,
   "u32": 4,
   "atomic<u32>": 4,

@@ -116,9 +116,8 @@ export function expertShape(
   const each = Math.ceil(cols / 8 / block);
   if (whole && tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
     const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
-    const kind = dots === "packed" ? "staged" : "prefetch";
     // Many jobs let an invocation make twice as many outputs of each x that it reads.
-    return { kind, dots, stage, ...even, pairs: 2 * tuning.pairs };
+    return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
   const many = tile === 1 && outputs >= MANY_WORKGROUPS * 2 * tuning.pairs * groups;
   const most = many ? MOST_OF_MANY : MOST_STEPS;

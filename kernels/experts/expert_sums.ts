@@ -1,7 +1,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
-import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
+import { type Dots, dotsOf, PACKED_VEC8_BYTES } from "../matmul/matmul_stages.ts";
 import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
 import { PLAIN } from "../lib/epilogue.ts";
 import { sharedRows } from "./expert_kernels.ts";
@@ -97,7 +97,7 @@ function canHold(
   { rowLanes, workgroupBytes }: Tuning,
 ): boolean {
   const threads = HELD_SETS * lanes * groups;
-  const bytes = 20 * held + 8 * (threads + 2 * HELD_SETS * groups) + 4 * groups;
+  const bytes = PACKED_VEC8_BYTES * held + 8 * (threads + 2 * HELD_SETS * groups) + 4 * groups;
   return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
 }
 

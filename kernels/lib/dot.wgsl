@@ -31,70 +31,67 @@ fn weights_$c(block: PackedBlock) -> Vec8 {
 //#endfor
 //#endif
 //#else
-// packed and whole: x as integers, for products with integers, x = n * step, n of 15 bits, where step is the
-// power of two that brings the largest of a vec8 to 2^13 .. 2^14. Every sum over a vec8 of n * q,
-// q of 8 bits, stays below 2^24, so that integers and floats both hold it exactly.
+// packed and whole: x as signed bytes, for products with integers: x = n * step, one step for a vec8, |n| <= 127. A step is
+// 4, 5, 6 or 7 times a power of two, the least with which the vec8's largest number is below 127.5 of them. So n * step
+// and step * scale are exact, and so is the sum of n * q over a vec8, as an integer or in f32.
 
-const LEAST_EXPONENT = 60u << 23u; // of 2^-67: what is below 2^-81 becomes 0, and no step underflows
-const MOST_EXPONENT = 230u << 23u; // of 2^103: what is larger, infinite or NaN makes the sum NaN
+const LEAST_BOUND = 60u << 23u; // 2^-67: what is below 2^-75 becomes 0, and no step underflows
+const MOST_BOUND = 230u << 23u; // 2^103: what is larger, infinite or NaN makes the sum NaN
 
 struct Scale {
   step: f32,
-  inverse: f32,
+  inverse: f32, // 1 / step, rounded
+}
+
+// Bits of 1, 4/5, 4/6 and 4/7.
+fn inverse_of(quarters: u32) -> u32 {
+  let low = select(0x3f800000u, 0x3f4ccccdu, (quarters & 1u) == 1u);
+  let high = select(0x3f2aaaabu, 0x3f124925u, (quarters & 1u) == 1u);
+  return select(low, high, quarters >= 2u);
 }
 
 fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
   // As integers, floats without their sign are in order.
   let sizes = max(bitcast<vec4<u32>>(lo) & vec4<u32>(0x7fffffffu), bitcast<vec4<u32>>(hi) & vec4<u32>(0x7fffffffu));
-  let largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)) & 0x7f800000u;
-  let exponent = clamp(largest, LEAST_EXPONENT, MOST_EXPONENT);
-  let step = select(exponent - (13u << 23u), 0x7fc00000u, largest > MOST_EXPONENT);
-  return Scale(bitcast<f32>(step), bitcast<f32>(((254u + 13u) << 23u) - exponent));
+  let largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
+  // 128 steps: the largest number and 2^-7 of its power of two, and then up to the next quarter of that power.
+  let above = min(largest, 0x7f800000u) + 0x210000u;
+  let bound = clamp(above & 0xffe00000u, LEAST_BOUND, MOST_BOUND);
+  let step = select(bound - (7u << 23u), 0x7fc00000u, largest >= MOST_BOUND);
+  let inverse = inverse_of((bound >> 21u) & 3u) + (134u << 23u) - (bound & 0x7f800000u);
+  return Scale(bitcast<f32>(step), bitcast<f32>(inverse));
+}
+
+// 1.5 * 2^23: the sum with a number below 2^22 is rounded to an integer, whose two's complement is in its low bits.
+const BIAS = 12582912.0;
+const BIAS_BITS = 0x4b400000i;
+
+fn with_bias(x: vec4<f32>, inverse: f32) -> vec4<i32> {
+  return bitcast<vec4<i32>>(fma(x, vec4<f32>(inverse), vec4<f32>(BIAS)));
 }
 //#if dots == packed
-// packed: integers of 8 bits, four products an instruction, in tiles of few rows: weights are never unpacked, and take
-// a quarter of the registers that floats would.
-//
-// n = 256 h + l has two signed bytes, h in -64 .. 64. The sum over a vec8 is exact, so this has the
-// bits of the whole ones.
+// packed: four products an instruction: neither weights nor x are ever unpacked.
 
 struct X {
-  bytes: vec4<u32>, // h of the low and the high half, l of both
+  bytes: vec2<u32>, // n of the low and the high half
   step: f32,
 }
 
-// 1.5 * 2^23 + 128: the sum with n has n + 128 in its low 16 bits, which is h in the upper byte and
-// l + 128 in the lower one.
-const BIAS = 12583040.0;
-
-fn with_bias(x: vec4<f32>, inverse: f32) -> vec4<u32> {
-  return bitcast<vec4<u32>>(fma(x, vec4<f32>(inverse), vec4<f32>(BIAS)));
-}
-
-// The low 16 bits of x and z, and of y and w, in a word each: bytes of both then alternate in order.
-fn halves(n: vec4<u32>) -> vec2<u32> {
-  return (n.xy & vec2<u32>(0xffffu)) | (n.zw << vec2<u32>(16u));
-}
-
-fn upper(n: vec2<u32>) -> u32 {
-  return ((n.x >> 8u) & 0xff00ffu) | (n.y & 0xff00ff00u);
-}
-
-fn lower(n: vec2<u32>) -> u32 {
-  return ((n.x & 0xff00ffu) | ((n.y << 8u) & 0xff00ff00u)) ^ 0x80808080u;
+fn bytes_of(n: vec4<i32>) -> u32 {
+  let low = bitcast<vec4<u32>>(n) & vec4<u32>(0xffu);
+  return low.x | (low.y << 8u) | (low.z << 16u) | (low.w << 24u);
 }
 
 fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X {
   let scale = scale_of(lo, hi);
-  let a = halves(with_bias(lo, scale.inverse));
-  let b = halves(with_bias(hi, scale.inverse));
-  return X(vec4<u32>(upper(a), upper(b), lower(a), lower(b)), scale.step);
+  let bytes = vec2<u32>(bytes_of(with_bias(lo, scale.inverse)), bytes_of(with_bias(hi, scale.inverse)));
+  return X(bytes, scale.step);
 }
 
 fn add_dot(sum: f32, x: X, w: Packed) -> f32 {
-  let h = dot4I8Packed(x.bytes.x, w.lo) + dot4I8Packed(x.bytes.y, w.hi);
-  let l = dot4I8Packed(x.bytes.z, w.lo) + dot4I8Packed(x.bytes.w, w.hi);
-  return fma(f32(256 * h + l), x.step * w.scale, sum);
+  // The sum of a vec8 is below 2^17: added to the bits of BIAS it is a float without a conversion.
+  let n = dot4I8Packed(x.bytes.y, w.hi) + (dot4I8Packed(x.bytes.x, w.lo) + BIAS_BITS);
+  return fma(bitcast<f32>(n) - BIAS, x.step * w.scale, sum);
 }
 
 //#for c in BLOCK_VEC8S
@@ -112,7 +109,10 @@ alias X = Vec8;
 
 fn x_of(lo: vec4<f32>, hi: vec4<f32>) -> X {
   let scale = scale_of(lo, hi);
-  return X(round(lo * scale.inverse) * scale.step, round(hi * scale.inverse) * scale.step);
+  return X(
+    vec4<f32>(with_bias(lo, scale.inverse) - vec4<i32>(BIAS_BITS)) * scale.step,
+    vec4<f32>(with_bias(hi, scale.inverse) - vec4<i32>(BIAS_BITS)) * scale.step,
+  );
 }
 
 fn add_dot(sum: f32, x: X, w: Whole) -> f32 {

@@ -7,7 +7,7 @@
 //#import lib/dot
 //#if dots == packed
 
-var<workgroup> staged_bytes: array<vec4<u32>, $BUFFERSu * $ROWSu * $STAGEu>;
+var<workgroup> staged_bytes: array<vec2<u32>, $BUFFERSu * $ROWSu * $STAGEu>;
 var<workgroup> staged_steps: array<f32, $BUFFERSu * $ROWSu * $STAGEu>;
 
 fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {

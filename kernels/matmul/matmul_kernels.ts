@@ -4,7 +4,7 @@ import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { type Hold, type HoldParameters, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
-import type { Dots } from "./matmul_stages.ts";
+import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
 /** What all of the matmuls take besides the epilogue's parameters, and what matmul.wgsl does. */
 interface CachedParameters {
@@ -204,7 +204,7 @@ function hasPart(shape: MatmulShape): boolean {
 /** Bytes of workgroup memory of a kernel with more than one lane. */
 export function workgroupBytes(shape: MatmulShape, lanes: number): number {
   const packed = shape.kind !== "cached" && shape.dots === "packed";
-  const bytes = packed ? 20 * shape.rows * shape.stage * buffersOf(shape) : 0;
+  const bytes = packed ? PACKED_VEC8_BYTES * shape.rows * shape.stage * buffersOf(shape) : 0;
   return bytes + 16 * vectorsOf(shape, lanes) + 8 * pairSums(shape, lanes);
 }
 

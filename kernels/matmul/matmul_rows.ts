@@ -44,6 +44,14 @@ export const MOST_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /**
+ * Rows and numbers of a range of k from which on integers have tiles of MANY_TILE_ROWS, half of which read the weights:
+ * [28672, 4096] takes 344 us of 358 at 64 rows and 2,566 of 2,736 at 512, shorter ranges 246 of 241 (H200, q8).
+ */
+const MANY_ROWS = 32;
+const LONG_RANGE = 2048;
+const MANY_TILE_ROWS = 8;
+
+/**
  * Rows up to which software adapters have tiles of FEW_TILE_ROWS, so that short prompts use the kernels of rounds.
  * Tiles of eight rows run such a prompt in nine tenths of the time, but compiling them takes longer than the prompt.
  */
@@ -74,14 +82,16 @@ export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
   if (isCut(matrix, use)) return { ...whole, rows: 2 };
   const few = { ...whole, rows: evenTile(rows, FEW_TILE_ROWS) };
   if (staysPacked(matrix, use)) {
+    const many = rows >= MANY_ROWS && matrix.cols / use.splitK >= LONG_RANGE;
+    const tile = many ? { ...whole, rows: MANY_TILE_ROWS } : few;
     const manyTiles = rows > 2 * FEW_TILE_ROWS;
-    return { ...few, packed: true, manyTiles, pairs: packedPairs(matrix, use, few) };
+    return { ...tile, packed: true, manyTiles, pairs: packedPairs(matrix, use, tile) };
   }
   return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
 }
 
 function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: MatmulUse): boolean {
-  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= FEW_TILE_ROWS;
+  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= MANY_TILE_ROWS;
 }
 
 /** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */

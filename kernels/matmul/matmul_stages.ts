@@ -10,10 +10,13 @@ import { lanesOf } from "./matmul_lanes.ts";
 import { MANY_WEIGHTS, type MatmulUse, type TileUse, tileUse } from "./matmul_rows.ts";
 
 /**
- * How the staged kernels multiply: floats; or, for integers, activations rounded to 15 bits a vec8,
+ * How the staged kernels multiply: floats; or, for integers, activations rounded to 8 bits a vec8,
  * as floats or as packed bytes, which give the same bits.
  */
 export type Dots = "floats" | "whole" | "packed";
+
+/** Bytes of workgroup memory of a vec8 of x that is packed: its bytes and their step. */
+export const PACKED_VEC8_BYTES = 12;
 
 /** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
 export const PREFETCH_ROWS = 7;

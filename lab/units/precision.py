@@ -1,5 +1,6 @@
 """Errors of logits against float32, in standard deviations of the logits: of bf16 inference, as PyTorch does it, and
-of float32 inference whose matmuls read x as one f16 number with a power of two for each row (`--precision f16`).
+of float32 inference whose matmuls read x as one f16 number with a power of two for each row (`--precision f16`), or as
+bytes with a step for each eight numbers (q8 and q4, whose weights are left as they are here).
 
 python3 lab/units/precision.py GOLDEN...   checkpoints with input_ids and logits of float32
 python3 lab/units/precision.py             random weights of Llama-3.1-8B's shape
@@ -20,6 +21,16 @@ def as_f16(module, inputs):
     return ((x * scale).to(torch.float16).to(x.dtype) / scale,)
 
 
+def as_bytes(module, inputs):
+    (x,) = inputs
+    eights = x.reshape(*x.shape[:-1], -1, 8)
+    peak = eights.abs().amax(-1, keepdim=True).clamp_min(2.0**-67)
+    above = peak + torch.exp2(torch.floor(torch.log2(peak)) - 7)
+    quarter = torch.exp2(torch.floor(torch.log2(above)) - 2)
+    step = quarter * (torch.floor(above / quarter) + 1) / 128
+    return (((eights / step).round() * step).reshape(x.shape),)
+
+
 def error(found, expected):
     return ((found.float() - expected).abs().max() / expected.std()).item(), (
         (found.float() - expected).pow(2).mean().sqrt() / expected.std()
@@ -31,9 +42,9 @@ def line(name, found, expected):
     print(f"{name:40} largest {worst:.2e}  root mean square {mean:.2e}", flush=True)
 
 
-def hooked(model):
+def hooked(model, hook):
     hooks = [
-        each.register_forward_pre_hook(as_f16)
+        each.register_forward_pre_hook(hook)
         for each in model.modules()
         if isinstance(each, torch.nn.Linear)
     ]
@@ -47,9 +58,10 @@ def compare(name, model, ids, expected=None):
     if expected is not None:
         line(f"{name} float32, this machine", plain, expected.to(device))
     expected = plain
-    remove = hooked(model)
-    line(f"{name} f16 with a scale a row", model(ids).logits, expected)
-    remove()
+    for what, hook in (("f16 with a scale a row", as_f16), ("bytes with a step an eight", as_bytes)):
+        remove = hooked(model, hook)
+        line(f"{name} {what}", model(ids).logits, expected)
+        remove()
     line(f"{name} bf16", model.to(torch.bfloat16)(ids).logits, expected)
 
 

@@ -379,7 +379,7 @@ export function tuning(
       lanes: 16,
       groups: 8,
       pairs: 2,
-      packedRows: backend === "metal" ? 0 : 4,
+      packedRows: backend === "metal" ? 0 : 8,
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,

@@ -116,7 +116,7 @@ for (const format of ["q8", "q4"] as const) {
 
     const few = cols === (format === "q8" ? 1056 : 1088);
     (few || cols === 1152 ? Deno : drawn).test(
-      `${name}: sums over activations of 15 bits a vec8`,
+      `${name}: sums over activations of 8 bits a vec8`,
       async () => {
         const values = numbers(n * cols, 5);
         const quantized = uploadQuantized(device, values, { format, cols, most });

@@ -194,7 +194,7 @@ Deno.test("many rows: full tiles, x prefetched, more pairs where workgroups are 
   assert.equal(tileOf(9, { ...matrix(4096), rows: 28672 }, tuning(false, SMALL)), "prefetch 8 4");
 });
 
-Deno.test("many rows of integers: packed in tiles of four, more pairs where workgroups are enough", () => {
+Deno.test("many rows of integers: packed in tiles of four and eight, more pairs where workgroups are enough", () => {
   const shapeAt = (rows: number, { of = {}, from = HARDWARE }: {
     readonly of?: Partial<Matrix>;
     readonly from?: Tuning;
@@ -209,11 +209,13 @@ Deno.test("many rows of integers: packed in tiles of four, more pairs where work
   };
   assert.deepEqual([4, 5, 8, 12, 13, 40].map((rows) => shapeAt(rows)), [
     ...["staged packed 4 4 32", "staged packed 3 4 32", "staged packed 4 4 32"],
-    ...["staged packed 4 4 32", "staged packed 4 4 32", "staged packed 4 4 32"],
+    ...["staged packed 4 4 32", "staged packed 4 4 32", "staged packed 8 4 32"],
   ]);
+  // A short range of k.
+  assert.equal(shapeAt(40, { of: { cols: 1024 } }), "staged packed 4 4 32");
   // A packed block of q4 alone is longer than the stage of q8.
   assert.equal(shapeAt(12, { of: { format: "q4" } }), "staged packed 4 4 64");
-  assert.equal(shapeAt(40, { of: { rows: 64 } }), "staged packed 4 2 32");
+  assert.equal(shapeAt(40, { of: { rows: 64 } }), "staged packed 8 2 32");
   const without = tuning(false, LARGE, "metal");
   assert.equal(shapeAt(40, { from: without }), "prefetch whole 8 4 32");
 });

@@ -59,18 +59,26 @@ function placeInVec8(format: Quantization, i: number): number {
 }
 
 /**
- * Activations as lib/dot.wgsl makes them: each vec8 in steps of the power of two by which its largest
- * has 13 bits before the point.
+ * Activations as lib/dot.wgsl makes them: a vec8 in 128 steps up to a bound, the first quarter of a power of two above
+ * its largest number and 2^-7 of that number's power.
  */
 export function roundedVec8s(x: Float32Array): Float32Array {
   const out = new Float32Array(x.length);
   for (let at = 0; at < x.length; at += 8) {
-    const largest = Math.max(...x.subarray(at, at + 8).map(Math.abs));
-    const exponent = Math.max(-67, Math.floor(Math.log2(largest)));
-    const step = 2 ** (exponent - 13);
-    for (let i = at; i < at + 8; i++) out[i] = toEven((x[i] ?? NaN) / step) * step;
+    const largest = Math.max(2 ** -90, ...x.subarray(at, at + 8).map(Math.abs));
+    const above = largest + powerOf(largest) / 128;
+    const quarter = powerOf(above) / 4;
+    const bound = Math.max(2 ** -67, quarter * (Math.floor(above / quarter) + 1));
+    // Stored as f32, of which a power of two changes no digit.
+    const inverse = Math.fround(powerOf(bound) / bound) / powerOf(bound) * 128;
+    for (let i = at; i < at + 8; i++) out[i] = toEven((x[i] ?? NaN) * inverse) * bound / 128;
   }
   return out;
+}
+
+/** The power of two at or below a positive number. */
+function powerOf(x: number): number {
+  return 2 ** Math.floor(Math.log2(x));
 }
 
 /** The nearest integer, of two as near the even one. */
