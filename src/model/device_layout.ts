@@ -67,18 +67,19 @@ export const ALL_DRAFTS = 0xffffffff;
 /** A place of the batch without a sequence. */
 export const NO_SLOT = 0xffffffff;
 
-/** Rows of a prefill chunk. */
+/** Rows of a forward of prompts, and at least of one that others wait for. */
 export const PREFILL_ROWS = 256;
 
 /**
- * Those of one that matrix units multiply while others decode and wait for it: they need more rows. On an H200 the
- * matmuls of Llama-3.1-8B reach 116 TFLOP/s with 512 rows, 100 with 256.
+ * Those of mixtures without matrix units, whose experts have few rows each: Qwen3.6-35B-A3B's eight of 256 have 8 of
+ * 256 rows. And of matrix units where contexts are no longer.
  */
-export const UNITS_PREFILL_ROWS = 512;
+export const WIDE_PREFILL_ROWS = 512;
 
 /**
- * Those of one that matrix units multiply while no request decodes. Small models fill a GPU better with twice the rows,
- * and where units compute attention too, each chunk turns all keys and values that its slot has stored to f16.
+ * Those that matrix units multiply: small models fill a GPU better with so many rows, and where units compute attention
+ * too, each forward turns all keys and values that its slot has stored to f16. On an H200 the matmuls of Llama-3.1-8B
+ * reach 116 TFLOP/s with 512 rows, 100 with 256.
  */
 export const LONG_PREFILL_ROWS = 1024;
 

@@ -5,7 +5,7 @@ import { headerWords, stepWords } from "../../kernels/recurrent/delta_rule.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { convWidth, type DeltaNet, type LayerConfig } from "../../src/model/config/layer_config.ts";
 import type { LayerState } from "../../src/model/graph/graph.ts";
-import { SLOT_WORDS, UNITS_PREFILL_ROWS } from "../../src/model/device_layout.ts";
+import { LONG_PREFILL_ROWS, SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { keptStates, promptStates, stateSpacing } from "../../src/engine/device/kept_states.ts";
 import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -98,7 +98,7 @@ Deno.test("states of prompts: whole forwards apart, so many as there are places 
   let before = 1;
   for (let tokens = 1; tokens < 300_000; tokens += 977) {
     const spacing = stateSpacing(tokens);
-    assert.equal(spacing % UNITS_PREFILL_ROWS, 0);
+    assert.equal(spacing % LONG_PREFILL_ROWS, 0);
     assert.ok(Math.floor(tokens / spacing) <= 8, `${tokens} tokens, every ${spacing}`);
     assert.equal(spacing % before, 0);
     before = spacing;

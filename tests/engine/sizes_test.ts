@@ -295,7 +295,7 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
   assert.ok(pages([3]) > pages([0, 3]));
 });
 
-Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => {
+Deno.test("sizes: prefill chunks are longer where matrix units multiply, and of mixtures", () => {
   using models = openModels({});
   const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };
   const rows = (
@@ -304,13 +304,14 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => 
     quantize?: "q8",
     maxBatch = 1,
     contextLength = 1024,
+    { layers } = models.target.config,
   ) => {
     const matrixUnit = units ? { m: 16, n: 16, k: 16, lanes: 32 } : undefined;
     const gpu = { limits, info: { software }, matrixUnit };
     const tiers = chains([0]);
     const settings = { contextLength, tiers, maxBatch, ...quantize ? { quantize } : {} };
     const of = gpu as unknown as Parameters<typeof capacityOf>[1];
-    return capacityOf(settings, of, models.target.config).prefillRows;
+    return capacityOf(settings, of, { layers }).prefillRows;
   };
   assert.equal(rows(false, true), 1024);
   assert.equal(rows(false, false), 256);
@@ -321,6 +322,11 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply", () => 
   assert.equal(rows(false, true, undefined, 1, 512), 512);
   assert.equal(rows(false, true, undefined, 1, 32769), 1024);
   assert.equal(rows(false, false, undefined, 1, 32769), 256);
+  using mixture = openModels({ model: new URL("../golden/qwen3_moe", import.meta.url).pathname });
+  const { config } = mixture.target;
+  assert.equal(rows(false, false, "q8", 1, 1024, config), 512);
+  assert.equal(rows(false, true, "q8", 16, 1024, config), 1024);
+  assert.equal(rows(true, false, "q8", 1, 1024, config), 256);
 });
 
 Deno.test("sizes: --max-batched-rows takes the place of what suits the adapter", () => {

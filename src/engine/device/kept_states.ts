@@ -11,7 +11,7 @@ import { type Sequence, slotOf } from "./sequence.ts";
 
 /**
  * Tokens of a prompt after which its state is kept, so that prompts that begin like it store only what is after that.
- * Every forward of prompts has as many rows or a part of them, 1,024 at most (`UNITS_PREFILL_ROWS`). A state is as
+ * Every forward of prompts has as many rows or a part of them, 1,024 at most (`LONG_PREFILL_ROWS`). A state is as
  * large as keys and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB
  * beside 64 KB, Qwen3.6-35B-A3B 63 MB beside 20 KB. More often than this, states would take more memory than what they
  * belong to.

@@ -11,7 +11,7 @@ import {
   LONG_PREFILL_ROWS,
   PAGE,
   PREFILL_ROWS,
-  UNITS_PREFILL_ROWS,
+  WIDE_PREFILL_ROWS,
 } from "../../model/device_layout.ts";
 import { rowBucket } from "../device/buckets.ts";
 import { promptStates } from "../device/kept_states.ts";
@@ -122,7 +122,7 @@ export function capacityOf(
     shapes,
     treeShapes,
     prefillRows: maxBatchedRows === undefined
-      ? prefillRowsOf(tiers, batch, contextLength, gpu)
+      ? prefillRowsOf(tiers, { batch, contextLength, gpu, config })
       : rowBucket(maxBatchedRows),
     promptRun: gpu.info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN,
     contextLength,
@@ -140,18 +140,25 @@ export function capacityOf(
 }
 
 /**
- * Rows of a forward of prompts: more if matrix units are used for the weights; not on software adapters, where it takes
- * long enough.
+ * Rows of a forward of prompts: more if matrix units are used for the weights, or for mixtures; not on software
+ * adapters, where it takes long enough.
  */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
-  batch: number,
-  contextLength: number,
-  gpu: Adapter,
+  { batch, contextLength, gpu, config }: {
+    readonly batch: number;
+    readonly contextLength: number;
+    readonly gpu: Adapter;
+    readonly config: KeptByCell;
+  },
 ): number {
+  if (gpu.info.software) return PREFILL_ROWS;
   const taken = quantize === undefined || takesQuantized(batch);
-  if (gpu.matrixUnit === undefined || !taken || gpu.info.software) return PREFILL_ROWS;
-  return contextLength > UNITS_PREFILL_ROWS ? LONG_PREFILL_ROWS : UNITS_PREFILL_ROWS;
+  if (gpu.matrixUnit !== undefined && taken && contextLength > WIDE_PREFILL_ROWS) {
+    return LONG_PREFILL_ROWS;
+  }
+  const mixture = config.layers.some(({ mlp }) => mlp.kind === "mixture");
+  return mixture || gpu.matrixUnit !== undefined && taken ? WIDE_PREFILL_ROWS : PREFILL_ROWS;
 }
 
 /** Shapes of the rounds that these settings lead to; without a proposal a round is plain decoding. */

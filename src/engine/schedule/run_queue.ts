@@ -1,4 +1,4 @@
-import { UNITS_PREFILL_ROWS } from "../../model/device_layout.ts";
+import { PREFILL_ROWS } from "../../model/device_layout.ts";
 import { roundsUseful } from "./sync_interval.ts";
 
 /** A request as admission sees it. */
@@ -8,11 +8,12 @@ export interface QueuedRequest {
 }
 
 /**
- * Rows of the next forward of prompts: `most`, or at most `UNITS_PREFILL_ROWS` while others decode, because they wait
- * for it.
+ * Rows of the next forward of prompts: `most`, or half of them, `PREFILL_ROWS` at least, while others decode, because
+ * they wait for it.
  */
 export function promptBudget(most: number, running: readonly QueuedRequest[]): number {
-  return running.some(({ decoding }) => decoding) ? Math.min(most, UNITS_PREFILL_ROWS) : most;
+  const waited = Math.min(most, Math.max(PREFILL_ROWS, Math.floor(most / 2)));
+  return running.some(({ decoding }) => decoding) ? waited : most;
 }
 
 /** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts) or a simulator's. */

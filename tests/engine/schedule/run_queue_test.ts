@@ -4,6 +4,7 @@ import fc from "npm:fast-check@4.10.2";
 import {
   type KvAllocator,
   openRunQueue,
+  promptBudget,
   type QueuedRequest,
 } from "../../../src/engine/schedule/run_queue.ts";
 
@@ -54,6 +55,14 @@ function counting(slots: number, total: number): KvAllocator<Counted> & { free()
     },
   };
 }
+
+Deno.test("forwards of prompts have half of the rows while others decode, 256 at least where there are more", () => {
+  const [waiting, decoding] = [{ decoding: false }, { decoding: true }];
+  for (const [most, half] of [[64, 64], [256, 256], [300, 256], [512, 256], [1024, 512]] as const) {
+    assert.equal(promptBudget(most, [waiting]), most);
+    assert.equal(promptBudget(most, [waiting, decoding]), half);
+  }
+});
 
 const names = (requests: readonly Counted[]) => requests.map(({ name }) => name).join("");
 
