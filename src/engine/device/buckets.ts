@@ -1,7 +1,7 @@
 /** Numbers of sequences and of rows that programs are made for. */
 
 /** Row counts that programs of prompts are made for; a forward takes the smallest that holds its rows. */
-export const ROW_BUCKETS: readonly number[] = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
+const ROW_BUCKETS: readonly number[] = [8, 16, 32, 64, 128, 256, 384, 512, 768, 1024];
 /** Step of the counts beyond these. */
 const WIDE_ROWS = 512;
 

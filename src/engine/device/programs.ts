@@ -3,7 +3,7 @@ import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type CreationCounts, type Program, within } from "../../gpu/program.ts";
 import { resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { batchBucket, batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
+import { batchBucket, batchBuckets, rowBucket, rowBuckets } from "./buckets.ts";
 import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import {
@@ -262,7 +262,7 @@ export function enginePrograms(
       }, cellBucket(cells));
     },
     async makePrompts() {
-      const buckets = ROW_BUCKETS.filter((size) => size <= rowBucket(capacity.prefillRows));
+      const buckets = rowBuckets(rowBucket(capacity.prefillRows));
       const batches = batchBuckets(capacity.batch);
       const run = promptRun(capacity);
       const shared = capacity.batch > 1 ? buckets.filter((rows) => rows >= 2 * run) : [];

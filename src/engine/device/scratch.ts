@@ -12,7 +12,7 @@ import type { Graph } from "../../model/graph/graph.ts";
 import { type Target, targetHead, targetLayers, targetNorm } from "../../model/graph/target.ts";
 import { layout } from "../../model/lower/lower.ts";
 import type { RowBlock } from "../../../kernels/lib/row_blocks.ts";
-import { batchBuckets, ROW_BUCKETS, rowBucket } from "./buckets.ts";
+import { batchBuckets, rowBucket, rowBuckets } from "./buckets.ts";
 import { type EngineSizes, type RoundBuffers, treeWidth } from "./buffers.ts";
 import { promptRun } from "./prompt_rows.ts";
 
@@ -78,16 +78,15 @@ function countsOf(capacity: EngineSizes): {
   readonly batches: ReadonlySet<number>;
 } {
   const { batch, shapes, treeShapes = [], prefillRows } = capacity;
-  const widest = rowBucket(prefillRows);
-  const prompts = ROW_BUCKETS.filter((rows) => rows < widest);
+  const prompts = rowBuckets(rowBucket(prefillRows));
   const rounds = batchBuckets(batch).flatMap((of) =>
     [...shapes, ...treeShapes].map(({ rows }) => ({ count: of * rows, perSlot: rows }))
   );
   // Attention is launched by the rows of a slot, and may store f16 for a matmul where they are many.
   const run = promptRun(capacity);
-  const chunks = [widest, ...prompts].filter((count) => batch > 1 && count >= 2 * run);
+  const chunks = prompts.filter((count) => batch > 1 && count >= 2 * run);
   const forwards = [
-    ...[widest, ...prompts].map((count) => ({ count, perSlot: count })),
+    ...prompts.map((count) => ({ count, perSlot: count })),
     ...chunks.map((count) => ({ count, perSlot: run })),
     ...rounds,
   ];
