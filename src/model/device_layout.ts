@@ -71,8 +71,8 @@ export const NO_SLOT = 0xffffffff;
 export const PREFILL_ROWS = 256;
 
 /**
- * Those of mixtures without matrix units, whose experts have few rows each: Qwen3.6-35B-A3B's eight of 256 have 8 of
- * 256 rows. And of matrix units where contexts are no longer.
+ * Those of mixtures without matrix units, because each expert has few of them: of 256 rows an expert of Qwen3.6-35B-A3B
+ * has 8 on average, and 512 rows take 82 ms instead of 91 (H200, q8). On matrix units, those of contexts up to this.
  */
 export const WIDE_PREFILL_ROWS = 512;
 
