@@ -31,12 +31,13 @@ fn weights_$c(block: PackedBlock) -> Vec8 {
 //#endfor
 //#endif
 //#else
-// packed and whole: x as signed bytes, for products with integers: x = n * step, one step for a vec8, |n| <= 127. A step is
-// 4, 5, 6 or 7 times a power of two, the least with which the vec8's largest number is below 127.5 of them. So n * step
-// and step * scale are exact, and so is the sum of n * q over a vec8, as an integer or in f32.
+// packed and whole: x as signed bytes, for products with integers: x = n * step, one step for a vec8, |n| <= 127. 128
+// steps are the first quarter of a power of two above the vec8's largest number and 2^-7 of that number's power. A step
+// has three bits, so that n * step and step * scale are exact, and so is the sum of n * q over a vec8, as an integer or
+// in f32.
 
 const LEAST_BOUND = 60u << 23u; // 2^-67: what is below 2^-75 becomes 0, and no step underflows
-const MOST_BOUND = 230u << 23u; // 2^103: what is larger, infinite or NaN makes the sum NaN
+const MOST_BOUND = 230u << 23u; // 2^103: what needs more, is infinite or NaN makes the sum NaN
 
 struct Scale {
   step: f32,
@@ -54,10 +55,10 @@ fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
   // As integers, floats without their sign are in order.
   let sizes = max(bitcast<vec4<u32>>(lo) & vec4<u32>(0x7fffffffu), bitcast<vec4<u32>>(hi) & vec4<u32>(0x7fffffffu));
   let largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
-  // 128 steps: the largest number and 2^-7 of its power of two, and then up to the next quarter of that power.
-  let above = min(largest, 0x7f800000u) + 0x210000u;
-  let bound = clamp(above & 0xffe00000u, LEAST_BOUND, MOST_BOUND);
-  let step = select(bound - (7u << 23u), 0x7fc00000u, largest >= MOST_BOUND);
+  // 2^-7 of the number's power of two is 2^16 of its last places, a quarter 2^21.
+  let above = (min(largest, 0x7f800000u) + 0x210000u) & 0xffe00000u;
+  let bound = clamp(above, LEAST_BOUND, MOST_BOUND);
+  let step = select(bound - (7u << 23u), 0x7fc00000u, above > MOST_BOUND);
   let inverse = inverse_of((bound >> 21u) & 3u) + (134u << 23u) - (bound & 0x7f800000u);
   return Scale(bitcast<f32>(step), bitcast<f32>(inverse));
 }

@@ -44,11 +44,11 @@ export const MOST_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /**
- * From MANY_ROWS rows on, where a range of k has LONG_RANGE numbers, integers have tiles of MANY_TILE_ROWS: half as many
- * tiles read the weights. [28672, 4096] takes 344 us of 358 at 64 rows and 2,566 of 2,736 at 512, [2048, 4096] in four
- * ranges 246 of 241 (H200, q8).
+ * From MANY_ROWS rows on, where a range of k has LONG_RANGE numbers, integers have tiles of MANY_TILE_ROWS: half as
+ * many tiles read the weights. [28672, 4096] takes 344 us of 358 at 64 rows and 2,566 of 2,736 at 512, [2048, 4096] in
+ * four ranges 246 of 241 (H200, q8).
  */
-const MANY_ROWS = 32;
+export const MANY_ROWS = 32;
 const LONG_RANGE = 2048;
 const MANY_TILE_ROWS = 8;
 

@@ -2,7 +2,7 @@
 import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
 import { lanesOf } from "./matmul_lanes.ts";
-import type { MatmulUse } from "./matmul_rows.ts";
+import { MANY_ROWS, type MatmulUse } from "./matmul_rows.ts";
 import { defaultLaunch, launchStages, shapeOf } from "./matmul_shape.ts";
 
 /** Raise it when the matmul kernels or the launches to measure change: what was measured before counts no more. */
@@ -72,9 +72,9 @@ export interface Timed {
   readonly ms: number;
 }
 
-/** Workgroup memory of a launch at those row counts up to its own that need most. */
+/** Workgroup memory of a launch at those row counts that need most: up to its own, and of many. */
 function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
-  const counts = Array.from({ length: use.rows }, (_, i) => i + 1);
+  const counts = [...Array.from({ length: use.rows }, (_, i) => i + 1), MANY_ROWS];
   const uses = counts.map((rows) => ({ ...use, rows }))
     .filter((use) => launchStages(matrix, use).includes(launch.stage));
   return Math.max(

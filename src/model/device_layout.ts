@@ -72,7 +72,7 @@ export const PREFILL_ROWS = 256;
 
 /**
  * Those of mixtures without matrix units, because each expert has few of them: of 256 rows an expert of Qwen3.6-35B-A3B
- * has 8 on average, and 512 rows take 82 ms instead of 91 (H200, q8). On matrix units, those of contexts up to this.
+ * has 8 on average, and 512 rows take 82 ms instead of 91 (H200, q8). On matrix units, where no more can be asked for.
  */
 export const WIDE_PREFILL_ROWS = 512;
 

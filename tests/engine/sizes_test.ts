@@ -320,6 +320,7 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply, and of 
   assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);
   assert.equal(rows(false, true, undefined, 1, 512), 512);
+  assert.equal(rows(false, true, undefined, 2, 512), 1024);
   assert.equal(rows(false, true, undefined, 1, 32769), 1024);
   assert.equal(rows(false, false, undefined, 1, 32769), 256);
   using mixture = openModels({ model: new URL("../golden/qwen3_moe", import.meta.url).pathname });

@@ -140,7 +140,8 @@ for (const format of ["q8", "q4"] as const) {
 
     (cols === 1152 ? Deno : drawn).test(`${name}: what is no number stays none`, async () => {
       const quantized = uploadQuantized(device, numbers(n * cols, 7), { format, cols, most });
-      for (const broken of [NaN, Infinity, -Infinity]) {
+      // The last is below 2^103, and 128 steps above it are not.
+      for (const broken of [NaN, Infinity, -Infinity, 1.0103e31]) {
         for (const rows of [1, 6]) {
           const x = numbers(rows * cols, 8);
           x[(rows - 1) * cols + 37] = broken;

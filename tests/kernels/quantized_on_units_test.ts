@@ -32,6 +32,9 @@ const ignore = unit === undefined;
 const TILES: readonly TensorTile[] = [
   { subgroups: 3, grid: [1, 2], own: [1, 1], stage: 32, ahead: 2 },
   { subgroups: 2, grid: [2, 1], own: [1, 2], stage: 64, ahead: 1 },
+  // As prompts and rounds have: stages in turn, and asked for before the barrier.
+  { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 64, ahead: 2, early: true, inTurn: true },
+  { subgroups: 4, grid: [2, 2], own: [2, 2], stage: 32, ahead: 1, early: true },
 ];
 const FEW_TILES: readonly FewTile[] = [
   { columns: 1, stage: 32, ahead: 2, branched: true },

@@ -50,6 +50,8 @@ const MACHINE = {
   maxBatch: 2,
   kvTokens: 640,
   prefillRows: 64,
+  maxBatchedRows: 64,
+  sloItlMs: 30,
   roundsPerSync: 1,
   costs: { ...(COST_PRESETS["toy"] as CostTable), draft: undefined },
 } as const;
@@ -74,6 +76,8 @@ Deno.test("a recording: the machine, cached prompts, drafts and requests come ba
   const recording = readRecording(text);
   assert.deepEqual(readRecording(recordingText(recording)), recording);
   assert.equal(recording.machine?.costs?.model, MACHINE.costs.model);
+  assert.equal(recording.machine?.maxBatchedRows, MACHINE.maxBatchedRows);
+  assert.equal(recording.machine?.sloItlMs, MACHINE.sloItlMs);
   // By request, not by place.
   assert.deepEqual(streamsOf(recording), [[{ drafted: 1, accepted: 0 }], [{
     drafted: 3,
@@ -81,6 +85,7 @@ Deno.test("a recording: the machine, cached prompts, drafts and requests come ba
   }]]);
   const broken = (from: string, to: string) => () => readRecording(text.replace(from, to));
   assert.throws(broken('"maxBatch":2', '"maxBatch":0'), /line 1 does not describe a machine/);
+  assert.throws(broken('"sloItlMs":30', '"sloItlMs":0'), /line 1 does not describe a machine/);
   assert.throws(broken('"format":"eyrie', '"format":"other'), /the costs in line 1 cannot be used/);
   assert.throws(broken('"requests":[1,0]', '"requests":[2,0]'), /its rounds have a request 2/);
   assert.throws(broken('"requests":[1,0]', '"requests":[1]'), /line 4 is neither/);

@@ -1,10 +1,5 @@
 /** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
-import {
-  isQuantized,
-  type TensorLimits,
-  WEIGHT_BYTES,
-  type WeightFormat,
-} from "../../../src/gpu/matrix.ts";
+import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 import { roundRows, roundTile } from "./round_tiles.ts";
@@ -12,8 +7,8 @@ import { roundRows, roundTile } from "./round_tiles.ts";
 /** A tile, and beyond how many rows, in those of the unit, it is looked at. */
 interface Candidate {
   readonly beyond: number;
-  /** Of quantized weights x is one f16, which leaves registers; those of 4 bits take more of them. Default: all. */
-  readonly of?: "floats" | "bytes";
+  /** Whether it is for quantized weights, too; default true. */
+  readonly quantized?: boolean;
   readonly tile: TensorTile;
 }
 
@@ -57,14 +52,9 @@ function promptTile(
 
 const [{ tile: PROMPT }] = PROMPTS as [PromptTile];
 
-/** Larger tiles first; the fastest on an H200 of those in lab/units/tensor_tiles.ts. */
+/** For x that is no f16 yet: larger tiles first, the fastest on an H200 of those in lab/units/tensor_tiles.ts. */
 const CANDIDATES: readonly Candidate[] = [
-  {
-    beyond: 4,
-    of: "bytes",
-    tile: { subgroups: 4, grid: [2, 2], own: [4, 4], stage: 32, ahead: 1 },
-  },
-  { beyond: 8, of: "floats", tile: PROMPT },
+  { beyond: 8, quantized: false, tile: PROMPT },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 } },
   { beyond: 2, tile: { subgroups: 8, grid: [2, 4], own: [2, 1], stage: 64, ahead: 1 } },
   { beyond: 1, tile: { subgroups: 4, grid: [1, 4], own: [2, 1], stage: 64, ahead: 2 } },
@@ -101,9 +91,8 @@ export function tensorTile(
 ): TensorTile | undefined {
   const few = roundTile(unit, limits, { format, rows, columns, range, splitK, low });
   if (few) return few;
-  const kind = !isQuantized(format) ? "floats" : WEIGHT_BYTES[format] === 1 ? "bytes" : "nibbles";
-  const fitting = CANDIDATES.filter(({ beyond, of = kind, tile }) =>
-    of === kind &&
+  const fitting = CANDIDATES.filter(({ beyond, quantized = true, tile }) =>
+    (quantized || !isQuantized(format)) &&
     (rows > beyond * unit.m || beyond === 0) && range % tile.stage === 0 &&
     fitsTile(unit, tile, limits)
   ).map(({ tile }) => tile);

@@ -53,7 +53,7 @@ export const BATCH_SIZES = {
     max: 8192,
     help:
       "rows of a forward that stores prompts, of all requests together; more store prompts faster, but requests that generate wait longer between two tokens",
-    absent: "64 to 1024, as suits the adapter; at most 512 while other requests generate",
+    absent: "64 to 1024, as suits adapter and model; 64 to 512 while other requests generate",
     example: "--max-batched-rows 256",
   },
   sloItlMs: {

@@ -105,6 +105,8 @@ function machineOf(options: SimulateOptions, usual: Partial<RecordedMachine>): M
     maxBatch: options.maxBatch ?? usual.maxBatch ?? DEFAULT_BATCH,
     kvTokens: options.maxKvTokens ?? usual.kvTokens ?? Infinity,
     chunkRows: options.prefillRows ?? usual.prefillRows ?? DEFAULT_CHUNK,
+    maxBatchedRows: options.prefillRows === undefined ? usual.maxBatchedRows : undefined,
+    sloItlMs: usual.sloItlMs,
     roundsPerSync: options.roundsPerSync ?? usual.roundsPerSync ?? "auto",
     noise,
     confidenceNoise,

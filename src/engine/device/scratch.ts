@@ -78,7 +78,9 @@ function countsOf(capacity: EngineSizes): {
   readonly batches: ReadonlySet<number>;
 } {
   const { batch, shapes, treeShapes = [], prefillRows } = capacity;
-  const prompts = rowBuckets(rowBucket(prefillRows));
+  const widest = rowBucket(prefillRows);
+  // The widest first: what others need mostly fits into what is laid out for it.
+  const prompts = [widest, ...rowBuckets(widest).filter((rows) => rows < widest)];
   const rounds = batchBuckets(batch).flatMap((of) =>
     [...shapes, ...treeShapes].map(({ rows }) => ({ count: of * rows, perSlot: rows }))
   );

@@ -153,12 +153,11 @@ function prefillRowsOf(
   },
 ): number {
   if (gpu.info.software) return PREFILL_ROWS;
-  const taken = quantize === undefined || takesQuantized(batch);
-  if (gpu.matrixUnit !== undefined && taken && contextLength > WIDE_PREFILL_ROWS) {
-    return LONG_PREFILL_ROWS;
-  }
+  const units = gpu.matrixUnit !== undefined &&
+    (quantize === undefined || takesQuantized(batch));
+  if (units && batch * contextLength > WIDE_PREFILL_ROWS) return LONG_PREFILL_ROWS;
   const mixture = config.layers.some(({ mlp }) => mlp.kind === "mixture");
-  return mixture || gpu.matrixUnit !== undefined && taken ? WIDE_PREFILL_ROWS : PREFILL_ROWS;
+  return units || mixture ? WIDE_PREFILL_ROWS : PREFILL_ROWS;
 }
 
 /** Shapes of the rounds that these settings lead to; without a proposal a round is plain decoding. */

@@ -50,6 +50,9 @@ export interface LoadMachine {
   readonly kvTokens: number;
   /** Prompt tokens that are prefilled between two rounds. */
   readonly prefillRows: number;
+  /** `--max-batched-rows` and `--slo-itl-ms`, where they are given. */
+  readonly maxBatchedRows?: number | undefined;
+  readonly sloItlMs?: number | undefined;
   readonly roundsPerSync: RoundsPerSync;
   /** The cost table at the end of the measurement; null if there is none. */
   readonly costs: CostTable | null;
@@ -276,6 +279,8 @@ async function runCell(
       maxBatch,
       roundsPerSync,
       prefillRows: engine.chunkRows,
+      maxBatchedRows: engine.maxBatchedRows,
+      sloItlMs: engine.sloItlMs,
       kvTokens: engine.core.pool.total * CELLS_PER_PAGE,
       costs: engine.costs.table ?? null,
     },

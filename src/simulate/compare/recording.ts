@@ -37,6 +37,9 @@ export interface RecordedMachine {
   readonly kvTokens: number;
   /** Tokens of a prompt between two rounds. */
   readonly prefillRows: number;
+  /** The same while others decode too, and milliseconds between two tokens at most, where they were set. */
+  readonly maxBatchedRows?: number | undefined;
+  readonly sloItlMs?: number | undefined;
   readonly roundsPerSync: RoundsPerSync;
   /** What rounds cost there; null: not known. */
   readonly costs: CostTable | null;
@@ -46,7 +49,7 @@ export interface RecordedMachine {
  * A run as it is recorded: a line of JSON for every request, `{"atMs", "promptTokens",
  * "outputTokens"}`, and for every round, `{"tMs", "batch", "numSteps", "accepted", "ms"}`, each kind
  * in the order of its times, and maybe first of all one for the machine, `{"policy", "maxBatch",
- * "kvTokens", "prefillRows", "roundsPerSync", "costs"}`.
+ * "kvTokens", "prefillRows", "maxBatchedRows", "sloItlMs", "roundsPerSync", "costs"}`.
  */
 export interface Recording {
   readonly machine?: RecordedMachine;
@@ -99,9 +102,12 @@ function machineOf(
   line: number,
 ): RecordedMachine {
   const { policy, maxBatch, kvTokens, prefillRows, roundsPerSync, costs } = fields;
-  const counts = [maxBatch, kvTokens, prefillRows].every((each) => isCount(each, 1));
+  const { maxBatchedRows = 1, sloItlMs = 1 } = fields;
+  const counts = [maxBatch, kvTokens, prefillRows, maxBatchedRows]
+    .every((each) => isCount(each, 1));
   if (
-    typeof policy !== "string" || !counts || roundsPerSync !== "auto" && !isCount(roundsPerSync, 1)
+    typeof policy !== "string" || !counts || !(isTime(sloItlMs) && sloItlMs > 0) ||
+    roundsPerSync !== "auto" && !isCount(roundsPerSync, 1)
   ) throw new RecordingError(`line ${line} does not describe a machine`);
   return { ...fields as RecordedMachine, costs: costsOf(costs, line) };
 }

@@ -53,6 +53,9 @@ export interface Machine {
   readonly kvTokens: number;
   /** Tokens of a prompt between two rounds. */
   readonly chunkRows: number;
+  /** As of the scheduler. */
+  readonly maxBatchedRows?: number | undefined;
+  readonly sloItlMs?: number | undefined;
   readonly roundsPerSync: RoundsPerSync;
   /** Standard deviation of the logarithm of a round's time. */
   readonly noise: number;
@@ -93,7 +96,7 @@ const OUTPUTS: OutputConfig = {
  */
 export function simulate(simulation: Simulation): SimulationResult {
   const { pricing, acceptance, source, machine, until, seed, onRound } = simulation;
-  const { kvTokens, chunkRows, roundsPerSync, noise } = machine;
+  const { kvTokens, chunkRows, maxBatchedRows, sloItlMs, roundsPerSync, noise } = machine;
   /** In the order they were submitted. */
   const inFlight = new Map<number, InFlight>();
   const request = (id: number) => (inFlight.get(id) as InFlight).request;
@@ -130,6 +133,8 @@ export function simulate(simulation: Simulation): SimulationResult {
     costs: () => pricing.table,
     roundsPerSync,
     chunkRows,
+    maxBatchedRows,
+    sloItlMs,
     clock: () => runner.now.ms,
     promptsFirst: source.stored,
     mail: () => source.pending(runner.now.ms, inFlight.size),

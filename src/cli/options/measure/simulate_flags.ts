@@ -55,7 +55,7 @@ export const SIMULATE_MACHINE = {
     min: 1,
     max: 65_536,
     help:
-      "prompt tokens that are prefilled at a time, at most 512 while other requests decode; the engine has 64 on software adapters",
+      "prompt tokens that are prefilled at a time, half as many, 256 at least, while other requests decode; the engine has 64 on software adapters",
     absent: "256, or that of the recording",
     example: "--prefill-rows 64",
   },
