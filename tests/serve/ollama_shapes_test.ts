@@ -42,3 +42,29 @@ Deno.test("what ollama's clients ask of the model", async (t) => {
     }
   });
 });
+
+Deno.test("/api/generate of a model without a chat template takes the prompt as it is, as raw does", async () => {
+  await using server = await serve();
+  await using without = await serve({}, { hasChatTemplate: false });
+  const generate = async (url: string, body: object) => {
+    const asked = { model: "fledgling", prompt: "One morning", stream: false, ...body };
+    const options = { num_predict: 12, temperature: 0 };
+    const answer = await fetch(`${url}/api/generate`, {
+      method: "POST",
+      body: JSON.stringify({ ...asked, options }),
+    });
+    return { status: answer.status, ...await answer.json() };
+  };
+  const raw = await generate(server.url, { raw: true });
+  assert.equal(raw.status, 200);
+  assert.ok(raw.response.length > 0);
+  assert.notEqual((await generate(server.url, {})).response, raw.response);
+  for (const body of [{}, { raw: true }]) {
+    const { status, response, error } = await generate(without.url, body);
+    assert.equal(status, 200, error);
+    assert.equal(response, raw.response);
+  }
+  const system = await generate(without.url, { system: "Be short." });
+  assert.equal(system.status, 400);
+  assert.match(system.error, /"system" with a raw prompt/);
+});

@@ -2,6 +2,7 @@
  * Servers over one engine with the usual options: opened once for all files of a process that ask it for nothing but
  * answers. Its prefix cache holds what earlier tests asked.
  */
+import type { Engine } from "../../src/engine/engine.ts";
 import type { ServerOptions } from "../../src/serve/server.ts";
 import { openEngine, serveWith, type TestServer } from "./server.ts";
 
@@ -9,7 +10,11 @@ import { openEngine, serveWith, type TestServer } from "./server.ts";
 const engine = await openEngine();
 Deno.test.afterAll(() => engine.terminate());
 
-/** As `serve` of server.ts. */
-export function serve(options: Partial<ServerOptions> = {}): Promise<TestServer> {
-  return serveWith(() => Promise.resolve(engine), options);
+/** As `serve` of server.ts. @param info what the engine says of itself otherwise than it is. */
+export function serve(
+  options: Partial<ServerOptions> = {},
+  info: Partial<Engine["info"]> = {},
+): Promise<TestServer> {
+  const told: Engine = { ...engine, info: { ...engine.info, ...info } };
+  return serveWith(() => Promise.resolve(told), options);
 }

@@ -31,13 +31,17 @@ export function ollamaGenerateAsk(
     );
   }
   if (system) throw invalid('Cannot use "system" with a raw prompt', "system");
-  const templated = { ...ready, engine: { ...ready.engine, hasChatTemplate: true } };
+  const { engine } = ready;
+  const templated = {
+    ...ready,
+    engine: { ...engine, info: { ...engine.info, hasChatTemplate: true } },
+  };
   const asked = chatAsk({ ...common(request), messages }, templated, options);
   const hinted = withContextHint(asked, request, ready);
   return { ...hinted, prompt: { raw: prompt }, reading: { reasoning: false } };
 }
 
-/** A context longer than the server's is a hint: the answer has the room that there is. */
+/** `num_ctx` above the server's context is ignored: the answer gets the context that there is. */
 function withContextHint(
   asked: ChatAsk,
   { options }: Pick<OllamaChat, "options">,
@@ -72,7 +76,7 @@ function formatOf(format: OllamaChat["format"]): FormatField | undefined {
   return { type: "json_schema", json_schema: { schema: format } };
 }
 
-/** ollama's calls have no ids: a result belongs to the first call of its function that has none yet. */
+/** ollama's calls have no ids: a result belongs to the first call of its function without a result. */
 function messageFields(messages: readonly OllamaMessage[]): MessageField[] {
   let count = 0;
   /** Calls without a result. */
