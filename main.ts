@@ -1,4 +1,4 @@
-// Before all others: it ends the program on a Deno that they would fail on.
+// Imported before all other modules: it ends the program where Deno is too old for them.
 import "./src/cli/old_deno.ts";
 import denoJson from "./deno.json" with { type: "json" };
 import type { OpenLoad } from "./src/measure/load/session.ts";
@@ -13,9 +13,9 @@ import { workerPort } from "./src/engine/worker/port.ts";
 import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /**
- * Runs the command line to its exit code. The only place that turns errors into codes.
+ * Runs the command line and returns its exit code. Only this function turns errors into exit codes.
  *
- * @param settings flags of the config file and of variables; absent: there are none.
+ * @param settings reads the flags that the config file and EYRIE_* variables set; absent: there are none.
  */
 export async function main(
   args: readonly string[],
@@ -27,9 +27,9 @@ export async function main(
     return await run(parseArguments(args, settings), { io, args });
   } catch (thrown) {
     const error = withoutPermission(thrown);
-    // Nobody reads any more, as in `eyrie generate | head -1`: nothing is left to do or to say.
+    // The reader of stdout has gone, as in `eyrie generate | head -1`: there is nothing left to do.
     if (error instanceof Deno.errors.BrokenPipe) return 0;
-    // What Ctrl+C stopped has said so.
+    // The code that Ctrl+C stopped has already reported it.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
     const oneLine = mistake || error instanceof OutputError || error instanceof RemoteError;
@@ -52,11 +52,11 @@ function say(line: string, { stderr }: Io): void {
   try {
     stderr.write(`${visible(line)}\n`);
   } catch {
-    // stderr cannot be written either: the code has to do.
+    // stderr cannot be written either: only the exit code reports the error.
   }
 }
 
-/** Each command imports what it needs: the start of the others does not wait for it. */
+/** Runs one command. Each command imports its own modules, so the others start without loading them. */
 async function run(
   invocation: Invocation,
   { io, args }: { io: Io; args: readonly string[] },
@@ -260,18 +260,19 @@ async function run(
   }
 }
 
-/** A server takes the place of the engine. */
+/** Returns the opener for `--remote`: a server takes the place of the engine. */
 async function remoteOpener(remote: string, { signal }: Io): Promise<OpenLoad> {
   const { remoteLoad } = await import("./src/measure/load/remote.ts");
   const { remoteEndpoint } = await import("./src/cli/remote/request.ts");
   return remoteLoad(remoteEndpoint(remote), signal);
 }
 
-/** A command that looks for a draft where none is named. */
+/** For commands that look for a draft where none is named. */
 const DRAFTS = { drafts: true };
 
 /**
- * The engine runs in a worker, which this module is too: one file is a whole program.
+ * Returns an opener that runs the engine in a worker. The worker runs this same module, so that one file
+ * is the whole program.
  *
  * @param options.drafts a draft is looked for where none is named.
  */
@@ -292,7 +293,7 @@ async function engineOpener(
   return locatedModel(open, notices);
 }
 
-/** A thread that may not read its module would end with a report of Deno's own. @throws NotCapable */
+/** Checks that a worker may read this module; otherwise Deno would print its own report. @throws NotCapable */
 function checkReadable(module: string): void {
   try {
     if (module.startsWith("file:")) Deno.statSync(new URL(module));
@@ -301,7 +302,7 @@ function checkReadable(module: string): void {
   }
 }
 
-/** A variable; one that may not be read is not there. */
+/** Returns an environment variable; undefined also where Deno has no permission to read it. */
 function variable(name: string): string | undefined {
   try {
     return Deno.env.get(name);
@@ -311,15 +312,15 @@ function variable(name: string): string | undefined {
   }
 }
 
-/** Runs what was typed to the end of the process. */
+/** Runs the command line, then ends the process. */
 async function runToExit(): Promise<never> {
   const { take, die } = endSignals();
   const { readSettings } = await import("./src/cli/options/settings.ts");
   const settings = () => readSettings(variable, Deno.build.os);
   const code = await main(Deno.args, denoIo(take), settings);
   if (code === INTERRUPTED) await die();
-  // When a module has been evaluated and the event loop turns, Deno keeps what V8 compiled of it: the
-  // later starts of a bundle take a third less.
+  // Deno caches the code that V8 compiled of a module only if the event loop turns after the module was
+  // evaluated. With that cache, later starts of a bundle take a third less.
   await new Promise((resolve) => setTimeout(resolve, 0));
   Deno.exit(code);
 }

@@ -1,7 +1,7 @@
 /**
- * Two launches as one dispatch (horizontal fusion), neither of which reads what the other writes: no dispatch waits for
- * the smaller one. A workgroup is of one of them, so that arrays of workgroup memory of one type are the same: all
- * workgroups of a multiprocessor have 48 KiB together (docs/kernels/README.md).
+ * Two launches as one dispatch (horizontal fusion). Neither reads what the other writes, and no dispatch waits for the
+ * smaller one. Each workgroup runs one of the two, so both use the same arrays of workgroup memory where the types are
+ * equal: all workgroups of a multiprocessor share 48 KiB (docs/kernels/README.md).
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
@@ -30,15 +30,15 @@ const BYTES: Readonly<Record<string, number>> = {
   "atomic<u32>": 4,
 };
 
-/** An array of workgroup memory that two kernels have in common, or one of them has. */
+/** An array of workgroup memory that both kernels use, or one of them. */
 interface SharedArray {
   readonly of: string;
   readonly count: number;
-  /** What the first and the second call it. */
+  /** Its names in the first and in the second kernel. */
   readonly names: readonly [first: string | undefined, second: string | undefined];
 }
 
-/** Of a launch: the kernel's text, and the override constants that lengths of arrays may be. */
+/** The parts of a launch that give array lengths: the kernel's text and its override constants. */
 type Sized = { readonly kernel: Pick<Kernel, "code"> } & Pick<Dispatch, "constants">;
 
 /** A variable of a launch's workgroup memory. */
@@ -46,14 +46,14 @@ interface Variable {
   readonly name: string;
   readonly of: string;
   readonly count: number;
-  /** Whether it is an array whose length is a number in the kernel's text: it may be an array of both kernels. */
+  /** Whether it is an array whose length is a number in the kernel's text: both kernels may then share it. */
   readonly shares: boolean;
 }
 
-/** Those of kernels whose text was read. */
+/** Workgroup variables of the kernels whose text was read. */
 const known = new WeakMap<Pick<Kernel, "code">, WorkgroupVariable[]>();
 
-/** The variables of a launch; undefined where it is not known how long one is. */
+/** The workgroup variables of a launch; undefined if the length of one is not known. */
 function variablesOf({ kernel, constants }: Sized): Variable[] | undefined {
   const all = known.getOrInsertComputed(kernel, ({ code }) => workgroupVariables(code));
   const variables = all.map(({ name, type }) => {
@@ -72,14 +72,15 @@ function variablesOf({ kernel, constants }: Sized): Variable[] | undefined {
 }
 
 /**
- * Workgroup memory of two kernels, of which a workgroup runs one: arrays of a type are one, as long as either wants it.
+ * Workgroup memory of two kernels, of which a workgroup runs one: arrays of the same type become one array of the
+ * larger length.
  */
 interface Memory {
   readonly arrays: readonly SharedArray[];
   readonly bytes: number;
 }
 
-/** Undefined where it is not known: see `variablesOf`. */
+/** Workgroup memory of two launches together; undefined if an array length is not known, see `variablesOf`. */
 export function memoryOf(a: Sized, b: Sized): Memory | undefined {
   const [first, second] = [variablesOf(a), variablesOf(b)];
   if (!first || !second) return undefined;

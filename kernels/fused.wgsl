@@ -1,7 +1,7 @@
-// Calls the kernels of two launches that do not wait for each other (fused.ts), a and b: what a workgroup does depends
-// on its number, those of a come first. Their texts come before this one, every name that they declare begins with the
-// kernel's letter, but for the workgroup memory that both have, and their `main` is a function of a workgroup's place
-// and an invocation.
+// Calls the kernels of two launches, a and b, that do not wait for each other (fused.ts). What a workgroup does depends
+// on its number: those of a come first. The kernels' texts come before this one. Every name that they declare begins
+// with the kernel's letter, except for workgroup memory that both use, and their `main` is a function of a workgroup's
+// place and an invocation.
 
 override a_WORKGROUPS: u32;
 override a_ALONG_X: u32; // workgroups of a along x and y

@@ -1,7 +1,7 @@
 /**
- * A joined launch: two or three launches as one dispatch, in which workgroups of each wait for words of the one before,
- * with what they need besides on its way. The kernels' modules are linked into one, behind which joined.wgsl has the
- * entry point: it says which workgroup does what.
+ * A joined launch: two or three launches as one dispatch. The workgroups of each wait for words of the one before,
+ * while their other loads are in flight. The kernels' modules are linked into one, followed by joined.wgsl with the
+ * entry point, which decides what each workgroup does.
  */
 import {
   type Cost,
@@ -14,7 +14,7 @@ import {
 import { link, type Part } from "../src/gpu/wgsl.ts";
 import { shader } from "./shader.ts";
 
-/** Bindings of a kernel come after all of the one before. */
+/** Binding numbers per kernel: the bindings of a kernel come after all of the one before. */
 export const BINDINGS_EACH = 32;
 
 /** What the names of the kernels' declarations begin with, as in joined.wgsl. */
@@ -25,7 +25,7 @@ export const BUILTINS = "workgroup_id,local_invocation_index";
 
 /** What joined.wgsl takes. */
 interface JoinedParameters {
-  /** Of a workgroup, as `@workgroup_size` has it. */
+  /** Size of a workgroup, as in `@workgroup_size`. */
   readonly SIZE: string;
   /** Whether there are three kernels, and not two. */
   readonly THREE: boolean;
@@ -34,16 +34,16 @@ interface JoinedParameters {
 const kernels = new Map<string, Kernel>();
 
 /**
- * Joins launches of workgroups of one size, two or three, in the order in which they would run. The `relay` of each but
- * the first is the `out` of the one before: it reads words there that are 0 until they are made. What else it declares,
- * and what it may call, is said in joined.wgsl. A third may have the second's work done again, so it counts among the
- * readers of the first's words, all of which are one range then.
+ * Joins two or three launches, with workgroups of one size, in the order in which they would run. The `relay` of each
+ * launch but the first is the `out` of the one before, whose words are 0 until they are made. joined.wgsl says what
+ * else a kernel declares and what it may call. A third launch may redo the second's work, so it counts among the
+ * readers of the first's words, which are all one range then.
  */
 export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   const last = launches.at(-1) as Dispatch;
   const before = launches.slice(0, -1);
   const [x, y, z] = last.workgroups;
-  // Along z, the workgroups of those before, in rows of as many as the last launch has.
+  // Along z come the workgroups of the launches before, in rows of as many as the last launch has along y.
   const depths = before.map((launch) => Math.ceil(countOf(launch) / y));
   const upTo = (i: number) => depths.slice(0, i).reduce((sum, each) => sum + each, 0);
   const groupsBefore = upTo(before.length);
@@ -65,7 +65,7 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   });
 }
 
-/** What each launch has by name, under the names that its kernel's declarations have. */
+/** The named values of all launches, each name with the prefix of its kernel's declarations. */
 export function named<T>(
   launches: readonly Dispatch[],
   of: (launch: Dispatch, i: number) => Readonly<Record<string, T>>,

@@ -1,14 +1,15 @@
-// What calls the kernels of a launch that was made of two or three (joined.ts): a, b and, with $THREE, c. Each but the
-// first waits for words that the one before makes. Their texts come before this one, every name that they declare
-// begins with the kernel's letter, and their `main` is a function of a workgroup's place and an invocation.
+// Calls the kernels of a launch that joins two or three (joined.ts): a, b and, with $THREE, c. Each but the first waits
+// for words that the one before makes. The kernels' texts come before this one. Every name that they declare begins
+// with the kernel's letter, and their `main` is a function of a workgroup's place and an invocation.
 //
-// Workgroups of all have one size. They run in order on any adapter known, but nothing relies on it: those of a come
-// first along z, in rows of as many as the last one has along y, then those of b, at last those of the last kernel in
-// its own order. A kernel that waits for words (lib/relay.wgsl has most of what it declares for that)
+// The workgroups of all kernels have one size. Along z those of a come first, in rows of as many as the last kernel has
+// along y, then those of b, and finally those of the last kernel in its own order. Every known adapter runs them in
+// this order, but nothing relies on it. Functions of a kernel that waits for words (lib/relay.wgsl has most of what it
+// declares for that):
 //
-//   b_relay_begin(y, z)           is called first, in every workgroup: so many of b's read the words of a range;
-//   b_make_again(first, count)    may be called by it, where words did not come: does the work of a's workgroups
-//                                 `first` and on, with the same bits;
+//   b_relay_begin(y, z)           is called first, in every workgroup, with the number of b's workgroups along y and z;
+//   b_make_again(first, count)    may be called by b if words did not come: does the work of `count` workgroups of a
+//                                 from `first` on, with the same bits;
 //   b_relay_made(i, thread)       is called when workgroup i of a is done;
 //   b_relay_leave(thread)         is called when a workgroup of b is done.
 
@@ -48,7 +49,7 @@ fn main(
 ) {
   //#if THREE
   b_relay_begin(b_ALONG_Y, b_WORKGROUPS / b_ALONG_Y);
-  // Those of c may have b's work done again, so they count as readers of a's words, which are one range then.
+  // Workgroups of c may redo b's work, so they count as readers of a's words, which are one range then.
   b_readers += all.y * (all.z - c_PLACES_BEFORE);
   c_relay_begin(all.y, all.z - c_PLACES_BEFORE);
   //#else

@@ -12,8 +12,8 @@ const kernels = new Map<string, Kernel>();
  * Makes the kernel of a file for one record of parameters; the same record gives the same kernel.
  *
  * @param declared.name what profiles call it: different for different records.
- * @param declared.bindings as of `kernel`, in order of their numbers; `constants`: likewise. Absent: those of the text,
- * for a text that binds or overrides one thing or another.
+ * @param declared.bindings as for `kernel`, in order of their numbers; `constants` likewise. If absent, they are taken
+ * from the text, for texts that bind or override different things.
  * @throws Error as `shader` and `kernel`.
  */
 type MakeKernel<Parameters> = <

@@ -2,7 +2,7 @@
 const texts = new Map<string, string>();
 
 /**
- * The text of kernels/`path`.wgsl. A bundle has another module in the place of this one, which holds all texts
+ * The text of kernels/`path`.wgsl. A bundle replaces this module by one that holds all texts
  * (tools/embedded_module.ts).
  *
  * @returns undefined where there is no such file.

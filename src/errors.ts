@@ -1,7 +1,7 @@
-/** What the person at the keyboard can mend: reported in one line, exit code 2, no stack. */
+/** A mistake that the user can correct. It is reported in one line without a stack; the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-  /** The field of a `GenerateRequest` that is wrong, or of its sampling; undefined where it is no single one. */
+  /** The wrong field of a `GenerateRequest` or of its sampling; undefined where no single field is wrong. */
   readonly field: string | undefined;
 
   constructor(
@@ -13,14 +13,15 @@ export class UsageError extends Error {
   }
 }
 
-/** What another machine did or did not do: one line, exit code 1, no stack. */
+/** A failure of another machine. It is reported in one line without a stack; the exit code is 1. */
 export class RemoteError extends Error {
   override readonly name = "RemoteError";
 }
 
 /**
- * The message of anything thrown, for `Cannot <do> "<value>": <reason>` lines: what the system says in plain
- * words, without the call and the path, which the line has; a sentence that begins with `Cannot` continues one.
+ * The reason in a `Cannot <do> "<value>": <reason>` line, from anything thrown. A system error is put in plain
+ * words, without the call and the path, which the line names already. A message that begins with `Cannot` gets a
+ * lower-case c, because it continues the line.
  */
 export function reason(error: unknown): string {
   const { message } = asError(error);
@@ -31,7 +32,7 @@ export function reason(error: unknown): string {
   return message.startsWith("Cannot ") ? `cannot ${message.slice(7)}` : message;
 }
 
-/** Anything thrown as an Error: code of callers may throw a text, or what has no text at all. */
+/** Returns anything thrown as an Error: callers' code may throw a string, or a value without a text. */
 export function asError(thrown: unknown): Error {
   if (thrown instanceof Error) return thrown;
   try {
@@ -45,7 +46,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
-/** By the system's code, which is the same in all languages. */
+/** Plain reasons by the system's error code, which does not depend on the system's language. */
 const PLAIN: Readonly<Record<string, string>> = {
   EACCES: "permission denied",
   EADDRINUSE: "the address is in use",
@@ -64,7 +65,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   EROFS: "the file system is read-only",
 };
 
-/** What was thrown; where Deno was started without a permission, as the mistake that it is. */
+/** Returns the error; one about a permission that Deno was not given becomes a UsageError. */
 export function withoutPermission(error: unknown): unknown {
   if (!(error instanceof Deno.errors.NotCapable)) return error;
   // "Requires read access to "PATH", run again with the --allow-read flag"

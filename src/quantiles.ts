@@ -2,8 +2,8 @@
  * Quantiles of the t, gamma and beta distributions, to about ten digits. The typed package that has
  * them (stdlib's three of `stats-base-dists`) takes 27 MB of an install of 40.
  *
- * Each is found where the distribution, over the logarithm of x (gamma) or its log-odds (beta), has the
- * value p. Over those a tail is as easy to reach as the middle.
+ * Each quantile is the point where the distribution has the value p. The search runs over log x (gamma) or
+ * the log-odds of x (beta): in these variables a tail is as easy to reach as the middle.
  */
 
 /** The share of a distribution that is below a point, and its derivative there. */
@@ -34,7 +34,7 @@ export function betaQuantile(p: number, a: number, b: number): number {
   return 1 / (1 + Math.exp(-betaLogit(p, a, b)));
 }
 
-/** Its log-odds. */
+/** The log-odds of a quantile of the beta distribution. */
 function betaLogit(p: number, a: number, b: number): number {
   return solve(p, (u) => betaBelow(1 / (1 + Math.exp(-u)), 1 / (1 + Math.exp(u)), { a, b }));
 }

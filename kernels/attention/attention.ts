@@ -44,13 +44,14 @@ import {
 const FEW_QUERIES = 4;
 const MANY_QUERIES = 8;
 /**
- * Of a row of wide heads, of which there are few key-value heads: an H200 takes 21 us instead of 24 for 16 of 512 dims.
+ * The same for a row of wide heads, which has few key-value heads: with 16 heads of 512 dims an H200 takes 21 us
+ * instead of 24.
  */
 const FEW_WIDE_QUERIES = 2;
 const MANY_ROWS = 16;
 /**
- * Rows whose sums are added by an invocation for each four numbers. 16 x 4 rows on an H200: 6.4 us of a layer instead
- * of 10.0, 8 x 4 5.0 of 6.5; 16 rows 4.3 of 3.5.
+ * Rows from which combine_rows.wgsl adds the partial sums, with one invocation for each four numbers. On an H200 this
+ * takes 6.4 us of a layer instead of 10.0 for 16 x 4 rows, 5.0 instead of 6.5 for 8 x 4, but 4.3 instead of 3.5 for 16.
  */
 const COMBINED_ROWS = 32;
 
@@ -64,7 +65,8 @@ export interface AttentionBuffers {
   /** [rows, heads, headDim]; not read where `own` is. */
   readonly q: Operand;
   /**
-   * Absent: keys and values of the rows are stored. Each row is then the only one that its slot has in flight.
+   * If present, attention stores keys and values of the rows itself, and each row is the only one that its slot has in
+   * flight. If absent, they are stored already.
    */
   readonly own?: OwnHeads | undefined;
   readonly keys: Operand;
@@ -130,7 +132,7 @@ export function partialWords(
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows, adapter);
 }
 
-/** The same where all splits of keys have sums. @param cells of a split. */
+/** The same where all splits of keys have partial sums. @param cells cells of a split. */
 export function splitWords(
   heads: Heads,
   rows: number,
@@ -196,7 +198,7 @@ function blockOf(
   return rowBlock(shape, Math.floor(room));
 }
 
-/** The same buffers from row `first` on; `rows` from the last aligned row up to there. */
+/** The same buffers from row `first` on; `rows` begins at the last aligned row that is not behind it. */
 export function fromRow(buffers: AttentionBuffers, shape: Heads, first: number): AttentionBuffers {
   const { q, rows, out, halfScales, gate } = buffers;
   const before = first * shape.heads * shape.headDim * 4;

@@ -10,8 +10,8 @@
 //   values   invocation (part, i) sums cells part, part + $PARTS, ... of vec8 i, the parts are added
 //            in order. The first $EARLY of its $CELLS cells are read before the scores, the other $LATE after.
 // Logical cells go to splits, lanes and parts by their index alone and every sum has one order, so a row
-// has the same bits whatever rows are in flight and wherever its cells are stored. Workgroups of splits of which no row
-// sees a cell write nothing.
+// has the same bits whatever rows are in flight and wherever its cells are stored. A workgroup writes nothing if
+// no row sees a cell of its split.
 //
 // Rows of a tile share the reads of splits whose cells are stored at the same place for all of them. A split
 // with cells of a row's path (at most two are) goes to a workgroup for that row alone: one of the
@@ -75,9 +75,9 @@ fn masked(score: vec4<f32>, seen: vec4<bool>) -> vec4<f32> {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  // The workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is `first`, and of which its
-  // rows see cells from `begin` up to `end`; `mine` has a bit for each row that is summed here. `alone`: it is a row's
-  // own workgroup, for a split with cells of the row's path.
+  // The workgroup takes `count` rows of `slot` from `row` on, and `split`, whose first cell is `first`. The rows see
+  // cells from `begin` up to `end`. `mine` has a bit for each row that is summed here. `alone` says that this is a
+  // row's own workgroup, for a split with cells of the row's path.
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;

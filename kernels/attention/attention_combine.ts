@@ -29,7 +29,7 @@ interface Combined {
   readonly window: number;
   /** Scales of the output's rows, from row `first` on, which are lowered to those of their largest numbers. */
   readonly lowers?: FirstScales | undefined;
-  /** Scales that are stored, the rows themselves as f16: what `halfRows` makes of them. */
+  /** Scales that are stored, with the rows themselves stored as f16, as `halfRows` does. */
   readonly half?: FirstScales | undefined;
   readonly label: string;
   readonly work: Cost;
@@ -47,7 +47,7 @@ type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
 };
 
 /**
- * Records out [rows, heads, headDim] of partial sums, [rows, heads, kept].
+ * Records `out`, [rows, heads, headDim], from partial sums, [rows, heads, kept].
  *
  * @param shape.many Rows are so many that an invocation for each four numbers is enough: the same bits as long as a
  *   row has no more sums than there are lanes; sums of chains want it.
@@ -115,7 +115,7 @@ function combineTiles(headDim: number): number {
   return headDim / 4 / combineQuads(headDim);
 }
 
-/** As many as keep COMBINE_LANES lanes within a workgroup. */
+/** Fours of a head in a workgroup: the most that leave room for COMBINE_LANES lanes. */
 function combineQuads(headDim: number): number {
   const most = COMBINE_THREADS / COMBINE_LANES;
   const quads = headDim / 4;

@@ -18,7 +18,9 @@ import { SCORING } from "./splits.ts";
 
 /** q and the sums of a group are in registers: this many floats at most. */
 const MOST_IN_LANES = 128;
-/** The same of a tile of rows, and most rows of one: longer kernels take software adapters seconds to compile. */
+/**
+ * The same limit for a tile of rows, and most rows of one: software adapters take seconds to compile longer kernels.
+ */
 const MOST_IN_TILES = 256;
 const MOST_TILE_ROWS = 4;
 
@@ -75,7 +77,7 @@ export function lanesAttention(
   const { heads, kvHeads, headDim, tablePages, count, perSlot, constants, work, label } = shape;
   const most = Math.min(MOST_TILE_ROWS, Math.floor(MOST_IN_TILES / (heads / kvHeads * headDim)));
   const alone = perSlot === count;
-  // Prompts of all lengths share a pipeline: the last tile of an only slot may be a part of one.
+  // With only one slot the last tile may be partial, so that prompts of all lengths share a pipeline.
   const tile = alone && perSlot > most ? most : tileOf(perSlot, most);
   return dispatch(lanesKernel(shape, tile, sinks !== undefined), {
     // The kernel computes the number of rows from out's size.
@@ -91,7 +93,7 @@ export function lanesAttention(
     constants: {
       KV_HEADS: kvHeads,
       TABLE_PAGES: tablePages,
-      // Whole tiles need not know their slot.
+      // If all tiles are whole, PER_SLOT does not depend on the prompt.
       PER_SLOT: perSlot % tile === 0 || alone ? tile : perSlot,
       PATHS: Number(shape.paths),
       ...constants,

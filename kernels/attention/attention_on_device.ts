@@ -1,6 +1,6 @@
 /**
- * Attention by the kernels that take a layer's heads on this device: on matrix units or not, at any number of rows
- * alike.
+ * Attention by the kernels that take a layer's heads on this device: on matrix units or not, the same at any number of
+ * rows.
  */
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
@@ -38,7 +38,8 @@ export function attentionOnDevice(buffers: AttentionBuffers, shape: AttentionSha
 }
 
 /**
- * f32 words of what attention over at most `rows` rows keeps: its partial sums, or those of as many as go at a time.
+ * f32 words of the scratch buffer of attention over at most `rows` rows: their partial sums, or those of as many rows
+ * as are computed at a time.
  */
 export function attentionWords(
   heads: Heads,

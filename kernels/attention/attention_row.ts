@@ -20,11 +20,11 @@ export interface RelayedHeads {
   readonly words: Operand;
   /** Workgroups that make them. */
   readonly makers: number;
-  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  /** How often a workgroup polls for words that are not there yet before it makes them itself. */
   readonly turns: number;
 }
 
-/** How values are made of a row whose heads are normed: it stores them. */
+/** How values are made where attention norms the heads of its row: it always stores values. */
 type OwnValues = Exclude<ValuesOf, "none">;
 
 /** What attention norms, turns and stores itself, see `ownsHeads`. */
@@ -48,9 +48,9 @@ export interface OwnHeads {
 }
 
 /**
- * Most cells of which attention had better norm the heads: its many invocations share less of what they do than those
- * of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 at 2,048, and 4 more at
- * 8,192.
+ * Cells up to which attention is faster if it norms the heads itself: its many invocations then share less work than
+ * those of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 less at 2,048, and 4
+ * more at 8,192.
  */
 export const MOST_OWN_CELLS = 3072;
 
@@ -58,8 +58,8 @@ export const MOST_OWN_CELLS = 3072;
 const OWN_BUFFERS = 8;
 
 /**
- * Whether attention had better norm, turn and store the heads of its rows: one row. Where workgroups are many,
- * all of which ask for their keys first, it takes longer than a dispatch before it.
+ * Whether attention norms, turns and stores the heads of its rows itself: only for one row. Many workgroups, all of
+ * which load their keys first, take longer than a separate dispatch before attention.
  */
 export function ownsHeads(
   { count, headDim, paths, normed, tuning }: Pick<Heads, "headDim"> & {
@@ -76,7 +76,7 @@ export function ownsHeads(
     ownBytes(headDim) <= workgroupBytes && rowThreads(headDim) <= rowLanes;
 }
 
-/** Bytes of workgroup memory that it takes then, at most. */
+/** Most bytes of workgroup memory that attention_row.wgsl takes. */
 function ownBytes(headDim: number): number {
   const [queries, heads] = [4, 4 + 2]; // as many queries, key and value
   const { PARTS } = splitCounts(headDim, queries, 1);
@@ -89,7 +89,7 @@ export function rowThreads(headDim: number): number {
   return 2 * splitCounts(headDim, 1, 1).THREADS;
 }
 
-/** Floats between lanes of a query's dots there: STRIDE. */
+/** Floats from one lane of a query's dots to the next in workgroup memory: STRIDE in attention_row.wgsl. */
 const DOT_STRIDE = SPLIT_CELLS + 4;
 
 /** Vectors of four floats for dots, and then for parts of the values' sums. */

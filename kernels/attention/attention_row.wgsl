@@ -252,7 +252,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let pair$p = vec2<f32>(qkv[from$p], qkv[from$p + raw_step(all_heads)]);
   //#endfor
   //#endif
-  // The first slot is the likeliest: its pages are loaded together with the row.
+  // Slot 0 is the most likely: its pages are loaded together with the row, before the row's slot is known.
   let guess = tile.z * (SPLIT_CELLS / PAGE);
   var four_pages = vec4<u32>(pages[guess], pages[guess + 1u], pages[guess + 2u], pages[guess + 3u]);
   let own = rows[FIRST_ROW + row];
@@ -262,7 +262,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let first = split * SPLIT_CELLS;
   if (first >= end || first + SPLIT_CELLS <= begin) {
     //#if RELAYED
-    // A workgroup without cells reads no heads, so it is done with them at once.
+    // A workgroup without cells reads no heads and reports at once that it is done with them.
     if (thread == 0u) {
       done(0u);
     }
@@ -314,8 +314,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //#if RELAYED
   // The rope pairs of a head that an invocation takes, waited for while keys and values are loaded. Nothing is assumed
-  // of when workgroups run: where the words are not there in time, this workgroup makes them, and loads its keys and
-  // values again, which no register keeps until then.
+  // about when workgroups run: if the words are not there in time, this workgroup makes them itself, and loads its keys
+  // and values again, so that no registers need to keep them until then.
   let wanted = is_query || (has_new && head <= VALUE);
   //#for p in PAIRS
   let from$p = raw_at(row, all_heads, of_qkv, at$p);
@@ -427,7 +427,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (($su + 1u) * LANES <= VEC8S || lane + $su * LANES < VEC8S) {
     let e = lane + $su * LANES;
     //#for p in PASSES
-    // What is stored is unpacked: compilers may take away packing and unpacking side by side.
+    // The new key is unpacked from its stored form. Compilers may remove packing and unpacking that are side by side.
     var packed_key$p = key$p_$s;
     if (first + cell + $(p * THREADS)u / LANES == newest) {
       packed_key$p = packed_of(made_vec8(KEY, e));

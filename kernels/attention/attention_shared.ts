@@ -23,15 +23,16 @@ import {
 
 /** Most queries for which there is workgroup memory. */
 const MOST_QUERIES = 16;
-/** Queries of a workgroup: as few as leave room for all workgroups at once. */
+/** Candidates for the queries of a workgroup; the fewest with which all workgroups run at once are taken. */
 const QUERIES = [8, 12, MOST_QUERIES];
-/** Of attention.wgsl, which takes what would have no more. */
+/** Queries of a workgroup of attention.wgsl, which takes the tiles that have no more. */
 const FEW_QUERIES = 4;
 /** Workgroups that an H200 has room for: four on each of its multiprocessors. */
 const AT_ONCE = 528;
 /**
- * Workgroups for each split that are enough where contexts are too long for all at once. On an H200, 16 rows of a slot
- * of the 8B shape behind 512 tokens take 12.1 us as 32 of them, 10.8 as 64; 32 rows 16.5 as 64, 18.6 as 128.
+ * Workgroups per split that are enough where contexts are too long for all workgroups to run at once. On an H200, 16
+ * rows of a slot of the 8B shape behind 512 tokens take 12.1 us with 32 workgroups per split and 10.8 with 64; 32 rows
+ * take 16.5 with 64 and 18.6 with 128.
  */
 const ENOUGH = 64;
 
@@ -43,12 +44,14 @@ interface Shape extends Heads {
   readonly tuning: Pick<Tuning, "software">;
 }
 
-/** What a workgroup takes, and for which cells. */
+/** A tile, and the context lengths in cells for which it is used. */
 interface SharedTile extends Tile {
   readonly forCells: CellRange;
 }
 
-/** One for any number of cells, in their order; none at all where attention.wgsl is faster. */
+/**
+ * Tiles for consecutive ranges of context lengths, together all of them; none at all where attention.wgsl is faster.
+ */
 export function sharedTiles(shape: Shape): readonly SharedTile[] {
   const { headDim, perSlot, tuning } = shape;
   if (tuning.software || perSlot === 1 || ![64, 128].includes(headDim)) return [];
@@ -68,7 +71,7 @@ export function sharedTiles(shape: Shape): readonly SharedTile[] {
   return tiles;
 }
 
-/** @returns `each`: workgroups for each split. `upTo`: cells of whose splits all workgroups have room at once. */
+/** @returns `each`: workgroups per split; `upTo`: the longest context, in cells, whose workgroups all run at once. */
 function sizedTile(shape: Shape, queries: number) {
   const { heads, kvHeads, count, perSlot } = shape;
   const group = groupOf(heads / kvHeads, queries);

@@ -78,9 +78,9 @@ fn number_of(first: u32, query: u32) -> u32 {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  // As in attention.wgsl, the workgroup has `count` rows from `row` on, of `slot`; `split`, whose first cell is
-  // `first`, and of which its rows see cells from `begin` up to `end`; `mine` has a bit for each row that is summed
-  // here. `alone`: it is a row's own workgroup, for a split with cells of the row's path.
+  // As in attention.wgsl, the workgroup takes `count` rows of `slot` from `row` on, and `split`, whose first cell is
+  // `first`. The rows see cells from `begin` up to `end`. `mine` has a bit for each row that is summed here. `alone`
+  // says that this is a row's own workgroup, for a split with cells of the row's path.
   let tiles = (PER_SLOT + TILE - 1u) / TILE;
   let within = tile.x % tiles * TILE;
   var row = tile.x / tiles * PER_SLOT + within;

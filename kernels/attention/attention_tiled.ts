@@ -21,11 +21,11 @@ import {
 } from "./splits.ts";
 
 /**
- * Invocations of a workgroup. It takes 23 KiB of workgroup memory: with more than about 24, NVIDIA's driver has
- * one on a multiprocessor at a time.
+ * Invocations of a workgroup. A workgroup takes 23 KiB of workgroup memory; with more than about 24, NVIDIA's driver
+ * runs only one on a multiprocessor at a time.
  */
 const THREADS = 128;
-/** Fewer rows of a slot have better uses for a workgroup. */
+/** Fewest rows of a slot that this kernel takes; for fewer, the other kernels make better use of a workgroup. */
 const LEAST_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
@@ -37,7 +37,7 @@ const AHEAD = 2;
 /** Workgroups that keep a large GPU busy. */
 const ENOUGH = 96;
 
-/** How a forward's rows lie: whether this kernel takes them. */
+/** The rows of a forward, by which `isTiled` decides whether this kernel takes them. */
 export interface TiledRows {
   readonly count: number;
   readonly perSlot: number;
@@ -46,9 +46,10 @@ export interface TiledRows {
 }
 
 /**
- * A head's vec8s are a power of two that the workgroup's invocations divide into. Where a query may keep the sums of
- * all splits, attention.wgsl is faster unless the rows' own cells make enough workgroups: 12 us for a prompt of 128
- * tokens of Qwen3-0.6B's shape on an H200, this one 20; of 512 tokens 86 and 72.
+ * Whether this kernel takes the rows. A head's vec8s must be a power of two that divides the workgroup's invocations.
+ * Where a query may keep the sums of all splits, attention.wgsl is faster unless the rows' own cells make enough
+ * workgroups: on an H200 a prompt of 128 tokens of Qwen3-0.6B's shape takes 12 us there and 20 here, one of 512 tokens
+ * 86 and 72.
  */
 export function isTiled(shape: Heads & TiledRows): boolean {
   const { headDim, heads, tablePages, count, perSlot, paths, tuning } = shape;
@@ -61,8 +62,8 @@ export function isTiled(shape: Heads & TiledRows): boolean {
 }
 
 /**
- * Partial sums that a query keeps: as many as attention_combine.wgsl has lanes, with a window as many as rows of a tile
- * see.
+ * Partial sums that a query keeps: at most as many as attention_combine.wgsl has lanes; with a window, as many as the
+ * splits that the rows of a tile see.
  */
 export function keptSums(shape: Heads & { readonly window?: number | undefined }): number {
   const splits = splitsOf(shape);
@@ -78,7 +79,7 @@ function tiledShape(
   return { group, tile: Math.floor(queries / group) };
 }
 
-/** Sums of a wide head fill the registers. */
+/** Queries of a workgroup: fewer for wide heads, whose sums fill the registers. */
 function queriesOf(headDim: number): number {
   return headDim > 128 ? 32 : 64;
 }
@@ -114,7 +115,7 @@ interface TiledCounts extends SplitOrder {
   readonly GROUP: number;
   readonly TILE: number;
   readonly QUERIES: number;
-  /** Lanes of a score, and vec8s of a query or a key, of a stage. */
+  /** Lanes of a score that a stage holds, and vec8s of a query or a key in a stage. */
   readonly AT_ONCE: number;
   readonly EIGHTS: number;
   /** Queries of an invocation for the scores, and fours of them. */
@@ -131,10 +132,10 @@ interface TiledCounts extends SplitOrder {
   readonly HALF_PART: number;
   /** Halves of vec8s of values that an invocation loads ahead. */
   readonly AHEAD: number;
-  /** Vec8s of queries and of keys that an invocation loads of a stage. */
+  /** Vec8s of queries and of keys that an invocation loads for a stage. */
   readonly Q_LOADS: number;
   readonly K_LOADS: number;
-  /** Of workgroup memory, in fours of floats: from line to line of queries, keys and weights, and of values. */
+  /** Line pitches in workgroup memory, in vec4s: of queries, keys and weights, and of values. */
   readonly PITCH: number;
   readonly VALUE_PITCH: number;
 }

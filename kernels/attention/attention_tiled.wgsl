@@ -48,9 +48,9 @@ const SHARES = THREADS / QUADS; // invocations that share the softmax of four qu
 @group(0) @binding(5) var<storage, read_write> sums: array<vec4<f32>>; // [rows, heads, KEPT, 2 VEC8S]
 @group(0) @binding(6) var<storage, read_write> stats: array<vec2<f32>>; // [rows, heads, KEPT]: peak, total
 
-// Line l: of query l % GROUPS * $SCORED + l / GROUPS and of cell l what a stage has; then of cell l the weights of
-// four queries each. An odd number of vec4s: lines begin in different banks. Lines have a type of their own, so that
-// places in them are constants which no check of bounds makes longer.
+// Line l first holds what a stage has of query l % GROUPS * $SCORED + l / GROUPS and of cell l, then the weights of
+// cell l, four queries in a vec4. A line is an odd number of vec4s, so that lines begin in different banks. Lines have
+// a type of their own, so that places in them are constants, which need no bounds check.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
 var<workgroup> staged_values: array<array<vec4<f32>, $VALUE_PITCH>, STAGED_CELLS>; // values of a stage; before them peaks
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
@@ -100,7 +100,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let kv_head = tile.y / HEAD_TILES;
   let heads = KV_HEADS * HEAD_TILES * GROUP;
 
-  // The last row sees most. Half of the workgroups of a first chunk end here, before they wait for each other.
+  // The last row sees the most cells. Half of the workgroups of a prompt's first chunk end here, before any barrier.
   let last = rows[FIRST_ROW + row + count - 1u];
   if (last.live == 1u && tile.z * SPLIT_CELLS >= visible_end(last)) {
     return;
@@ -130,7 +130,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     return;
   }
 
-  // For scores 4 by 8 of them read the same queries and keys as neighbours do.
+  // For scores, 32 neighbouring invocations take 4 groups of queries by 8 cells, so that they share queries and keys.
   let group = thread / 64u * 4u + thread % 32u / 8u; // of queries
   let cell = thread / 32u % 2u * 8u + thread % 8u;
   let summed = thread / VEC8S; // group of queries, for values
@@ -280,7 +280,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let sight = seen[thread];
       let chain = chains[thread];
       let top = max(chain.x, peak);
-      // A lane of attention_combine.wgsl that has one split takes it as it is.
+      // A lane of attention_combine.wgsl that has only one split takes its sum unchanged.
       let alone = WINDOW != 0xffffffffu || sight.y <= KEPT * SPLIT_CELLS;
       let kept = select(exp(chain.x - top), 0.0, alone);
       let added = select(exp(peak - top), 1.0, alone);
@@ -312,7 +312,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         value$u = load_value(places[cell_at(min(n + $AHEADu * STAGED_CELLS, SPLIT_CELLS - STAGED_CELLS) + load_cell)], i);
         //#for p in STAGED_PARTS
         //#for t in 2
-        // Cells that nobody sees have no weight, often half of the last split of a tile. Cells of a part ascend.
+        // Cells that no row sees, often half of a tile's last split, are skipped. The cells of a part ascend.
         if ($tu == 0u || cell_at(n + $(p * 2 * HALF_PART + t * HALF_PART)u) < end - first) {
           //#for c in HALF_PART
           {

@@ -52,7 +52,7 @@ const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
 var<workgroup> group_peaks: array<atomic<u32>, PEAKS>; // bits of numbers without sign
 var<workgroup> most: u32;
 
-// The largest number that any invocation has; `size` are the largest of this one's, without signs.
+// Returns the largest number of all invocations; `size` holds the largest absolute values of this one.
 fn group_peak(thread: u32, size: vec4<f32>) -> f32 {
   let peak = max(max(size.x, size.y), max(size.z, size.w));
   atomicMax(&group_peaks[thread % PEAKS], bitcast<u32>(peak));

@@ -5,15 +5,15 @@ import type { Heads, KvPlace } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 
 /**
- * Heads of a workgroup where rows are many: a multiprocessor has 32 workgroups at a time, which of one subgroup each
- * are half of what it could have.
+ * Heads of a workgroup where rows are many. A multiprocessor runs at most 32 workgroups at a time; with one subgroup
+ * each they would be half of the subgroups that it could run.
  */
 const SIDE_BY_SIDE = 8;
 const MANY_ROWS = 64;
 
 /**
- * How values are made: as v is, v normed without weights, k as it is normed so; "none": there are neither keys nor
- * values.
+ * How values are made. "plain": v as it is; "normed": v normed without weights; "keys": k as it is, normed without
+ * weights; "none": there are neither keys nor values.
  */
 export type ValuesOf = "plain" | "normed" | "keys" | "none";
 

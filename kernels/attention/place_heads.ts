@@ -19,7 +19,7 @@ function placeHeadsKernel(dtype: KvDtype): Kernel {
   });
 }
 
-/** Records what `qkvEpilogue` does, for `count` rows of sums of a matmul over ranges of k. */
+/** Records what `qkvEpilogue` does, for `count` rows of the partial sums of a split-K matmul. */
 export function placeHeads(
   { sums, q, ...place }: KvPlace & {
     /** [splitK, count, (heads + 2 kvHeads) headDim], of a matrix of row order rope_halves. */

@@ -1,6 +1,6 @@
 /**
- * q, k and v of one row and its attention in a dispatch: attention's workgroups have keys and values on their way while
- * they wait.
+ * One dispatch computes q, k and v of one row and its attention: attention's workgroups load keys and values while they
+ * wait for q, k and v.
  */
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
@@ -15,15 +15,15 @@ import { canBeResident } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
 import { type RelayedHeads, rowThreads } from "./attention_row.ts";
 
-/** Storage buffers of both besides those of what brings x to the first. */
+/** Storage buffers of the matmul and of attention, without those of the `hold` that provides x. */
 const BUFFERS = 3 + 8;
 
-/** Words of q, k and v that wait for their attention, all 0 when they are made, and after each dispatch. */
+/** Words that hold q, k and v until attention reads them: all 0 when they are allocated and after each dispatch. */
 export function headWords(width: number): number {
   return width + 1;
 }
 
-/** Whether q, k and v of one row, of heads of this size, go together with their attention. */
+/** Whether one dispatch computes q, k and v of one row and its attention, for heads of this size. */
 export function relaysHeads(
   matrix: Matrix,
   { hold, headDim, tuning }: {
@@ -41,7 +41,7 @@ export function relaysHeads(
     residentShape(matrix, use, true).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 
-/** Records both; see `relaysHeads`. */
+/** Records that dispatch; see `relaysHeads`. */
 export function relayedHeads(
   { matrix, x, words }: {
     readonly matrix: Matrix;

@@ -1,18 +1,18 @@
-/** Splits of keys: how workgroups share them and the rows of slots, where each computes partial sums of some splits. */
+/** Splits of keys: how they and the rows of slots are divided among workgroups, which compute their partial sums. */
 import type { Cost, Operand } from "../../src/gpu/kernel.ts";
 import type { Heads } from "../lib/heads.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
-/** Of 16 cells, PAGE in rows.wgsl. */
+/** KV pages of a split; a page has 16 cells (PAGE in rows.wgsl). */
 const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
 /**
- * Invocations of its workgroup; twice as many where heads are wider, or each would have more keys and values than
- * registers.
+ * Invocations of a workgroup of attention.wgsl; twice as many for heads wider than WIDE_HEAD, whose keys and values
+ * would not fit into registers otherwise.
  */
 const THREADS = 128;
 export const WIDE_HEAD = 256;
-/** Most parts of a split whose sums are added one after the other. */
+/** Most parts of a split's cells; the sums of the parts are added one after the other. */
 const MOST_PARTS = 16;
 /** Lanes of attention_combine.wgsl. */
 export const COMBINE_LANES = 16;
@@ -23,12 +23,12 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
 export const NORM_LANES = 32;
 
-/** Cells from a row's `base` on to its own, at most: of rows.wgsl. */
+/** Most cells from a row's `base` on to its own cell; as in rows.wgsl. */
 const PATH_CELLS = 16;
 
 /**
- * Splits of so many cells that a tile's rows can see: `all`, or those that their windows touch. Rows of a chain are a
- * cell apart; those of trees are at most as far as their paths are long.
+ * Splits, of `cells` cells each, that the rows of a tile can see: `all`, or with a window only those that their windows
+ * touch. Neighbouring rows of a chain are one cell apart; rows of a tree are at most as far apart as a path is long.
  */
 export function launchedSplits(
   all: number,
@@ -40,7 +40,7 @@ export function launchedSplits(
   return Math.min(all, 1 + Math.ceil((seen - 1) / cells));
 }
 
-/** Workgroups of a tile of rows for the splits with paths: a path ends in the split after its first at most. */
+/** Workgroups of a tile of rows for the splits with paths: two for each row, since a path spans at most two splits. */
 export function pathGroups(tile: number): number {
   return tile === 1 ? 0 : 2 * tile;
 }
@@ -50,11 +50,11 @@ function splitThreads(headDim: number): number {
   return headDim > WIDE_HEAD ? 2 * THREADS : THREADS;
 }
 
-/** The order of sums in a split, which all kernels of attention without matrix units have. */
+/** The order of sums in a split. All attention kernels without matrix units have the same. */
 export interface SplitOrder {
   /** Vec8s of a head. */
   readonly VEC8S: number;
-  /** Lanes of a score, and vec8s of each. */
+  /** Lanes that share a score, and vec8s of each lane. */
   readonly LANES: number;
   readonly STEPS: number;
   /** Parts of a split's cells, for the values, and cells of each, at most. */
@@ -62,7 +62,7 @@ export interface SplitOrder {
   readonly CELLS: number;
 }
 
-/** What attention.wgsl takes of a tile. */
+/** Parameters of attention.wgsl for a tile. */
 export interface SplitParameters extends SplitOrder {
   /** Query heads and rows of a workgroup. */
   readonly GROUP: number;
@@ -96,13 +96,13 @@ export function splitCounts(headDim: number, group: number, tile: number): Split
   const THREADS = splitThreads(headDim);
   const QUADS = Math.ceil(tile * group / 4);
   const QUERIES = Math.min(4, tile * group);
-  // A split's cells times the lanes of each are at least the workgroup.
+  // SPLIT_CELLS * LANES is at least THREADS, so that every invocation has a part of a score.
   const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
   const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
   const CELLS = Math.ceil(SPLIT_CELLS / PARTS);
   // Sums of two queries of a wide head would take more workgroup memory than WebGPU promises.
   const SUMMED_QUERIES = headDim > WIDE_HEAD ? 1 : 2;
-  // All or none: where registers allow.
+  // Values are loaded early only where registers allow, then all of them.
   const EARLY = QUADS === 1 && CELLS <= 8 ? CELLS : 0;
   return {
     GROUP: group,
@@ -152,7 +152,7 @@ export const SPLIT_CONSTANTS = [
   "FIRST_ROW",
 ] as const;
 
-/** `count` rows, neighbours of a slot `perSlot` at a time, whose partial sums [rows, heads, kept] are made. */
+/** `count` rows whose partial sums, [rows, heads, kept], are computed; each `perSlot` neighbours are of one slot. */
 export interface SplitRows extends Heads {
   readonly count: number;
   readonly perSlot: number;
@@ -168,7 +168,7 @@ export interface SplitRows extends Heads {
   readonly work: Cost;
 }
 
-/** What a workgroup takes of them. */
+/** The part of `SplitRows` that a workgroup takes. */
 export interface Tile {
   /** Query heads. */
   readonly group: number;
@@ -176,12 +176,12 @@ export interface Tile {
   readonly tile: number;
 }
 
-/** Of a dispatch. */
+/** The constants and workgroups of a dispatch. */
 export interface SplitLaunch {
   readonly constants: Readonly<
     Record<(typeof SPLIT_CONSTANTS)[number] | (typeof SCORING)[number], number>
   >;
-  /** Tiles of rows, groups of heads, and splits behind those of paths. */
+  /** Tiles of rows, groups of heads, and splits: first those with paths, then the others. */
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number;
   readonly groupsBefore: number;
@@ -189,7 +189,7 @@ export interface SplitLaunch {
   readonly work: Cost;
 }
 
-/** How workgroups of a tile share the rows. */
+/** How rows, heads and splits are divided among workgroups of this tile. */
 export function splitLaunch(of: SplitRows, { group, tile }: Tile): SplitLaunch {
   const { heads, kvHeads, count, perSlot, paths, kept, label, work } = of;
   const groupsBefore = paths ? pathGroups(tile) : 0;
@@ -198,7 +198,7 @@ export function splitLaunch(of: SplitRows, { group, tile }: Tile): SplitLaunch {
       KV_HEADS: kvHeads,
       HEAD_TILES: heads / kvHeads / group,
       TABLE_PAGES: of.tablePages,
-      // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+      // If all tiles are whole, PER_SLOT does not depend on the prompt: prompts of all lengths share a pipeline.
       PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
       FIRST_ROW: of.firstRow,
       ...of.constants,

@@ -15,18 +15,18 @@ const QUERY_SCALE = kernelOf("elementwise/query_scale")({}, {
   constants: ["COLS", "BETA", "LENGTH"],
 });
 
-/** What becomes of each number: most tanh(x / most), or by x. */
+/** The function of each number x: "cap" is most tanh(x / most), "scale" is by * x. */
 export type ElementFunction =
   | { readonly of: "cap"; readonly most: number }
   | { readonly of: "scale"; readonly by: number };
 
 interface GateParameters {
-  /** What the gate goes through. */
+  /** The activation of the gate. */
   readonly gate: GateName;
 }
 
 interface MapParameters {
-  /** What becomes of each number. */
+  /** The function of each number. */
   readonly f: ElementFunction["of"];
 }
 

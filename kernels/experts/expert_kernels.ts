@@ -15,8 +15,9 @@ export function expertEpilogue(of: ExpertEpilogue): Epilogue {
 }
 
 /**
- * Whether each job is a tile, whose expert is known or still to be chosen, by a workgroup or by each subgroup, or a
- * workgroup finds the jobs of its expert, or there are lists.
+ * Where a workgroup's jobs come from. "alone": each job is a tile and its expert is known; "chosen": the same, but the
+ * workgroup chooses the expert; `Picks`: each subgroup chooses it; "found": a workgroup finds the jobs of its expert;
+ * "tiled": there are lists of jobs.
  */
 export type JobSource = "alone" | "chosen" | "found" | "tiled" | Picks;
 
@@ -69,7 +70,7 @@ interface StagedParameters extends CachedParameters {
   /** Half of the pairs of a group, rounded down, and whether there is only one. */
   readonly PAIR_HALVES: number;
   readonly ONE_PAIR: boolean;
-  /** Vec8s of k that workgroup memory holds of a row of x at a time, and how many of such it holds. */
+  /** Vec8s of k in a stage of a row of x, and stages that workgroup memory holds at a time. */
   readonly STAGE: number;
   readonly BUFFERS: number;
   /** Blocks of weights that a lane multiplies by a stage. */
@@ -112,7 +113,7 @@ export const RANKED = 8;
 /** Softmax scores have no bias, and no binding of it. */
 const SOFTMAX = { scores: "softmax", BIAS: 0 } as const;
 
-/** The parameters of a source of jobs. @param FACTORS whether experts that are chosen have factors of their own. */
+/** The parameters of a source of jobs. @param FACTORS whether chosen experts have factors of their own. */
 export function jobParameters(jobs: JobSource, FACTORS: boolean): JobParameters {
   if (typeof jobs !== "string") {
     return { jobs: "picked", ...SOFTMAX, FACTORS, SUBGROUP: jobs.subgroup, EACH: jobs.each };
@@ -185,9 +186,9 @@ export function expertKernel(
 }
 
 /**
- * Constants of lib/expert_rows.wgsl. Experts with shared ones beside them have no pairs of neighbouring rows. The
- * shared experts are one MLP cut along its intermediate outputs: of [gate; up] each has rows one after the other, of
- * down every `shared`th where each part of a row is a row.
+ * Constants of lib/expert_rows.wgsl. Where there are shared experts, no matrix has pairs of neighbouring rows. The
+ * shared experts are one MLP cut along its intermediate outputs: each has consecutive rows of [gate; up], and every
+ * `shared`th row of down if the parts of down's rows are counted as rows.
  */
 export function sharedRows(
   experts: number,

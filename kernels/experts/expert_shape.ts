@@ -9,7 +9,7 @@ import {
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 
-/** How a matmul of experts is launched. None of it touches a bit of the result. */
+/** How a matmul of experts is launched. No bit of the result depends on it. */
 export type ExpertShape =
   & {
     /** Jobs of an expert that share a workgroup; 1: there are no lists. */
@@ -32,18 +32,18 @@ export type ExpertShape =
 /** Tiles of software adapters. */
 const TILE_SIZES = [2, 4, 8] as const;
 
-/** Tiles from here on have x prefetched: waiting for it takes long beside the weights. */
+/** Jobs of a tile from which x is prefetched: waiting for it takes long compared with the weights. */
 const PREFETCH_TILE = 4;
 
-/** Vec8s of x in a stage whose follower is prefetched. */
+/** Most vec8s of x in a stage where the next stage is prefetched. */
 const PREFETCH_STAGE = 32;
 
 /** Packed blocks of a lane that are loaded at once. */
 const MOST_STEPS = 4;
 
 /**
- * The same of jobs alone in that many workgroups and more: with fewer registers all of them are on their way at
- * once, measured on an H200.
+ * The same where each job is a tile and there are at least MANY_WORKGROUPS workgroups: with fewer registers all of them
+ * are in flight at once, measured on an H200.
  */
 const MOST_OF_MANY = 2;
 const MANY_WORKGROUPS = 512;
@@ -51,15 +51,15 @@ const MANY_WORKGROUPS = 512;
 /** Bytes of workgroup memory for where the rows of x are, and more. */
 const PLACES_BYTES = 256;
 
-/** The same for a job alone. */
+/** Most packed blocks of a lane that are loaded at once for a job alone. */
 const MOST_ALONE = 12;
 
-/** Tiles of hardware by the most jobs that an expert has on average; packed integers want few registers. */
+/** Tile sizes on hardware: [most jobs of an expert on average, tile]. Small tiles of packed integers save registers. */
 const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2], [Infinity, 4]] } as const;
 
 /**
- * Most rows whose jobs are all alone on hardware: what two rows share of an expert comes from the cache, and nobody
- * has to look for it.
+ * Most rows for which each job is a tile on hardware. If two rows have the same expert, the cache serves its weights to
+ * the second, and no workgroup has to look for shared experts.
  */
 export const MOST_ALONE_ROWS = 2;
 
@@ -78,9 +78,9 @@ export function tileSize(
 }
 
 /**
- * Invocations that share an output of experts, at all numbers of jobs alike. Rows of fp4 of a width that leaves few
- * whole lanes (2,880 numbers of gpt-oss are 90 blocks: 2 lanes) are packed for those, and shared by all that the
- * adapter has: few lanes have long sums, and a job of one row too few workgroups.
+ * Invocations that share an output of experts, the same at any number of jobs. fp4 rows whose width gives few whole
+ * lanes (2,880 numbers of gpt-oss are 90 blocks: 2 lanes) are packed for those few, but all lanes of the adapter share
+ * an output: few lanes would have long sums, and a job of one row too few workgroups.
  */
 export function expertLanes(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,
@@ -93,7 +93,7 @@ export function expertLanes(
 /**
  * The launch of tiles; on hardware staged wherever a lane has whole blocks, whatever the tile.
  *
- * @param of its jobs; `outputs` of all of them together, `picked` where subgroups choose the experts.
+ * @param of `tile`: jobs of a tile; `outputs`: of all jobs together; `picked`: whether subgroups choose the experts.
  */
 export function expertShape(
   matrix: Matrix,
@@ -110,18 +110,18 @@ export function expertShape(
   const even = { tile, pairs: tuning.pairs, groups };
   const block = BLOCK_VEC8S[format] * lanes;
   const whole = cols / 8 % block === 0;
-  // Where more lanes share an output than rows are packed for, the last stage may be a part of one.
+  // Where more lanes share an output than rows are packed for, the last stage may be partial.
   if (tuning.software || !whole && lanes === matrix.lanes) return { kind: "cached", ...even };
   const dots = dotsOf(matrix, tile, tuning);
   const each = Math.ceil(cols / 8 / block);
   if (whole && tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
     const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
-    // Many jobs let an invocation make twice as many outputs of each x that it reads.
+    // With many jobs an invocation computes twice as many outputs from each x that it reads.
     return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
   const many = tile === 1 && outputs >= MANY_WORKGROUPS * 2 * tuning.pairs * groups;
   const most = many ? MOST_OF_MANY : MOST_STEPS;
-  // Few workgroups of integers have time for more of them, if choosing costs each little.
+  // If there are few workgroups of integers and choosing experts is cheap, twice as many workgroups are faster.
   const pairs = picked && !many && dots === "packed" ? tuning.pairs / 2 : tuning.pairs;
   const stage = block * stagedSteps(each, tile, most);
   if (!isFp4(format)) return { kind: "staged", dots, stage, ...even, pairs };
@@ -130,7 +130,9 @@ export function expertShape(
   return { kind: "staged", dots, stage: Math.min(stage, block * room), ...even, pairs };
 }
 
-/** Where few blocks do not divide a lane's, all of them for a job alone: its sums leave registers. */
+/**
+ * Blocks of a lane in a stage. If only 1 divides them evenly, a job alone takes all: its sums leave enough registers.
+ */
 function stagedSteps(each: number, tile: number, most: number): number {
   const few = steps(each, most);
   return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
@@ -141,7 +143,7 @@ function dotsOf({ format }: Matrix, tile: number, { packedRows }: Tuning): Dots 
   return tile <= packedRows ? "packed" : "whole";
 }
 
-/** The most blocks, up to `most`, that a lane's divide into. */
+/** The largest divisor of `each`, a lane's blocks, that is at most `most`. */
 function steps(each: number, most: number): number {
   let count = Math.min(each, most);
   while (each % count !== 0) count--;

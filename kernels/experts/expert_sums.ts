@@ -20,7 +20,7 @@ export interface SumsShape {
   readonly outs: number;
   /** Packed blocks of each output's weights that a lane loads at a time. */
   readonly steps: number;
-  /** Whether the last of them are fewer, or some lanes have fewer. */
+  /** Whether the last load has fewer blocks, or some lanes have fewer. */
   readonly part: boolean;
   /** For how many lanes rows are packed, at most as many as share an output. */
   readonly packedLanes: number;
@@ -31,28 +31,28 @@ export interface SumsShape {
 }
 
 /**
- * Packed blocks of weights that a lane loads at a time at most. More make a longer text: beside the others of a
- * layer of q8, one of 24 blocks left the instruction cache, which took 7 us of 60 (H200).
+ * Most packed blocks of weights that a lane loads at a time. More make the kernel's code longer: with 24 blocks it no
+ * longer fit into the instruction cache beside the other kernels of a q8 layer, which took 7 us of 60 (H200).
  */
 const MOST_LOADS = 12;
 
-/** Outputs of a workgroup at most: they share what is read of x. */
+/** Most outputs of a workgroup: they share what is read of x. */
 const MOST_OUTS = 8;
 
 /** Lanes added without a branch in between. */
 const MOST_UNROLLED = 16;
 
 /**
- * From how many rounds of blocks on x is kept, sets of such a workgroup, and blocks of each output that a lane has on
- * their way. An H200 took 11.2 us for DeepSeek-V2-Lite's q8 instead of 13.9; with 4 sets 18.7.
+ * Rounds of blocks from which a workgroup holds x in its memory, sets of such a workgroup, and blocks of each output
+ * that a lane has in flight. An H200 took 11.2 us for DeepSeek-V2-Lite's q8 instead of 13.9; with 4 sets 18.7.
  */
 const [HELD_ROUNDS, HELD_SETS, HELD_STEPS] = [3, 8, 4];
 /** Outputs of a set. */
 const SET_OUTS = 2;
 
 /**
- * Whether `expertSums` takes the matrix: few rows of whole matrices on hardware, no more jobs than invocations; with
- * `biased` each lane loads one.
+ * Whether `expertSums` takes the matrix: for few rows, on hardware, if the matrix is one shard and a workgroup has
+ * lanes for all jobs of a row; with `biased` each lane loads one bias.
  */
 export function canSum(
   matrix: Matrix,
@@ -101,7 +101,7 @@ function canHold(
   return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
 }
 
-/** What expert_sums.wgsl and expert_sums_held.wgsl take alike. */
+/** Parameters that expert_sums.wgsl and expert_sums_held.wgsl share. */
 interface AnySumsParameters {
   /** Format of the experts' weights. */
   readonly weights: Matrix["format"];
@@ -114,7 +114,7 @@ interface AnySumsParameters {
   readonly BLOCK_VEC8S: number;
   /** Outputs of a workgroup, or of a set of one. */
   readonly OUTS: number;
-  /** Blocks of each output that a lane loads at a time, and whether the last of them are as many. */
+  /** Blocks of each output that a lane loads at a time, and whether the last load has as many. */
   readonly STEPS: number;
   readonly WHOLE: boolean;
   /** Vectors of workgroup memory for the lanes' sums, and for the jobs'. */
@@ -202,7 +202,7 @@ export function expertSums(
   return [sumsDispatch(buffers, { ...jobs, shape, shared, label })];
 }
 
-/** The same as a launch of `shape` does it, whatever canSum says. */
+/** The same with a launch of `shape`, whatever `canSum` says. */
 export function sumsDispatch(
   { matrix, x, experts, weights, bias, out }: SumsBuffers,
   { shape, shared, label, ...jobs }: Jobs & {

@@ -34,7 +34,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let job = tile.y * GROUPS + group;
   let rows = rows_of(experts[job]);
   let first = tile.x * $OUTSu;
-  // What is read at the end is loaded now.
+  // Load now what is needed only at the end.
   let own_out = tile.y * OUT_COLS + first + min(thread, $OUTSu - 1u);
   let before = out[own_out];
   if (thread < GROUPS) {

@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let group = thread / LANES % GROUPS;
   let own_set = thread / (LANES * GROUPS);
   let expert = experts[tile.y * GROUPS + group];
-  // What is read at the end is loaded now.
+  // Load now what is needed only at the end.
   let own = min(tile.x * SETS * 2u + min(thread, SETS * 2u - 1u), MATRIX_ROWS - 1u);
   let before = out[tile.y * OUT_COLS + own];
   if (thread < GROUPS) {

@@ -18,28 +18,28 @@ import { choosingConstants, type ExpertChoice } from "./route.ts";
 export interface ExpertTile {
   /** Jobs of one expert: 1, half of the unit's rows, or a multiple of them. */
   readonly jobs: number;
-  /** Subgroups, jobs by columns of tiles. */
+  /** Subgroups of a workgroup along the jobs and along the columns. */
   readonly grid: readonly [jobs: number, columns: number];
-  /** Tiles of each of them; jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
+  /** Unit tiles of each subgroup; the jobs are grid[0] * own[0] tiles of the unit's rows, or fewer than one. */
   readonly own: readonly [jobs: number, columns: number];
   /** Numbers of k that are loaded at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
-  /** Whether stages are loaded before the barrier that what is to be multiplied waits at, not behind; default false. */
+  /** Whether the next stage is loaded before the barrier that the current one waits at, not after it; default false. */
   readonly early?: boolean;
 }
 
 /** What expert_tensor.wgsl takes of the unit and the tile. */
 interface ExpertTileParameters {
-  /** Outputs of a product, rows by columns, half of the columns, and what it adds up of k. */
+  /** Rows and columns of a matrix product, half of its columns, and its inner dimension. */
   readonly UNIT_M: number;
   readonly UNIT_N: number;
   readonly UNIT_HALF: number;
   readonly UNIT_K: number;
   /** Invocations of a subgroup. */
   readonly LANES: number;
-  /** Jobs of a workgroup, as three files call them. */
+  /** Jobs of a workgroup: one number, for which three shader files have different names. */
   readonly JOBS: number;
   readonly TILE: number;
   readonly TILE_ROWS: number;
@@ -67,7 +67,9 @@ interface ExpertTileParameters {
   readonly X_LOADS: number;
   readonly JOB_LOADS: number;
   readonly COLUMN_LOADS: number;
-  /** In fours of f32: a row of sums, all sums of a product, and from those of hi to those of lo. */
+  /**
+   * In fours of f32: pitch of a row of sums, size of all sums of a product, and distance from sums of hi to sums of lo.
+   */
   readonly SUM_PITCH: number;
   readonly TILE_SUMS: number;
   readonly LO_SUM: number;
@@ -283,7 +285,7 @@ export function expertTensor(
         })
         : {},
     },
-    // Where experts are chosen, each row has a tile besides that stores them.
+    // Where workgroups choose the experts, each row has one more tile, whose workgroup stores them.
     workgroups: [
       of.tiles + (choice ? of.tiles / of.rowJobs : 0),
       Math.ceil(expertRows / tileColumns(unit, tile)),

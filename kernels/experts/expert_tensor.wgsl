@@ -1,8 +1,9 @@
 // y[j, n] = sum_k x[j / ROW_JOBS, k] * W[e, n, k] of every job j, e its expert, on matrix units, for the
 // experts of one shard of W.
 //
-// x is (hi + lo) / x_scales of its row, two f16 numbers, and W f16 / w_scales of its row, of bf16 in the order of
-// tile_weights.wgsl, of quantized weights rounded and k in the order in which they lie. An output is
+// x is (hi + lo) / x_scales of its row, with hi and lo f16, and W is f16 / w_scales of its row. Weights of bf16 are in
+// the order of tile_weights.wgsl; quantized ones are rounded to f16, and k is in the order in which they lie. An
+// output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
 // or, where $LOW is 0, the first sum alone of x rounded to the nearest f16,
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
@@ -10,8 +11,8 @@
 //
 // One workgroup per tile of at most $JOBS jobs of one expert and $TILE_COLS outputs, in pairs half of
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
-// $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit, without
-// lo its rows are not used. All lanes load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD
+// $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit; without
+// lo, the rows of lo are not used. All lanes load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD
 // stages ahead; subgroup g multiplies $OWN_R tiles of jobs by $OWN_C of columns. Loads stand outside of branches: a
 // driver would wait for them at the end of one. Jobs and tiles are those of lib/expert_jobs.wgsl.
 

@@ -1,4 +1,4 @@
-/** Which workgroups matmuls of experts on matrix units have. None of it touches a bit of the result. */
+/** Chooses the workgroups of matmuls of experts on matrix units. No bit of the result depends on the choice. */
 import { BLOCK_VEC8S, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import {
@@ -11,7 +11,7 @@ import type { Jobs } from "./job_lists.ts";
 
 type Launch = Omit<ExpertTile, "jobs">;
 
-/** A job alone, where k is short, or more workgroups of one tile of columns would be made than run at once. */
+/** Launches for a job alone: SHORT for a short k, WIDE if one tile of columns each would make too many workgroups. */
 const SHORT: Launch = { grid: [1, 4], own: [1, 1], stage: 128, ahead: 1 };
 const WIDE: Launch = { grid: [1, 1], own: [1, 2], stage: 64, ahead: 3 };
 const ALONE: readonly Launch[] = [
@@ -24,7 +24,7 @@ const SHORT_COLS = 1536;
 /** Workgroups of one subgroup with 4 stages ahead that a large GPU runs at once. */
 const AT_ONCE = 1200;
 
-/** By the jobs of a tile in rows of the unit; the first whose stage divides k. */
+/** Launches by the jobs of a tile, in rows of the unit; the first whose stage divides k is taken. */
 const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
   [0.5, [
     { grid: [1, 1], own: [1, 2], stage: 64, ahead: 4 },
@@ -38,12 +38,12 @@ const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
   ]],
 ]);
 
-/** Jobs of a tile, in rows of the unit. Half of them: hi and lo share a tile of the unit. */
+/** Sizes of tiles of jobs, in rows of the unit. With half of the rows, hi and lo share a tile of the unit. */
 const UNIT_ROWS = [0.5, 1, 2, 4] as const;
 
 /**
- * Jobs of one expert that share a tile at most; 1: there are no lists. Half as many again as an expert has on
- * average, so that few have to share a second tile; but two units' rows as long as the average fits.
+ * Most jobs of one expert that share a tile; 1: there are no lists. A tile has room for 1.5 times the jobs that an
+ * expert has on average, so that few experts need a second tile; but it is two units' rows as long as the average fits.
  */
 export function unitTile({ rows, topK, numExperts }: Jobs, { m }: MatrixUnit): number {
   if (rows === 1) return 1;

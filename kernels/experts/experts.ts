@@ -39,7 +39,9 @@ function combineKernel(BIASED: boolean): Kernel {
   });
 }
 
-/** Jobs, and how many of an expert share a tile: one number for both matmuls of a layer, see `tileSize`. */
+/**
+ * Jobs, and the tile size: jobs of an expert that share a tile, the same in both matmuls of a layer; see `tileSize`.
+ */
 export type TiledJobs = Jobs & { readonly tile: TileSize };
 
 /** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
@@ -83,10 +85,10 @@ export function expertTiles(
   return [jobLists(lists, { ...jobs, tuning })];
 }
 
-/** Jobs that a workgroup of hardware can look at, one a lane. */
+/** Most jobs among which a workgroup looks for those of its expert on hardware, one per lane. */
 const MOST_FOUND = 128;
 
-/** Fours of logits that a workgroup compares with, in whole turns. */
+/** Fours of logits that a workgroup compares, rounded up to a multiple of RANKED. */
 function vectorsOf(experts: number): number {
   return Math.ceil(experts / 4 / RANKED) * RANKED;
 }
@@ -112,11 +114,12 @@ export function canChoose(
 }
 
 /**
- * Storage buffers that it binds: on matrix units with biases or the scales of its outputs, elsewhere without biases.
+ * Storage buffers of a matmul that chooses experts: on matrix units with biases or the scales of its outputs, elsewhere
+ * without biases.
  */
 const CHOOSING_BUFFERS = { units: 10, others: 7 };
 
-/** How whole subgroups of a workgroup of `threads` choose, where kernels may use them. */
+/** How the subgroups of a workgroup of `threads` choose experts; undefined if they cannot. */
 function picksOf(
   { routing }: ExpertChoice,
   threads: number,
@@ -126,7 +129,7 @@ function picksOf(
   return { subgroup, each: Math.ceil(routing.numExperts / subgroup) };
 }
 
-/** Where few jobs share tiles, a dispatch for lists takes longer than finding them in each workgroup. */
+/** Where jobs come from. For few jobs, a dispatch that makes lists takes longer than finding jobs in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
   if (tile === 1) return "alone";
   const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
@@ -134,8 +137,8 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: a dispatch a shard, and where
- * the matrix goes to matrix units and x has no scales one before them.
+ * Records `out[job] = epilogue(W_e x[row])` of all jobs, e the job's expert: one dispatch per shard, and one before
+ * them for the scales of x if matrix units multiply and x has none.
  *
  * W stacks the experts' matrices, whole experts in a shard. x is [rows, cols], or with `perJob`
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for a gate.
@@ -151,7 +154,7 @@ export function expertMatmul(
     readonly noted?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
-    /** Where the experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
+    /** Present where experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
     readonly choice?: ExpertChoice | undefined;
   },
   shape: TiledJobs & {
@@ -214,7 +217,7 @@ export function expertMatmul(
         ...choosing,
         ...choice && !picks ? { VECTORS: vectorsOf(choice.routing.numExperts) } : {},
       },
-      // Where experts are chosen, each row has a workgroup besides that stores them.
+      // Where workgroups choose the experts, each row has one more workgroup, which stores them.
       workgroups: choice ? [total * ranges + shape.rows] : [
         source === "found" ? total : mostTiles(shape, tile),
         ranges,
@@ -225,7 +228,7 @@ export function expertMatmul(
   );
 }
 
-/** The shard's share of the experts that jobs read: as many as jobs, while there are that many. */
+/** The cost of a shard: its share of the experts that jobs read, taken to be as many as jobs, but at most all. */
 export function expertWork(
   { rows, cols, shards }: Matrix,
   { shared = 0, ...jobs }: Jobs & { readonly shared?: number },

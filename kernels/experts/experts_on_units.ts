@@ -44,8 +44,8 @@ export function expertScales(
 }
 
 /**
- * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for rows of one unit. What it
- * takes of more was not timed.
+ * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for at most as many rows as a
+ * unit has. More rows were not timed.
  */
 export function notesExperts(
   matrix: Pick<Matrix, "shards">,
@@ -57,8 +57,8 @@ export function notesExperts(
 
 /**
  * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
- * x], has them (as `rowScales` writes them); what else is as in `expertMatmul`. Undefined where the matrix has no
- * scales: that does not depend on the rows.
+ * x], has them (as `rowScales` writes them); the rest is as in `expertMatmul`. Returns undefined where the matrix has
+ * no scales, which does not depend on the rows.
  */
 export function expertsOnUnits(
   { matrix, x, xScales: given, out, noted, experts, tiles, choice }: {

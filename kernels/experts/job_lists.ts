@@ -16,11 +16,11 @@ export interface Jobs {
 /** Jobs of one expert that share a tile at most; any number is possible. */
 export type TileSize = number;
 
-/** Jobs that a lane asks for at once: hardware waits for them together. */
+/** Jobs that a lane loads at once: hardware waits for the loads together. */
 const LOADS = 8;
 
 interface JobListsParameters {
-  /** Jobs that a lane asks for at once. */
+  /** Jobs that a lane loads at once. */
   readonly LOADS: number;
 }
 

@@ -11,9 +11,9 @@ export interface Routing {
   /** Divides `numExperts`. */
   readonly groups: number;
   readonly topGroups: number;
-  /** Best experts of a group that its score adds up. */
+  /** How many of a group's best experts are added up to its score. */
   readonly groupBest: 1 | 2;
-  /** Weights of a row add up to `scale`. */
+  /** Whether the weights of a row are normalized to add up to `scale`. */
   readonly normalize: boolean;
   readonly scale: number;
 }
@@ -28,7 +28,7 @@ const UNROLLED = 8;
 export interface SharedExperts {
   /** Default 0. */
   readonly shared?: number | undefined;
-  /** Whether each counts the sigmoid of the row's logit behind those of the experts; default: they count 1. */
+  /** Whether their weight is the sigmoid of the row's logit that follows those of the experts; default: it is 1. */
   readonly sharedGate?: boolean | undefined;
 }
 
@@ -122,7 +122,7 @@ function biasOf(
   return { bias };
 }
 
-/** The logits by which workgroups choose their experts, and what one a row stores besides `experts`. */
+/** The logits by which workgroups choose their experts, and what one workgroup per row stores besides `experts`. */
 export interface ExpertChoice {
   readonly routing: Routing;
   /** [rows, stride] */

@@ -14,7 +14,7 @@ import { kernelOf } from "../shader.ts";
 /** Vec8s of weights that an invocation loads at a time. */
 const MOST_LOADED = 16;
 
-/** Logits that a workgroup makes: few, for one multiprocessor reads slowly. */
+/** Logits of a workgroup: few, so that many multiprocessors read the weights; one alone reads slowly. */
 const PART = 8;
 
 /** What the kernel's text depends on. */
@@ -33,7 +33,7 @@ interface LogitsShape {
   readonly partial: boolean;
   /** Vec8s of the row that an invocation norms. */
   readonly normed: number;
-  /** Of the split-K matmul before, 0 without: read without a loop, whose loads wait for each other. */
+  /** Sums of the split-K matmul before, 0 without one. Unrolled: in a loop their loads would wait for each other. */
   readonly splitK: number;
   readonly biased: boolean;
 }
@@ -49,7 +49,7 @@ export function routerStoresScales(
   return storageBuffers >= SCALE_BINDINGS + Number(biased);
 }
 
-/** Lanes from which on router_logits.wgsl adds their sums. */
+/** Fewest lanes whose sums router_logits.wgsl adds itself, without lib/workgroup_sum.wgsl. */
 const LEAST_TOTAL_LANES = 32;
 
 /** How lanes' sums are added. */
@@ -121,7 +121,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
 
 /**
  * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware, where a row
- * fits into workgroup memory. The router of more has dispatches of their own, which give the same bits.
+ * fits into workgroup memory. More rows have a norm and a matmul of their own, with the same bits.
  */
 export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
   const { format, cols, lanes, shards } = router;
@@ -150,7 +150,10 @@ function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK" | "
   };
 }
 
-/** The most loads that divide a lane's `most`; where those are few, the last ones may be fewer. */
+/**
+ * Loads at a time: the largest divisor of a lane's `most`; if that is small, a number that leaves fewer loads at the
+ * end.
+ */
 function stepsOf(most: number): number {
   let steps = Math.min(most, MOST_LOADED);
   while (most % steps !== 0) steps--;

@@ -13,8 +13,8 @@
 //#if SMALL
 //#import lib/workgroup_sum
 //#else
-// The sum of a number over the lanes of a workgroup, 32 or more, which every lane gets, to the bit that of
-// lib/workgroup_sum.wgsl: each lane adds the last stage's sums and the rest itself, since a barrier takes longer.
+// Returns to every lane the sum of `x` over the lanes of a workgroup, 32 or more, with the bits of
+// lib/workgroup_sum.wgsl. Each lane adds the last stage's sums and the rest itself, since a barrier takes longer.
 
 var<workgroup> partial: array<vec4<f32>, $LANE_QUADS>;
 
@@ -147,7 +147,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let vec8s = COLS / 8u;
   let lane = thread % MATRIX_LANES;
   let group = thread / MATRIX_LANES;
-  // Groups without a logit of their own read that of the last, which is in the cache.
+  // Groups without a logit of their own read the weights of the last one, which are in the cache.
   let at = min(tile.x * $PARTu + min(group, $PARTu - 1u), LOGITS - 1u) * vec8s;
   //#for s in STEPS
   //#if PARTIAL

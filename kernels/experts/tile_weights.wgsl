@@ -1,7 +1,7 @@
 // tiles = weights times the scales of their rows, f16 of bf16, exact where weight_scales.wgsl counted no faults, in the
-// order in which expert_tensor.wgsl reads them. Rows are taken in groups of $GROUP; of a group the eights of k
-// follow each other, and an eight of all its rows lies side by side: what a stage of k needs of a group is
-// in one piece.
+// order in which expert_tensor.wgsl reads them. Rows are taken in groups of $GROUP. In a group the eights of k
+// follow each other, and the same eight of all rows lies side by side, so that a stage of k reads one contiguous
+// piece of a group.
 //
 // One invocation per eight of a row.
 

@@ -6,7 +6,7 @@ override X_COLS: u32; // of x
 @group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(1) var<storage, read> x: array<f32>; // [rows, X_COLS]
 
-// The number by which the ring keeps what is read of a row: its position, or of a node of a tree its cell, which no
+// The number under which the ring keeps what is read of a row: its position, or for a node of a tree its cell, which no
 // other row of the forward has.
 fn kept_number(row: Row) -> u32 {
   //#if TREE

@@ -52,7 +52,7 @@ fn inverse_of(quarters: u32) -> u32 {
 }
 
 fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
-  // As integers, floats without their sign are in order.
+  // The bits of floats without their sign are ordered like the floats.
   let sizes = max(bitcast<vec4<u32>>(lo) & vec4<u32>(0x7fffffffu), bitcast<vec4<u32>>(hi) & vec4<u32>(0x7fffffffu));
   let largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
   // 2^-7 of the number's power of two is 2^16 of its last places, a quarter 2^21.
@@ -71,7 +71,7 @@ fn with_bias(x: vec4<f32>, inverse: f32) -> vec4<i32> {
   return bitcast<vec4<i32>>(fma(x, vec4<f32>(inverse), vec4<f32>(BIAS)));
 }
 //#if dots == packed
-// packed: four products an instruction: neither weights nor x are ever unpacked.
+// packed: four products per instruction; neither weights nor x are ever unpacked.
 
 struct X {
   bytes: vec2<u32>, // n of the low and the high half
@@ -101,8 +101,8 @@ fn weights_$c(block: PackedBlock) -> Packed {
 }
 //#endfor
 //#else
-// whole: whole numbers in f32, what packed sums, to the bit, where the adapter has no instruction for that, with the
-// weights unpacked once for all rows of a tile.
+// whole: whole numbers in f32, with the same bits as packed, where the adapter has no instruction for that. The weights
+// are unpacked once for all rows of a tile.
 
 //#import lib/add8
 

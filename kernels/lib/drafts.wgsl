@@ -1,7 +1,7 @@
-// What is drafted for each slot, u32 [slots, 2 MOST_ROWS - 1]: how many drafts are to be verified (more
-// than there are rows for: all), then tokens, then the row of each one's parent: row 0 is the root,
-// draft i has row i + 1. Chains have no parents; instead, where the draft tells it, its confidence in each
-// draft is there (f32 bits, see src/speculate/policy.ts). src/model/device_layout.ts mirrors it.
+// The drafts of each slot, u32 [slots, 2 MOST_ROWS - 1]: how many are to be verified (a number above the rows there are
+// means all), then their tokens, then the row of each one's parent: row 0 is the root, draft i has row i + 1. Chains
+// store no parents; in their place is the draft's confidence in each token, where it gives one (f32 bits, see
+// src/speculate/policy.ts). src/model/device_layout.ts mirrors it.
 
 override MOST_ROWS: u32; // rows that a slot may have in any round, its pending token included
 

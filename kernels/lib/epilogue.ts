@@ -3,7 +3,7 @@ import type { KvDtype } from "../../src/gpu/kv.ts";
 import { type Activation, type GatedEpilogue, type GateName, GATES } from "./gate.ts";
 import type { PartialKind } from "./partial.ts";
 
-/** What lib/epilogue.wgsl takes: which of its epilogues it is, and what that depends on. */
+/** Parameters of lib/epilogue.wgsl: which of its epilogues it is, and what that one depends on. */
 export type EpilogueParameters =
   | {
     /** "relayed": y is stored for other workgroups of the dispatch, see lib/matmul_outputs.wgsl. */
@@ -44,25 +44,28 @@ export interface Epilogue {
   readonly name: string;
   readonly parameters: EpilogueParameters;
   /**
-   * What goes to `out` (lib/matmul_outputs.wgsl); default numbers. Partial results are for kernels that add lanes, and
-   * two pairs.
+   * What is stored in `out` (lib/matmul_outputs.wgsl); default numbers. Partial results need a kernel that adds lanes,
+   * two pairs of outputs at a time.
    */
   readonly out?: "numbers" | "partials" | "relay";
   /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */
   readonly noted?: boolean;
   /**
-   * Whether it is also `prepare(row, c)` and `finish(prepared, c, sum)`, so that what it reads can be asked
-   * for before anything is written; default false.
+   * Whether it also declares `prepare(row, c)` and `finish(prepared, c, sum)`, so that its reads can be issued before
+   * anything is written; default false.
    */
   readonly prepares?: boolean;
-  /** Whether the outputs of a pair are of neighbouring rows of an expert, not half of it apart; default false. */
+  /**
+   * Whether the outputs of a pair are of neighbouring rows of an expert, not of rows half the expert apart; default
+   * false.
+   */
   readonly neighbours?: boolean;
   /** Bound after weights, x and out, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
-  /** Columns of `out`, over those of y. */
+  /** Columns of `out`, divided by those of y. */
   readonly outShare: number;
-  /** Elements read and written, over those of y. */
+  /** Elements read and written, divided by those of y. */
   readonly moved: number;
 }
 
@@ -83,8 +86,8 @@ export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
 };
 
 /**
- * On matrix units alone: a gated one that lowers the scales `noted` of its rows, f32 [rows], which are the
- * largest before.
+ * On matrix units alone: a gated epilogue that lowers the scales `noted` of its rows, f32 [rows]. They must be the
+ * largest scale before.
  */
 export function notedEpilogue(activation: Activation, noted: Operand): Epilogue {
   const { epilogue, gate } = GATES[activation];
@@ -105,14 +108,14 @@ function plain(
   return { name, parameters, buffers: {}, constants: {}, ...moves };
 }
 
-/** `out = y + bias`, f32 of the columns; of ranges of k the first has the bias. */
+/** `out = y + bias`, f32 [columns]; with several ranges of k only the first adds the bias. */
 export function biasEpilogue(bias: Operand): Epilogue {
   const parameters = { epilogue: "bias" } as const;
   return { name: "bias", parameters, buffers: { bias }, constants: {}, outShare: 1, moved: 1 };
 }
 
 /**
- * Of experts whose gates and ups are neighbouring rows: see lib/clamped_gate.wgsl.
+ * The epilogue of experts whose gate and up are neighbouring rows: see lib/clamped_gate.wgsl.
  *
  * @param bias of the experts' rows, f32 [experts, rows].
  * @param noted as of `notedEpilogue`.

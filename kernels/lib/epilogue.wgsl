@@ -1,6 +1,7 @@
-// What a matmul makes of the outputs y[row, c] and y[row, c + half], which are `sum`: `fn epilogue(row, c, half, sum)`.
-// Who imports this declares `out`, OUT_COLS and FIRST. One that reads something first (qkv) is `prepare(row, c)` and
-// `finish(prepared, c, sum)` too, so that it may be asked for before.
+// What a matmul does with the outputs y[row, c] and y[row, c + half], which are `sum`:
+// `fn epilogue(row, c, half, sum)`. The importing file declares `out`, OUT_COLS and FIRST. An epilogue that reads
+// something first (qkv) also declares `prepare(row, c)` and `finish(prepared, c, sum)`, so that the reads can be issued
+// earlier.
 
 //#if epilogue == store
 // out = y.
@@ -19,7 +20,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] += sum.y;
 }
 //#else if epilogue == bias
-// out = y + bias; of several ranges of k the first has the bias. The importer sets `own_range` first.
+// out = y + bias; with several ranges of k only the first adds the bias. The importer sets `own_range` first.
 
 @group(0) @binding(8) var<storage, read> bias: array<f32>; // of the columns
 
@@ -33,7 +34,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = y.y;
 }
 //#else if epilogue == clamped
-// Of experts whose gates and ups are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which
+// For experts whose gate and up are neighbouring rows: out is the clamped gate with the biases of `own_expert`, which
 // the importer sets first.
 
 //#import lib/clamped_gate
@@ -46,7 +47,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = clamped(sum + bias[own_expert * OUT_COLS + c]);
 }
 //#else if epilogue == clamped_noted
-// The same; the importer's `consider(y)` sees each number, for the scales of out's rows.
+// The same, and passes each number to the importer's `consider(y)`, for the scales of out's rows.
 
 //#import lib/clamped_gate
 
@@ -60,7 +61,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = y;
 }
 //#else if epilogue == gated
-// Of a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
+// For a matrix [gate; up]: out = silu(gate) * up, or gelu(gate) * up.
 
 //#import lib/gate
 
@@ -68,7 +69,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = gated(sum);
 }
 //#else if epilogue == gated_noted
-// The same; the importer's `consider(y)` sees each number, for the scales of out's rows.
+// The same, and passes each number to the importer's `consider(y)`, for the scales of out's rows.
 
 //#import lib/gate
 
@@ -99,7 +100,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[at + half] = y.y;
 }
 //#else if epilogue == qkv
-// Of a matrix [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader): q and k are rotated, q is
+// For a matrix [q; k; v] whose rope pairs are half a shard apart (`heads` of the loader): q and k are rotated, q is
 // stored in `out`, k and v in the pages.
 
 //#import lib/place_head
@@ -119,7 +120,7 @@ fn biased(sum: vec2<f32>, at: u32) -> vec2<f32> {
 }
 //#endif
 
-// All that is read to place the elements c and c + half of a row, but the bias.
+// Reads all that placing the elements c and c + half of a row needs, except the bias.
 fn prepare(row: u32, c: u32) -> HeadPlace {
   let pair = FIRST + c;
   return head_place(row, pair / (HEAD_DIM / 2u), pair % (HEAD_DIM / 2u));
@@ -140,7 +141,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 
 //#import lib/partial_$partial
 
-override VOCAB: u32; // columns that count; what W has beyond is padding
+override VOCAB: u32; // columns that count; those of W beyond are padding
 
 var<private> kept: Partial = NO_PARTIAL;
 
@@ -155,7 +156,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(sum.y, FIRST + c + half);
 }
 //#else if epilogue == relayed_gated
-// Of one row and a matrix [gate; up]: others wait for the output (lib/matmul_outputs.wgsl).
+// For one row and a matrix [gate; up]: other workgroups wait for the output (lib/matmul_outputs.wgsl).
 
 //#import lib/gate
 
@@ -163,7 +164,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(FIRST + c, gated(sum));
 }
 //#else if epilogue == relayed
-// Of one row: others wait for the output (lib/matmul_outputs.wgsl).
+// For one row: other workgroups wait for the output (lib/matmul_outputs.wgsl).
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(row * OUT_COLS + FIRST + c, sum.x);

@@ -1,14 +1,14 @@
 // Routing: the experts of a row and their weights, from the router's logits in `choices`.
 //
-// Experts are in EXPERT_GROUPS equal groups by number. A group counts as much as its GROUP_BEST (1 or 2)
-// best experts together; of the TOP_GROUPS best groups the TOP_K best experts are chosen, best
-// first. weight = score, divided by the sum of the chosen ones if NORMALIZE, times SCALE, with FACTORS times that of
-// the expert. Of equals the lower number is better. ADDED shared experts follow, which every row has, each with a
-// weight of 1, with SHARED_GATE of the sigmoid of the logit behind those of the experts.
+// Experts are in EXPERT_GROUPS equal groups by number. The value of a group is the sum of its GROUP_BEST (1 or 2) best
+// experts. The TOP_K best experts of the TOP_GROUPS best groups are chosen, best first. A weight is the expert's score,
+// divided by the sum of the chosen scores if NORMALIZE, times SCALE, with FACTORS times the expert's factor. Of equals
+// the lower number is better. ADDED shared experts, which every row has, follow, each with a weight of 1, or with
+// SHARED_GATE the sigmoid of the logit behind those of the experts.
 //
 // Scores are, by `scores`,
 //   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
-//            by the scores where those of a group are added up
+//            by the scores where the scores of a group are added up
 //   sigmoid  1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances their load (DeepSeek-V3,
 //            `noaux_tc`); their weights do not include it
 //
@@ -131,7 +131,7 @@ fn better_ones(first: u32, end: u32, e: u32) -> u32 {
   return rank;
 }
 
-// The choices of all groups but the best fall below every other.
+// Sets the choices of the experts in all groups but the best below every other choice.
 fn keep_groups(lane: u32) {
   let size = EXPERTS / EXPERT_GROUPS;
   for (var g = lane; g < EXPERT_GROUPS; g += CHOICE_LANES) {

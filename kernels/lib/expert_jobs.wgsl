@@ -1,7 +1,7 @@
 // The jobs of a workgroup of an experts' matmul. Job j is row j / ROW_JOBS of x at expert number j % ROW_JOBS of the
 // row. A tile is an expert and at most $TILE of its jobs, which share the reads of its weights:
 //   place_of(workgroup)      the workgroup's tile, and its range of outputs
-//   expert_of(tile, thread)  the tile's expert, NOTHING where it is not in use. All invocations call it, and first of all
+//   expert_of(tile, thread)  the tile's expert, NOTHING if the tile is unused; called by all invocations, before job_of
 //   job_of(tile, r)          job r of the tile, NOTHING past the last
 //
 // By `jobs`,
@@ -9,11 +9,11 @@
 //   found   jobs are few enough for a workgroup to look at all of them: tile t belongs to job t, and is in use where the
 //           expert's jobs before it fill whole tiles
 //   tiled   tiles are those of job_lists.wgsl
-//   chosen  each job is a tile of its own, and experts are not chosen yet: a workgroup finds that of its job by the router's
-//           logits, experts being better by their logits alone. The first workgroups store each row's choice
-//           (expert_choice.wgsl) for what comes next. CHOICE_LANES are the workgroup's
-//   picked  as chosen, but each subgroup, of $SUBGROUP lanes, finds the expert by itself: a lane has $EACH logits, and the
-//           best one is taken away as often as others are better. Workgroups are whole subgroups
+//   chosen  each job is a tile of its own, and experts are not chosen yet: a workgroup finds the expert of its job from
+//           the router's logits, which alone rank the experts. The first workgroups store each row's choice
+//           (expert_choice.wgsl) for the kernels that follow. CHOICE_LANES are the workgroup's
+//   picked  as chosen, but each subgroup, of $SUBGROUP lanes, finds the expert by itself: a lane has $EACH logits, and
+//           the best remaining one is removed until the job's rank is reached. Workgroups are whole subgroups
 
 //#if jobs == chosen
 //#import lib/expert_choice
@@ -136,7 +136,7 @@ fn store_choice(row: u32, thread: u32) {
   choose_experts(row, thread);
 }
 
-// A number in the order of the logits: an integer is compared in one instruction, and one less than another is a bound.
+// A key in the order of the logits. Integers are compared in one instruction, and a key less 1 is a bound for >=.
 fn key_of(logit: f32) -> u32 {
   let bits = bitcast<u32>(select(logit, 0.0, logit == 0.0)); // zeros are equal
   return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
@@ -148,7 +148,7 @@ override VECTORS: u32; // of the experts by four, a multiple of $RANKED
 var<workgroup> ranked: array<vec4<u32>, VECTORS>; // keys of the logits
 var<workgroup> tile_expert: u32;
 
-// Experts that are better than e: larger ones, and of those before it, equal ones.
+// Number of experts that are better than e: those with a larger key, and those before e with an equal key.
 fn rank_of(e: u32) -> u32 {
   let own = ranked[e / 4u][e % 4u];
   let mates = vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(e % 4u);

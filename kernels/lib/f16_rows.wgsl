@@ -1,8 +1,8 @@
 // Rows of f32 numbers as f16 for matrix units: x = (hi + lo) / scale but for its last bit, hi and lo two f16 numbers,
 // the scale a power of two that the row's largest number decides (scale_of.wgsl). Numbers of 16 bits need hi alone.
 //
-// hi is rounded to 11 bits by its bits: a driver takes unpack2x16float(pack2x16float(x)) for x, and lo for 0.
-// Parameter: WIDE_STEPS.
+// hi is rounded to 11 bits by integer operations: a driver simplifies unpack2x16float(pack2x16float(x)) to x, so that
+// lo would be 0. Parameter: WIDE_STEPS.
 
 //#import lib/scale_of
 

@@ -1,11 +1,11 @@
-// Weights of the matmuls on matrix units as f16, $load, and x in the order of k in which they lie:
+// Weights of the matmuls on matrix units as f16 ($load), and x in the same order of k as the stored weights:
 //
 //   load_weights(i)         is block i, of $VEC8S vec8s of a row;
 //   halves_<p>(block, s)    vec8 p of it times the row's scale;
 //   eight_of_x(a, b)        eight numbers of x as f16, in the same order;
-//   in_order(eight)         the same of eight that are f16 already;
+//   in_order(eight)         eight numbers that are f16 already, in that order;
 //   vec8_of(block)          where the first vec8 of a row's block is;
-//   in_stage(chunk)         which vec8 of a stage is its chunk.
+//   in_stage(chunk)         which vec8 of a stage its chunk `chunk` is.
 
 //#import lib/to_f16
 

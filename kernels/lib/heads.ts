@@ -14,7 +14,7 @@ export interface Heads {
   readonly kvDtype: KvDtype;
 }
 
-/** What placing the keys and values of rows takes. */
+/** The buffers that storing the keys and values of rows takes. */
 export interface KvPlace {
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;

@@ -86,7 +86,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
     ];
     //#endfor
     //#endfor
-    workgroupBarrier(); // what is read of the block before
+    workgroupBarrier(); // until the reads of the block before are done
     if (thread < BLOCK) {
       segment_stats[thread] = stats[query * RUNS + block + min(thread, there - 1u)];
     }
@@ -220,7 +220,7 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
       //#for j in SHARES
       {
         let chunk = s * SHARES + $ju;
-        // What is stored for other chunks may be no number.
+        // What is stored for other chunks may be NaN.
         if (chunk >= begin && chunk < end) {
           let fold = chunk_folds[s][$j];
           own = fma(part$t_$j, vec4<f32>(fold.y), own * fold.x);

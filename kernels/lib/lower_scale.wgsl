@@ -6,7 +6,7 @@
 
 override FIRST_SCALE: u32; // index in `scales` of the scale of row 0
 
-// Bits of f32 [rows]; positive ones are in the order of the numbers.
+// Bits of f32 [rows]; those of positive floats are ordered like the floats.
 @group(0) @binding(14) var<storage, read_write> scales: array<atomic<u32>>;
 
 fn lower_scale(row: u32, y: vec4<f32>) {

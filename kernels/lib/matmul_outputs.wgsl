@@ -4,21 +4,22 @@
 override FIRST: u32; // column of out where the shard begins
 override SPLIT_K: u32; // equal ranges of k, each with sums of its own
 
-// First where outputs go, $out. Where the epilogue does not store them itself there is something to do after it:
+// First, where outputs go ($out). If the epilogue does not store them itself, these functions do it afterwards:
 //
-//   end_group(at)                             is called when the epilogue has had a group's outputs of a row; the group's sums
-//                                             start at `at` of `staged`;
-//   end_rows(thread, row, end, part, stride)  is called when it has had all groups' of the rows `row` to `end`, whose sums are
-//                                             `stride` apart; `part` of the columns is the workgroup's first.
+//   end_group(at)                             is called after the epilogue has had a group's outputs of a row; the
+//                                             group's sums start at `at` of `staged`;
+//   end_rows(thread, row, end, part, stride)  is called after it has had all groups' outputs of the rows `row` to
+//                                             `end`, whose sums are `stride` apart; `part` is the workgroup's first
+//                                             part of the columns.
 
 //#if out == partials
-// partials: only tokens are chosen by the outputs, and what is kept is one result of each part of the columns, two
+// partials: the outputs only serve to choose tokens, so one result is stored for each part of the columns, which is two
 // pairs of every group of a workgroup. The epilogue `partial` joins the outputs of a group, `end_rows` the groups'
 // results.
 
 //#import lib/partial_$partial
 
-override FIRST_PARTIAL: u32; // parts that a row has of the shards before
+override FIRST_PARTIAL: u32; // parts of a row that the shards before have made
 
 @group(0) @binding(2) var<storage, read_write> out: array<Partial>; // [rows, OUT_COLS]
 
@@ -33,7 +34,7 @@ fn words_of(vector: vec4<f32>) -> vec2<u32> {
   return (halves.xz << vec2<u32>(16u)) | halves.yw;
 }
 
-// Stores what a group has where its sums were, a vector for two words: LANES + 1 are at least as many.
+// Stores a group's partial result where its sums were, a vector for two words: its LANES + 1 vectors suffice.
 fn end_group(at: u32) {
   //#for v in PARTIAL_PAIRS
   staged[at + $vu] = halves_of(kept[$(2 * v)], kept[$(2 * v + 1)]);
@@ -66,8 +67,9 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
   out[(row + thread) * OUT_COLS + FIRST_PARTIAL + part] = all;
 }
 //#else if out == relay
-// relay: other workgroups of the same dispatch wait for the outputs, word by word. 0 is no word yet: a number that is 0
-// goes as -0, which sums that begin with 0 cannot tell from it. No order between words is relied on.
+// relay: other workgroups of the same dispatch wait for the outputs, word by word. 0 means that a word is not there
+// yet, so the number 0 is stored as -0, which makes no difference to sums that begin with 0. No order between words is
+// relied on.
 
 @group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [SPLIT_K, OUT_COLS], and the counts of lib/relay.wgsl
 
@@ -96,8 +98,8 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {}
 
 var<workgroup> sums: array<vec2<f32>, $(THREADS * PAIRS * ROWS)>;
 //#else if ending == pair
-// pair: groups have one pair of outputs. Two floats an invocation go through workgroup memory of their own, so that
-// nobody waits for those who still read x. No group keeps a partial result.
+// pair: groups have one pair of outputs. The two floats of each invocation go through workgroup memory of their own, so
+// that no invocation waits for others that still read x. No group keeps a partial result.
 
 var<workgroup> staged: array<vec4<f32>, $VECTORS>;
 var<workgroup> lane_sums: array<vec2<f32>, $PAIR_SUMS>;

@@ -1,7 +1,7 @@
 // x and the sizes of the matmuls without matrix units, the experts' too, and for how many lanes rows of W are packed.
 
 //#if PACKED_FEW
-// Quantized rows of a width that leaves few whole lanes: they are packed for those, and more share an output.
+// Quantized rows whose width leaves few whole lanes are packed for those few, but more lanes share an output.
 
 fn packed_lanes() -> u32 {
   return $PACKED_LANESu;

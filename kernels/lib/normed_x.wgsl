@@ -1,6 +1,6 @@
-// What normed_x_statements.wgsl, x that a matmul norms itself, reads and writes: the norm's weights and, where sums of
-// the branch before or outputs of its experts are still to be added, these and where the residual stream goes. x is not
-// written: all workgroups read it.
+// What normed_x_statements.wgsl reads and writes where a matmul norms x itself: the norm's weights and, if sums of the
+// branch before or outputs of its experts are still to be added, these and the residual stream that receives the
+// result. x is not written, because all workgroups read it.
 
 override EPS: f32;
 
@@ -18,7 +18,7 @@ fn relay_begin(y: u32, z: u32) {
   readers = y * z;
 }
 
-// As of rounded words, neighbours store components of one vec4.
+// As with words that are rounded (matmul_resident.wgsl), neighbours store components of one vec4.
 fn hold_word(i: u32, word: u32) {
   sums[i / 4u][i % 4u] = bitcast<f32>(word);
 }

@@ -1,4 +1,4 @@
-// Statements of matmuls that norm x themselves, on their way to workgroup memory: v / sqrt(mean(v^2) + EPS) *
+// Statements of matmuls that norm x themselves, on its way to workgroup memory: v / sqrt(mean(v^2) + EPS) *
 // norm_weight with v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup
 // of a row also stores; where a draft reads v too ($KEPT), a second time. Every sum has the order of norm/rms_norm.wgsl
 // with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes thread, thread + THREADS,

@@ -1,13 +1,14 @@
-// Words that workgroups of a dispatch make for others of it, in ranges that are read together: 0 is no word yet. Who is
-// done with a range is counted; the last takes its words away, for the next dispatch. THREADS is the workgroup's size.
+// Words that workgroups of a dispatch make for other workgroups of it, in ranges that are read together: 0 means that a
+// word is not there yet. The workgroups that are done with a range are counted; the last one resets its words to 0 for
+// the next dispatch. THREADS is the workgroup's size.
 
-override TURNS: u32; // that words are looked at again before their makers' work is done by who wants them
+override TURNS: u32; // polls for missing words before the reader makes them itself
 override MAKERS: u32; // workgroups that make the words of a range
 override RANGES: u32;
 
 const RANGE = $RANGEu; // words
 
-@group(0) @binding(13) var<storage, read_write> relay: array<atomic<u32>>; // [RANGES, RANGE], and who is done, [RANGES]
+@group(0) @binding(13) var<storage, read_write> relay: array<atomic<u32>>; // [RANGES, RANGE], and counts, [RANGES]
 
 var<private> readers: u32; // workgroups that read the words of a range
 var<private> own_range: u32;
@@ -31,15 +32,15 @@ fn take_away(range: u32, thread: u32) {
   }
 }
 
-// Called at the end of a reader, who has counted.
+// Called at the end of a reader, which `done` has counted.
 fn relay_leave(thread: u32) {
   if (last_done != 0u) {
     take_away(own_range, thread);
   }
 }
 
-// Called at the end of maker `group`: its words must not come after they were taken away; and of readers of what was
-// made of the only range, who may have it made again.
+// Called at the end of maker `group`, so that its words do not come after the range was reset. Also called at the end
+// of workgroups that read what was made from the only range, because they may have it made again.
 fn relay_made(group: u32, thread: u32) {
   if (thread == 0u) {
     done(group / MAKERS);

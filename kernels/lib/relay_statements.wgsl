@@ -1,7 +1,7 @@
 // Statements of matmul_resident.wgsl: wait for the words of range tile.z, which other workgroups of the dispatch make,
-// while the first weights are on their way. Nothing is assumed of when workgroups run: where words do not come in time,
-// this one makes them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. Who imports this
-// declares
+// while the first weights are on their way. Nothing is assumed about when workgroups run: if words do not come in time,
+// this workgroup makes them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. The
+// importing file declares
 //
 //   hold_word(i, word)   keeps word i of the range: a number's bits;
 //   take_words(thread)   is called when all words are kept.
@@ -35,7 +35,7 @@ if (workgroupUniformLoad(&late) != 0u) {
   hold_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&relay[word_at$w]));
   //#endfor
   workgroupBarrier();
-  // No register keeps them until here.
+  // The blocks are loaded again, so that no register keeps them until here.
   //#for p in PAIRS
   //#for j in AHEAD
   block_a$p_$j = load_block(at$p + within($ju * LANES, last));
@@ -43,7 +43,7 @@ if (workgroupUniformLoad(&late) != 0u) {
   //#endfor
   //#endfor
 }
-// Behind a range that ends within a block.
+// Stores zeros behind a range that ends within a block.
 for (var i = RANGE + thread; i < $(8 * STAGE)u; i += THREADS) {
   hold_word(i, 0u);
 }

@@ -1,22 +1,22 @@
-/** Rows of attention that go at a time, where the partial sums of all have no room. */
+/** How many rows attention takes at a time if the partial sums of all rows do not fit. */
 import type { Operand } from "../../src/gpu/kernel.ts";
 
 /** Rows of a block: offsets of their q are then multiples of 256 bytes. */
 export const BLOCK_ROWS = 8;
-/** Of `Row` in rows.wgsl. */
+/** Bytes of `Row` in rows.wgsl. */
 export const ROW_BYTES = 48;
 /** Offsets of so many rows are multiples of 256 bytes. */
 export const ALIGNED_ROWS = 16;
 
-/** Neighbouring rows, and how many of them in a row are of one slot. */
+/** Consecutive rows, and how many consecutive ones are of one slot. */
 export interface RowBlock {
   readonly count: number;
   readonly perSlot: number;
 }
 
 /**
- * Whole slots, or a part of the only one, of which `room` rows fit. Where not even aligned whole slots
- * fit, rows go as if each had a slot of its own: slower, with the same bits.
+ * The largest block of at most `room` rows: whole slots, or a part of the only slot. If not even aligned whole slots
+ * fit, each row is treated as a slot of its own: slower, with the same bits.
  */
 export function rowBlock({ count, perSlot }: RowBlock, room: number): RowBlock {
   if (room >= count) return { count, perSlot };
@@ -31,7 +31,7 @@ export function tileOf(perSlot: number, most: number): number {
   return Math.ceil(perSlot / Math.ceil(perSlot / Math.max(1, Math.floor(most))));
 }
 
-/** What is bound from `bytes` on behind where `operand` begins. */
+/** The operand that begins `bytes` bytes behind the beginning of `operand`. */
 export function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
   return { buffer, offset: offset + bytes };
 }

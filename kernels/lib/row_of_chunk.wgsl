@@ -1,7 +1,7 @@
-// Which row of a stage in workgroup memory a lane brings, that with chunk `at` of eight numbers; CHUNKS of them are a
-// row's. Eight lanes store at a time, 16 bytes each, and rows are an odd number of chunks apart: with $SPREAD, where
-// CHUNKS divides eight, their rows are CHUNKS apart, so that the eight meet in no bank. Rows are a multiple of eight
-// then.
+// The row of a stage to which a lane stores chunk `at` of eight numbers; a row has CHUNKS chunks. Eight lanes store at
+// a time, 16 bytes each, and rows begin an odd number of chunks apart in workgroup memory. With $SPREAD, where CHUNKS
+// divides eight, the rows of those lanes are CHUNKS apart, so that no two of the eight meet in a bank. The number of
+// rows is a multiple of eight then.
 
 fn row_of_chunk(at: u32) -> u32 {
   //#if SPREAD

@@ -10,6 +10,6 @@ export interface SamplingParameters extends FoldParameters {
 
 /** @param lanes invocations of a workgroup, a power of two. */
 export function samplingCounts(lanes: number): SamplingParameters {
-  // Loads in flight of a lane; few lanes are a processor's, which gains nothing from them.
+  // Loads that a lane has in flight; few lanes are those of a CPU, which gains nothing from more than one.
   return { UNROLL: lanes < 64 ? 1 : 4, QUADS: 4, ...foldCounts(lanes) };
 }

@@ -1,8 +1,8 @@
-// x of the matmuls that hold it in workgroup memory, and inner products with it. Who imports this declares `staged`,
-// fours of floats, unless $dots is packed. Of a row of $STAGE vec8s:
+// x of the matmuls that hold it in workgroup memory, and inner products with it. The importing file declares `staged`,
+// vec4s of floats, unless $dots is packed. For a row of $STAGE vec8s:
 //
 //   put_vec8(row, e, lo, hi)  stores vec8 e, as `x_of` of lib/dot.wgsl makes it of floats;
-//   get_vec8(row, e)          is it, for `add_dot`.
+//   get_vec8(row, e)          returns it, for `add_dot`.
 
 //#import lib/dot
 //#if dots == packed
@@ -32,12 +32,12 @@ fn put_vec8(row: u32, e: u32, lo: vec4<f32>, hi: vec4<f32>) {
   staged[(row * 2u + 1u) * $STAGEu + e] = hi;
 }
 
-// Vector h of a row's vec8s in order.
+// Stores vector h of a row's vec8s, counted in order.
 fn put_half(row: u32, h: u32, four: vec4<f32>) {
   staged[(row * 2u + h % 2u) * $STAGEu + h / 2u] = four;
 }
 
-// Number i of the first row.
+// Stores number i of the first row.
 fn put_float(i: u32, value: f32) {
   staged[i / 4u % 2u * $STAGEu + i / 8u][i % 4u] = value;
 }

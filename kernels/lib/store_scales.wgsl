@@ -1,7 +1,7 @@
 //#if STORES_SCALES
 // Stores the scale (scale_of.wgsl) of each normed row, by its largest number, for matrix units. The row's scales of the
-// inputs of the layer's other matmuls become LARGEST_SCALE, for the kernels that compute those inputs to lower: one of
-// attention's output, and as many of the gated activations as a row has jobs in any layer.
+// inputs of the layer's other matmuls are reset to LARGEST_SCALE, for the kernels that compute those inputs to lower:
+// one of attention's output, and as many of the gated activations as a row has jobs in any layer.
 //
 // The kernel declares LANES, a power of two. Parameters: STAGES and REST (`foldCounts`).
 
@@ -10,9 +10,9 @@
 override LOWERED_ROWS: u32; // of attention's output, in lowered
 override ROW_JOBS: u32; // gated activations of a row
 
-// Of the output, [rows].
+// Scales of the output, [rows].
 @group(0) @binding(14) var<storage, read_write> scales: array<f32>;
-// Of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
+// Scales of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
 @group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
 
 var<workgroup> lane_peaks: array<f32, LANES>;
@@ -23,7 +23,7 @@ fn peak_of(peak: f32, y: Vec8) -> f32 {
   return max(max(peak, max(size.x, size.y)), max(size.z, size.w));
 }
 
-// Stores the scale of a row, of whose numbers each lane has seen the largest, `peak`. Returns the scale.
+// Stores and returns the scale of a row; `peak` is the largest of the numbers that this lane has seen.
 fn store_scales(row: u32, lane: u32, peak: f32) -> f32 {
   for (var j = lane; j < ROW_JOBS; j += LANES) {
     lowered[LOWERED_ROWS + row * ROW_JOBS + j] = bitcast<f32>(LARGEST_SCALE);

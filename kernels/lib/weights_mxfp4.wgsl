@@ -13,8 +13,8 @@ struct PackedBlock {
   exponents: u32, // a byte of each
 }
 
-// Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. Of two lanes two vec8s of a block are in
-// one group, of one lane all, and the groups are in the order of k.
+// Lanes 4q .. 4q + 3 are in the same groups: one word for the four of them. With two lanes two vec8s of a block are in
+// one group, with one lane all four, and the groups are in the order of k.
 fn load_exponents(i: u32) -> u32 {
   if (packed_lanes() >= 4u) {
     return scales[i / 4u];

@@ -18,8 +18,8 @@ fn scales_of(group: u32) -> vec2<f32> {
   return unpack2x16float(scales[group / 4u][group % 4u]) * LARGE;
 }
 
-// Lanes 4q .. 4q + 3 are in the same 32 weights, two of them in each half. Of two lanes every other vec8 is in a second
-// half, of one lane every other two; and the words are in the order of k.
+// Lanes 4q .. 4q + 3 are in the same 32 weights, two of them in each half. With two lanes every other vec8 is in a
+// second half, with one lane every other two; and the words are in the order of k.
 fn load_scales(i: u32) -> vec4<f32> {
   if (packed_lanes() >= 4u) {
     let words = scales[i / 4u] >> vec4<u32>(i % 4u / 2u * 16u);

@@ -10,7 +10,7 @@ import { matmulOnUnits } from "./tensor/matmul_on_units.ts";
 export { capEpilogue } from "../lib/epilogue.ts";
 export type { Epilogue, PlainEpilogue };
 
-/** Weights and x in, what is made of y out; "add" reads out before. */
+/** Cost of one dispatch: it reads the weights and x and writes the outputs; the epilogue "add" also reads them. */
 function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epilogue): Cost {
   const outputs = shard.rows * moved;
   return {
@@ -21,8 +21,8 @@ function matmulWork({ cols }: Matrix, shard: Shard, rows: number, { moved }: Epi
 }
 
 /**
- * Records `out = epilogue(x W^T)` for `rows` rows: a dispatch a shard, and where the matrix goes to matrix
- * units and x has no scales one before them.
+ * Records `out = epilogue(x W^T)` for `rows` rows: one dispatch per shard. On matrix units, if x has no scales yet, a
+ * dispatch before them computes the scales.
  *
  * x is [rows, cols]; out is [rows, W.rows], or [rows, W.rows / 2] for a gated one. With `splitK`
  * above 1, out is [splitK, rows, W.rows], the sums over equal ranges of k.
@@ -31,18 +31,18 @@ export function matmul(
   buffers: {
     readonly matrix: Matrix;
     readonly x: Operand;
-    /** Of x's rows, f32 [rows], where who wrote them noted them: for matrix units. */
+    /** Scales of x's rows, f32 [rows], if the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
-    /** Whether x is what matrix units take: see `takesF16`. */
+    /** Whether x is stored as f16 for matrix units: see `takesF16`. */
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
   shape: {
     readonly rows: number;
     readonly epilogue: PlainEpilogue | Epilogue;
-    /** See `splitKOf`; 1 unless the epilogue is one of sums over a range: store, scale, bias. */
+    /** See `splitKOf`; 1 unless the epilogue also works on the sum of one range of k: store, scale, bias. */
     readonly splitK?: number;
-    /** How x comes to workgroup memory, for a launch that keeps it there; default as it is. */
+    /** How x is brought into workgroup memory, for a launch that keeps it there; default: as it is. */
     readonly hold?: Hold;
     readonly tuning: Tuning;
     readonly label: string;

@@ -3,9 +3,9 @@
 //
 // The order of every sum, shared with matmul_staged.wgsl: k is cut into SPLIT_K
 // equal ranges, each a sum of its own (tile.z). In a range, lane l of LANES sums the packed blocks
-// l, l + LANES, ... of a row, one k after the other: k = 8 * (l + j * LANES) .. + 7 in order of j, but where
-// PACKED_LANES are fewer. The lanes are added in order of l. Neither rows nor tiles enter the order, so a
-// row has the same bits whatever number of rows is in flight.
+// l, l + LANES, ... of a row, one k after the other: k = 8 * (l + j * LANES) .. + 7 in order of j, unless PACKED_LANES
+// are fewer. The lanes are added in order of l. Neither rows nor tiles enter the order, so a row has the same bits
+// whatever number of rows is in flight.
 //
 // Outputs come in pairs (c, c + MATRIX_ROWS / 2): SwiGLU's gate and up are half a matrix apart. LANES
 // invocations share $PAIRS pairs of $ROWS rows of x: each weight is read once for all rows, each x
@@ -35,8 +35,8 @@ fn main(
   //#if epilogue == bias
   own_range = tile.z;
   //#endif
-  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
-  // lanes of its group, of a tile of consecutive rows of x and a range of k.
+  // The outputs of invocation `thread` of workgroup `tile`: with the other lanes of its group it shares the pairs from
+  // `pair` on, for a tile of consecutive rows of x and one range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
@@ -83,8 +83,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
-  // and software adapters compile slowly.
+  // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters would compile unrolled calls of it slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

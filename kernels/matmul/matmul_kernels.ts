@@ -6,15 +6,18 @@ import { type Hold, type HoldParameters, PLAIN_ROWS } from "./hold/hold.ts";
 import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
-/** What all of the matmuls take besides the epilogue's parameters, and what matmul.wgsl does. */
+/** Parameters that all matmul kernels take, matmul.wgsl included, besides the epilogue's. */
 interface CachedParameters {
   /** Format of W: lib/weights_FORMAT. */
   readonly weights: WeightFormat;
-  /** What goes to `out`: numbers, or see lib/matmul_outputs.wgsl. */
+  /** What is stored in `out`: see lib/matmul_outputs.wgsl. */
   readonly out: "numbers" | "partials" | "relay";
-  /** How the lanes' sums are added: there is one lane, or a group has one pair of outputs, or several. */
+  /**
+   * How the lanes' sums are added: there is one lane per output, or a group of lanes has one pair of outputs, or
+   * several.
+   */
   readonly ending: "one_lane" | "pair" | "lanes";
-  /** Whether rows of W are packed for fewer lanes than share an output, and for how many they are. */
+  /** Whether rows of W are packed for fewer lanes than share an output, and for how many lanes they are packed. */
   readonly PACKED_FEW: boolean;
   readonly PACKED_LANES: number;
   /** Rows of x that a workgroup multiplies. */
@@ -26,52 +29,52 @@ interface CachedParameters {
   readonly BLOCK_VEC8S: number;
   /** Invocations of a workgroup. */
   readonly THREADS: number;
-  /** Rows whose sums go through workgroup memory at once, how often that is, and whether it is more than once. */
+  /** Rows whose sums go through workgroup memory in one pass, the number of passes, and whether there are several. */
   readonly SUMS: number;
   readonly SUM_TILES: number;
   readonly MORE_TILES: boolean;
   /** Pairs of floats of workgroup memory for the sums of groups with one pair of outputs. */
   readonly PAIR_SUMS: number;
-  /** Fours of floats of workgroup memory for x, and then for the lanes' sums. */
+  /** Vec4s of workgroup memory, which hold x and later the lanes' sums. */
   readonly VECTORS: number;
-  /** Lanes that are added without a branch in between. */
+  /** Unroll factor of the loop that adds the lanes' sums. */
   readonly UNROLL: number;
-  /** Groups whose partial results are joined without a branch in between. */
+  /** Unroll factor of the loop that joins the groups' partial results. */
   readonly GROUPS_AT_ONCE: number;
 }
 
-/** What those take besides whose x passes through workgroup memory. */
+/** Further parameters of the kernels whose x passes through workgroup memory. */
 interface StageParameters {
-  /** What is multiplied: see lib/dot.wgsl. */
+  /** How x and the weights are multiplied: see lib/dot.wgsl. */
   readonly dots: Dots;
   /** Whether ranges of k are whole stages. */
   readonly WHOLE: boolean;
-  /** Vec8s of k that workgroup memory holds of a row of x at a time. */
+  /** Vec8s (8 numbers along k) of each row of x that workgroup memory holds at a time. */
   readonly STAGE: number;
   /** Stages that it holds. */
   readonly BUFFERS: number;
-  /** Parts of x that an invocation brings of a stage. */
+  /** Parts of x that an invocation loads per stage. */
   readonly LOADS: number;
 }
 
 /** matmul_prefetch.wgsl. */
 interface PrefetchParameters extends CachedParameters, StageParameters {
-  /** Blocks of a row of W that a lane multiplies by a stage. */
+  /** Blocks of a row of W that a lane multiplies per stage. */
   readonly STEPS: number;
 }
 
 /** matmul_staged.wgsl. */
 interface StagedParameters extends PrefetchParameters {
-  /** Parts of a vec8 of x: 2 where an invocation brings a half. */
+  /** Parts of a vec8 of x: 2 if an invocation loads half a vec8, else 1. */
   readonly PARTS: number;
 }
 
-/** matmul_resident.wgsl, besides how it holds x. */
+/** Parameters of matmul_resident.wgsl, besides those of its hold. */
 interface ResidentParameters extends CachedParameters, StageParameters {
-  /** Whether attention's splits are added by fours, half a vec8 an invocation, and how many of them one has. */
+  /** Whether each invocation adds attention's splits for half a vec8 at a time, and how many halves it has. */
   readonly HALVES: boolean;
   readonly HALF_LOADS: number;
-  /** Blocks of a row of W that are loaded before they are used, and whether a lane has more. */
+  /** Blocks of a row of W that a lane loads ahead of their use, and whether it has more than those. */
   readonly AHEAD: number;
   readonly TURNS: boolean;
 }
@@ -85,24 +88,27 @@ const RESIDENT = kernelOf<ResidentParameters & HoldParameters & EpilogueParamete
   "matmul/matmul_resident",
 );
 
-/** Rows whose sums go through workgroup memory at once, where 16 KiB must do and where there is more. */
+/**
+ * Possible numbers of rows whose sums go through workgroup memory at once: up to 7 in 16 KiB, up to 8 where there is
+ * more.
+ */
 const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
 
-/** Lanes added without a branch in between. */
+/** Highest unroll factor of the loop over lanes. */
 const MOST_UNROLLED = 16;
 
-/** Groups whose partial results are joined without a branch in between; their number is a power of two. */
+/** Highest unroll factor of the loop over groups; the number of groups is a power of two. */
 const MOST_GROUPS = 16;
 
-/** What a kernel's text depends on beside its shape. */
+/** What a kernel's WGSL depends on besides its shape. */
 export interface MatmulCode {
   readonly format: WeightFormat;
   readonly epilogue: Epilogue;
   /** See `lanesOf`. */
   readonly lanes: number;
-  /** Lanes of the matrix; default `lanes`. */
+  /** Lanes that the rows of the matrix are packed for; default `lanes`. */
   readonly packedLanes?: number;
-  /** How a resident kernel brings x to workgroup memory; default as it is. */
+  /** How a resident kernel brings x into workgroup memory; default: as it is. */
   readonly hold?: Hold | undefined;
 }
 
@@ -128,7 +134,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   const parameters = { ...parametersOf(shape, of), ...epilogue.parameters };
   if (shape.kind === "cached") return CACHED({ ...parameters, dots: "floats" }, { name });
   const threads = lanes * groups;
-  const STEPS = shape.stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W, of a lane
+  const STEPS = shape.stage / BLOCK_VEC8S[format] / lanes; // blocks of a row of W per lane
   const PARTS = shape.kind === "staged" && shape.dots === "floats" ? 2 : 1;
   const staged = {
     ...parameters,
@@ -158,8 +164,8 @@ function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | 
 }
 
 /**
- * Whether an invocation has half a vec8 of floats at most to bring. Where it has more, two at a time are faster: with o
- * of Qwen3-30B-A3B a layer takes 53.0 us of 54.4 on an H200.
+ * Whether each invocation has at most half a vec8 of floats to load. If it has more, whole vec8s are faster: with o of
+ * Qwen3-30B-A3B a layer takes 53.0 us instead of 54.4 on an H200.
  */
 function takesHalves(shape: ResidentShape, lanes: number): boolean {
   return shape.dots === "floats" &&
@@ -196,7 +202,7 @@ function isFew({ lanes, packedLanes = lanes }: MatmulCode): boolean {
   return packedLanes !== lanes;
 }
 
-/** Whether the last stage of a range of k, or its only one, is a part of one. */
+/** Whether the last stage of a range of k, or its only one, is only partly filled. */
 function hasPart(shape: MatmulShape): boolean {
   return shape.kind !== "cached" && shape.part === true;
 }
@@ -213,12 +219,12 @@ function buffersOf({ kind }: MatmulShape): number {
   return kind === "prefetch" ? 2 : 1;
 }
 
-/** Sums of pairs that have workgroup memory of their own: lib/matmul_outputs.wgsl. */
+/** Pairs of sums in workgroup memory of their own: `lane_sums` of lib/matmul_outputs.wgsl. */
 function pairSums(shape: MatmulShape, lanes: number): number {
   return shape.pairs === 1 ? sumsAtOnce(shape) * shape.groups * (lanes + 1) : 0;
 }
 
-/** Vectors of four floats for x, and then for the lanes' sums. */
+/** Vec4s of workgroup memory that hold x and later the lanes' sums. */
 function vectorsOf(shape: MatmulShape, lanes: number): number {
   const { kind, rows, groups } = shape;
   const floats = kind !== "cached" && shape.dots !== "packed";

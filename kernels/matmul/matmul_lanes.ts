@@ -1,8 +1,8 @@
 import { isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 
 /**
- * Invocations that share an output: rows of a width that leaves few whole lanes are packed for those, and
- * staged with all that the adapter has, for fewer would unroll longer texts and read weights badly.
+ * Invocations (lanes) that share an output. Quantized rows whose width leaves few whole lanes are packed for those few,
+ * but staged with all lanes of the adapter: fewer lanes would unroll longer code and read the weights badly.
  */
 export function lanesOf(
   { format, lanes }: Pick<Matrix, "format" | "lanes">,

@@ -8,7 +8,7 @@ import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts"
 
 /** What the number of partial results depends on beside the matrix. */
 interface Use {
-  /** Of x. */
+  /** Rows of x. */
   readonly rows: number;
   readonly tuning: Tuning;
   /** As `matmul` takes it. */
@@ -16,19 +16,20 @@ interface Use {
 }
 
 /**
- * Whether a matmul can store partial results instead of its outputs: where lanes are added, all columns of a
- * workgroup at once. Software adapters have few lanes to look through the outputs, matrix units store them all.
+ * Whether a matmul can store partial results instead of its outputs: the kernel must add the sums of several lanes, for
+ * all columns of a workgroup at once. Software adapters have few lanes to look through the outputs; matrix units store
+ * all outputs.
  */
 export function canStorePartials(matrix: Matrix, { software, pairs, tensor }: Tuning): boolean {
   return !software && matrix.lanes > 1 && pairs === 2 && !tensorShards(matrix, tensor);
 }
 
-/** Partial results that each row has: one of every part of the columns, two pairs of a workgroup's groups. */
+/** Partial results of each row: one for every part of the columns, which is two pairs of every group of a workgroup. */
 export function matmulPartialCount(matrix: Matrix, use: Use): number {
   return countBefore(matrix, use, matrix.shards.length);
 }
 
-/** u32 words that the partial results take of any number of rows up to `rows`. */
+/** Most u32 words that the partial results take at any number of rows up to `rows`. */
 export function matmulPartialWords(
   matrix: Matrix,
   kind: PartialKind,
@@ -40,8 +41,8 @@ export function matmulPartialWords(
 }
 
 /**
- * Records the partial results of the columns of x W^T, of each row over the first `vocab` columns: a dispatch a
- * shard. See `canStorePartials`.
+ * Records the partial results of each row of x W^T over the first `vocab` columns: one dispatch per shard. See
+ * `canStorePartials`.
  */
 export function matmulPartials(
   { matrix, x, partials }: {
@@ -65,7 +66,7 @@ export function matmulPartials(
   });
 }
 
-/** Stores `count` partial results a row, those of this shard from `first` on. */
+/** The epilogue that stores the partial results of one shard, from number `first` of the `count` of each row. */
 export function partialEpilogue(
   { rows }: Matrix,
   { kind, vocab, count, first }: {

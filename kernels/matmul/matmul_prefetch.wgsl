@@ -1,7 +1,7 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul_staged.wgsl, in the same order, for many rows, and for one row of
 // packed integers where that was measured to be faster: while one stage of x is multiplied the next one and its weights
 // are prefetched, x into the other of two buffers in workgroup memory (double buffering). One barrier a stage. The last
-// stage of a range of k may be a part of one: see `within`. Imports are those of matmul_staged.wgsl.
+// stage of a range of k may be only partly filled: see `within`. Imports are those of matmul_staged.wgsl.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -9,12 +9,12 @@
 //#import lib/weights_$weights
 //#import lib/staged_x
 
-// How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
-// read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
+// How the staged kernels read a range of k whose last stage is only partly filled ($WHOLE 0): no weights are read
+// behind the range, and x is 0 there, which leaves every sum as it is. Whole stages need none of this.
 
 const WHOLE = $WHOLEu == 1u;
 
-// Block `i` of a row, counted from a lane's first, or the lane's last of the range.
+// The index of block `i` of a row, counted from a lane's first, but at most that of the lane's last block of the range.
 fn within(i: u32, last: u32) -> u32 {
   return select(min(i, last), i, WHOLE);
 }
@@ -29,8 +29,8 @@ fn main(
   //#if epilogue == bias
   own_range = tile.z;
   //#endif
-  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
-  // lanes of its group, of a tile of consecutive rows of x and a range of k.
+  // The outputs of invocation `thread` of workgroup `tile`: with the other lanes of its group it shares the pairs from
+  // `pair` on, for a tile of consecutive rows of x and one range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
@@ -73,9 +73,9 @@ fn main(
     }
   }
   //#endfor
-  var buffer = 0u; // first row of the one that is multiplied
+  var buffer = 0u; // first row of the buffer that is multiplied
   for (var first = 0u; first < range; first += step) {
-    // Of whole stages the last is read again.
+    // After the last whole stage there is no next one, so it is loaded again.
     let next = select(select(first, first + step, first + step < range), min(first + step, range - step), WHOLE);
     workgroupBarrier();
     //#for s in LOADS
@@ -121,8 +121,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
-  // and software adapters compile slowly.
+  // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters would compile unrolled calls of it slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

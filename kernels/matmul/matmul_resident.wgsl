@@ -2,9 +2,9 @@
 // whole range of k of x is brought to workgroup memory once, while the first weights are on their way, and
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
-// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then there are zeros there.
-// Imports are those of matmul_staged.wgsl. x comes to workgroup memory by `put_vec8` ($hold): as it is, normed, normed
-// by heads and gated, as what attention's splits add up to, or from other workgroups that make it.
+// COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then x is 0 there. Imports are
+// those of matmul_staged.wgsl. `put_vec8` stores x in workgroup memory ($hold): as it is, normed, normed by heads and
+// gated, as the sum of attention's splits, or as other workgroups of the dispatch make it.
 
 //#import lib/matmul_sizes
 //#import lib/epilogue
@@ -41,7 +41,7 @@ override GATE_FIRST: u32; // a multiple of 4
 
 @group(0) @binding(13) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
-// Four numbers of a row by their gates, as attention_combine.wgsl has them.
+// Four numbers of a row, gated as in attention_combine.wgsl.
 fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
   return sigmoid_gated(y, gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]);
 }
@@ -51,8 +51,7 @@ fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
 }
 //#endif
 //#else if hold == gated
-// gated: x are heads that are normed and gated on the way, as norm/gated_norm.wgsl does it. A range of k has whole
-// heads.
+// gated: the heads of x are normed and gated on the way, as in norm/gated_norm.wgsl. A range of k has whole heads.
 
 //#import lib/head_gate
 
@@ -72,7 +71,7 @@ var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
 
 //#import lib/relay
 //#if dots == floats
-// For products of floats words are kept as they are.
+// Products of floats keep the words as they are.
 
 fn hold_word(i: u32, word: u32) {
   put_float(i, bitcast<f32>(word));
@@ -80,10 +79,10 @@ fn hold_word(i: u32, word: u32) {
 
 fn take_words(thread: u32) {}
 //#else
-// For products of integers eights of words are rounded together, when all are there. Ranges of quantized matrices are
-// whole (relay.ts), so nothing is stored behind one, and no barrier is needed for it.
-// Neighbours store components of one vec4: WGSL does not promise that those are apart, Vulkan's drivers, the only
-// ones with relays, store them alone.
+// Products of integers round eight words together, once all are there. Ranges of quantized matrices are whole
+// (relay.ts), so nothing is stored behind a range that would need a barrier. Neighbouring invocations store different
+// components of one vec4. WGSL does not promise that such stores are independent; Vulkan's drivers, the only ones with
+// relays, store each component alone.
 
 var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
 
@@ -104,12 +103,12 @@ fn relay_begin(y: u32, z: u32) {
 }
 //#endif
 
-// How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
-// read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
+// How the staged kernels read a range of k whose last stage is only partly filled ($WHOLE 0): no weights are read
+// behind the range, and x is 0 there, which leaves every sum as it is. Whole stages need none of this.
 
 const WHOLE = $WHOLEu == 1u;
 
-// Block `i` of a row, counted from a lane's first, or the lane's last of the range.
+// The index of block `i` of a row, counted from a lane's first, but at most that of the lane's last block of the range.
 fn within(i: u32, last: u32) -> u32 {
   return select(min(i, last), i, WHOLE);
 }
@@ -124,8 +123,8 @@ fn main(
   //#if epilogue == bias
   own_range = tile.z;
   //#endif
-  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
-  // lanes of its group, of a tile of consecutive rows of x and a range of k.
+  // The outputs of invocation `thread` of workgroup `tile`: with the other lanes of its group it shares the pairs from
+  // `pair` on, for a tile of consecutive rows of x and one range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
@@ -153,7 +152,7 @@ fn main(
   //#import lib/normed_x_statements
   //#else if hold == combined
   //#if HALVES
-  // Attention's splits, as below, for x as floats: a vector of four of them an invocation, half of a vec8.
+  // Adds attention's splits as below, for x as floats: each invocation makes four numbers, half of a vec8.
   //#for s in HALF_LOADS
   {
     let i = thread + $su * THREADS;
@@ -164,7 +163,7 @@ fn main(
       let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
       let quad = tile.z * 2u * $STAGEu + i % (2u * $STAGEu);
       let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
-      // Nobody waits for the row, or for the splits' peaks, before the first of their sums are asked for.
+      // The loads of the first splits' sums wait neither for the row nor for the splits' peaks.
       //#for c in HALF
       let from$c = at + min($cu, KV_SPLITS - 1u);
       let early$c = parts[from$c * HEAD + quad % HEAD];
@@ -223,7 +222,7 @@ fn main(
       let splits = (visible_end(own) + SPLIT_CELLS - 1u) / SPLIT_CELLS - min(first, visible_end(own));
       let quad = (tile.z * $STAGEu + i % $STAGEu) * 2u;
       let at = (r * HEADS + quad / HEAD) * KV_SPLITS + first;
-      // Nobody waits for the splits' peaks before the first of their sums are asked for.
+      // The loads of the first splits' sums do not wait for the splits' peaks.
       //#for c in HALF
       let at$c = (at + min($cu, splits - 1u)) * HEAD + quad % HEAD;
       let lo$c = parts[at$c];
@@ -353,8 +352,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
-  // and software adapters compile slowly.
+  // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters would compile unrolled calls of it slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

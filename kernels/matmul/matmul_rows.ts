@@ -3,22 +3,22 @@ import { isInteger, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 
 /** What a launch is chosen for. */
 export interface MatmulUse {
-  /** Of x. */
+  /** Rows of x. */
   readonly rows: number;
   /** See `splitKOf`. */
   readonly splitK: number;
   readonly tuning: Tuning;
-  /** Whether the epilogue keeps something of every two pairs (lib/matmul_outputs.wgsl); default false. */
+  /** Whether the epilogue keeps a partial result of every two pairs (lib/matmul_outputs.wgsl); default false. */
   readonly partial?: boolean | undefined;
 }
 
-/** The same of a tile of the rows. */
+/** What the launch of one tile of the rows is chosen for. */
 export interface TileUse extends MatmulUse {
   /** Rows of the tile. */
   readonly rows: number;
-  /** Whether integers stay packed however many rows there are, in tiles of few of them. */
+  /** Whether integers stay packed, in tiles of few rows, however many rows there are. */
   readonly packed: boolean;
-  /** Whether those are more than two tiles. */
+  /** Whether the rows make more than two such tiles. */
   readonly manyTiles: boolean;
   /** Output pairs of a group of lanes. */
   readonly pairs: number;
@@ -28,12 +28,14 @@ export interface TileUse extends MatmulUse {
 export const ENOUGH_WORKGROUPS = 512;
 
 /**
- * Weights of a matrix from which on stages are faster in a forward: at one row, [2048, 4096] takes 1.9 us more
+ * Matrices of at least so many weights are faster with stages in a forward: at one row, [2048, 4096] takes 1.9 us more
  * of 12.1 with x resident, [5120, 2048] 1.1 of 14.3 and [6144, 8192] 4 of 38.6 (H200).
  */
 export const MANY_WEIGHTS: number = 1 << 23;
 
-/** Workgroups with twice the outputs that fill a large GPU with packed integers, whose weights take fewer loads. */
+/**
+ * Workgroups, each with twice the outputs, that fill a large GPU with packed integers, whose weights take fewer loads.
+ */
 const ENOUGH_PACKED = 384;
 
 /** Rows from which on integers have tiles of FEW_TILE_ROWS, one or more. */
@@ -45,8 +47,8 @@ const FEW_TILE_ROWS = 4;
 
 /**
  * From MANY_ROWS rows on, where a range of k has LONG_RANGE numbers, integers have tiles of MANY_TILE_ROWS: half as
- * many tiles read the weights. [28672, 4096] takes 344 us of 358 at 64 rows and 2,566 of 2,736 at 512, [2048, 4096] in
- * four ranges 246 of 241 (H200, q8).
+ * many tiles read the weights. [28672, 4096] takes 344 us instead of 358 at 64 rows and 2,566 instead of 2,736 at 512;
+ * [2048, 4096] in four ranges would take 246 instead of 241 (H200, q8).
  */
 export const MANY_ROWS = 32;
 const LONG_RANGE = 2048;
@@ -59,19 +61,20 @@ const MANY_TILE_ROWS = 8;
 const SHORT_PROMPT_ROWS = 32;
 
 /**
- * Workgroups below which a group of lanes makes one pair: so few have a warp or two for each scheduler, which takes as
- * long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160, takes 55.0 us of 55.6, of
- * Qwen3-0.6B 28.2 of 29.4, at two rows 33.7 of 37.8, in q8 at four rows 38.9 of 43.9.
+ * With fewer workgroups than this a group of lanes makes one pair of outputs: so few workgroups give each scheduler a
+ * warp or two, and take as long as one warp's chain. On an H200 a layer of Qwen3-30B-A3B, whose qkv has 160 workgroups,
+ * takes 55.0 us instead of 55.6, one of Qwen3-0.6B 28.2 instead of 29.4, at two rows 33.7 instead of 37.8, in q8 at
+ * four rows 38.9 instead of 43.9.
  */
 const LEAST_WORKGROUPS = 200;
 
-/** Workgroups of a large matrix below which a tile of three or four rows is cut in two. */
+/** If a large matrix has fewer workgroups than this, its tile of three or four rows is cut in two. */
 const FEW_WORKGROUPS = 256;
 
 /**
- * The rows of a tile for all of them: where a matrix has few workgroups, tiles of few rows are more of them. Those
- * of the same columns read the weights at the same time. Integers have such tiles everywhere: packed ones need
- * few registers, so that many workgroups wait for memory at once.
+ * How the rows are cut into tiles. Where a matrix has few workgroups, tiles of few rows make more of them; tiles of the
+ * same columns read the weights at the same time. Integers have such tiles for every matrix: packed integers need few
+ * registers, so that many workgroups wait for memory at once.
  */
 export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
   const { rows, tuning: { software, pairs } } = use;
@@ -95,7 +98,10 @@ function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: Matmu
   return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= MANY_TILE_ROWS;
 }
 
-/** Twice as many where workgroups are enough all the same: each x that is read makes more outputs. */
+/**
+ * Output pairs of a group with packed integers: twice as many if there are still enough workgroups, so that each x that
+ * is read makes more outputs.
+ */
 function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "rows">): number {
   const { tuning: { pairs } } = use;
   if (use.rows <= FEW_TILE_ROWS && makesOnePair(matrix, use)) return 1;
@@ -104,8 +110,8 @@ function packedPairs(matrix: Matrix, use: MatmulUse, { rows }: Pick<TileUse, "ro
 }
 
 /**
- * Whether rows are cut into tiles of two whose stages are prefetched: [6144, 4096] takes 17.6 us at four rows then,
- * as at one, and else 22.2 (H200).
+ * Whether rows are cut into tiles of two whose stages are prefetched: [6144, 4096] then takes 17.6 us at four rows, as
+ * at one row, and 22.2 otherwise (H200).
  */
 export function isCut(matrix: Matrix, use: MatmulUse): boolean {
   const { rows, tuning: { software } } = use;
@@ -113,7 +119,7 @@ export function isCut(matrix: Matrix, use: MatmulUse): boolean {
     matrix.rows * matrix.cols >= MANY_WEIGHTS && workgroupsOf(matrix, use) < FEW_WORKGROUPS;
 }
 
-/** Whether a group of lanes had better make one pair, where rows are few. */
+/** Whether a group of lanes is faster with one pair of outputs, where rows are few. */
 export function makesOnePair(matrix: Matrix, use: MatmulUse): boolean {
   return !use.partial && workgroupsOf(matrix, use) < LEAST_WORKGROUPS;
 }

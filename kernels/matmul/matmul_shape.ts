@@ -36,7 +36,7 @@ import {
   TILE_ROWS,
 } from "./matmul_stages.ts";
 
-/** How a matmul of some rows is launched. None of it touches a bit of the result. */
+/** How a matmul of some rows is launched. No choice changes a bit of the result. */
 export type MatmulShape =
   & {
     /** Rows of x in a workgroup. */
@@ -49,12 +49,15 @@ export type MatmulShape =
   & (
     | { readonly kind: "cached" }
     | {
-      /** Whether x of a stage is loaded before it is multiplied, or prefetched while the one before is. */
+      /**
+       * Whether x of a stage is loaded right before it is multiplied, or prefetched while the stage before is
+       * multiplied.
+       */
       readonly kind: "staged" | "prefetch";
       readonly dots: Dots;
       /** Vec8s (8 floats) of k that pass through workgroup memory at a time. */
       readonly stage: number;
-      /** Whether the last stage of a range of k is a part of one; default false. */
+      /** Whether the last stage of a range of k is only partly filled; default false. */
       readonly part?: boolean;
       /** Whether there is workgroup memory for the sums of eight rows at once; default false. */
       readonly roomy?: boolean;
@@ -63,16 +66,16 @@ export type MatmulShape =
       /** x of the whole range of k stays in workgroup memory. */
       readonly kind: "resident";
       readonly dots: Dots;
-      /** Vec8s of the range, and behind it as many as fill the last block of every lane. */
+      /** Vec8s of the range, plus padding behind it that fills the last block of every lane. */
       readonly stage: number;
-      /** Whether there are such; default false. */
+      /** Whether there is such padding; default false. */
       readonly part?: boolean;
       /** Blocks of a row of the matrix that each lane loads ahead of their use. */
       readonly ahead: number;
     }
   );
 
-/** Of x that stays in workgroup memory. */
+/** The shape of a launch whose x stays in workgroup memory. */
 export type ResidentShape = Extract<MatmulShape, { kind: "resident" }>;
 
 /** Longest stage, in vec8s, that tiles of two rows prefetch. */
@@ -84,7 +87,7 @@ const LONG_STAGE = 128;
 /** Columns in the shortest range of k that is worth a sum of its own. */
 const SHORTEST_RANGE = 512;
 
-/** Vec8s that ranges of k are multiples of where no stage divides them: what matrix units take of k. */
+/** If no stage divides the ranges of k, they are multiples of so many vec8s, as matrix units need. */
 const UNIT_VEC8S = 4;
 
 /** The launch of a matmul: what was measured for its shape, else `defaultLaunch`. */
@@ -106,10 +109,10 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
     return { kind: "prefetch", dots, stage, part, ...even };
   }
   if (use.rows < PREFETCH_ROWS || stage !== PREFETCH_STAGE) {
-    // A few invocations alone would bring a long stage one load after the other.
+    // With few invocations, each would load a long stage one load after the other.
     const long = 2 * launch.groups < all.tuning.groups ? undefined : longStage(matrix, use);
     const one = launch.pairs && use.rows === 1 && !use.partial ? { pairs: launch.pairs } : {};
-    // The next stage of one row of packed integers, where that was measured to be faster.
+    // One row of packed integers prefetches its next stage where that was measured to be faster.
     const ahead = launch.prefetch && use.rows === 1 && dots === "packed";
     const kind = ahead ? "prefetch" : "staged";
     return { kind, dots, stage, part, ...even, ...one, ...long };
@@ -117,12 +120,12 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
   return { kind: "prefetch", dots, stage, part, ...even, ...prefetchTile(matrix, use, launch) };
 }
 
-/** Rows of a small matrix that have tiles of two where x is resident. */
+/** At this number of rows a small matrix with resident x has tiles of two rows. */
 const HALVED_ROWS = 4;
 
 /**
- * Whether four rows go in two tiles, which read the weights at the same time: in bf16 a layer of Qwen3-0.6B takes
- * 40.1 us of 45.3 on an H200, where eight rows in tiles of two take 53.8 of 53.1.
+ * Whether four rows are cut into two tiles, which read the weights at the same time. In bf16 on an H200 a layer of
+ * Qwen3-0.6B then takes 40.1 us instead of 45.3, but eight rows in tiles of two take 53.8 instead of 53.1.
  */
 function isHalved(matrix: Matrix, use: MatmulUse): boolean {
   return use.rows === HALVED_ROWS && !isQuantized(matrix.format) && isSmall(matrix, use);
@@ -141,8 +144,9 @@ function residentOf(matrix: Matrix, all: MatmulUse, launch: Launch): ResidentSha
 }
 
 /**
- * One or two rows over few workgroups: pairs alone, many of whose weights are asked for at once. On an H200 [6144,
- * 4096] takes 14.9 us of 16.8 at one row and 16.2 of 17.9 at two, in q8 11.4 of 11.7 and 12.0 of 13.0.
+ * One or two rows over few workgroups: each group of lanes has one pair of outputs and loads many of its weights at
+ * once. On an H200 [6144, 4096] takes 14.9 us instead of 16.8 at one row and 16.2 instead of 17.9 at two, in q8 11.4
+ * instead of 11.7 and 12.0 instead of 13.0.
  */
 function longStage(
   matrix: Matrix,
@@ -158,18 +162,19 @@ function evenOf(matrix: Matrix, { rows, tuning }: TileUse, launch: Launch) {
   return { rows: evenTile(rows, TILE_ROWS), pairs: tuning.pairs, groups };
 }
 
-/** Most rows of which twice as many outputs of an invocation take more workgroups. */
+/** Up to so many rows, an invocation makes twice the outputs only with ENOUGH_OF_TWO_TILES workgroups. */
 const TWO_TILES = 2 * TILE_ROWS;
 
 /**
- * Workgroups that are enough there: that text is 36 KB of machine code instead of 20, and those of a layer share an
- * instruction cache of 128 KB. On an H200 a layer of Llama-3.1-8B takes 320 us of 16 rows, 334 with all its matmuls so.
+ * Workgroups that those rows need for it: the kernel with twice the outputs is 36 KB of machine code instead of 20, and
+ * the kernels of a layer share an instruction cache of 128 KB. On an H200 a layer of Llama-3.1-8B takes 320 us at 16
+ * rows, 334 if all its matmuls use that kernel.
  */
 const ENOUGH_OF_TWO_TILES = 768;
 
 /**
- * Tiles are full, for odd ones share the loads badly. Many rows let an invocation make twice as many
- * outputs of each x that it reads, where workgroups are enough.
+ * Tiles are full, because odd ones share the loads badly. With many rows and enough workgroups, an invocation makes
+ * twice as many outputs from each x that it reads.
  */
 function prefetchTile(
   matrix: Matrix,
@@ -209,8 +214,8 @@ export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): Res
 }
 
 /**
- * Whether one row of many floats had better have twice the invocations, each with half the outputs and more of their
- * weights on the way: Qwen3-30B-A3B's o, 51.5 us a layer of 52.5 on an H200.
+ * Whether one row of a large float matrix is faster with twice the invocations, each with half the outputs and more
+ * weight loads in flight: with Qwen3-30B-A3B's o a layer takes 51.5 us instead of 52.5 on an H200.
  */
 function spreads(
   { format, rows: outputs, cols }: Matrix,
@@ -233,8 +238,8 @@ export function columnWorkgroups(
 }
 
 /**
- * By rule: on hardware staged where the width divides into stages; a small matrix with all of x in workgroup
- * memory, for it is read in no more than one wait for memory.
+ * The launch by rule. Hardware stages x where the width divides into stages; a small matrix has all of x in workgroup
+ * memory, so that it is read in no more than one wait for memory.
  */
 export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   const { software, groups } = all.tuning;
@@ -245,7 +250,7 @@ export function defaultLaunch(matrix: Matrix, all: MatmulUse): Launch {
   return { stage: stages[0] ?? 0, groups };
 }
 
-/** What launches are measured by: matrices of equal keys are as fast as each other. */
+/** The key of measured launches: matrices with equal keys are equally fast. */
 export function shapeKey({ format, rows, cols, lanes }: Omit<Matrix, "shards">): string {
   return `${format} ${rows}x${cols}/${lanes}`;
 }
@@ -262,11 +267,13 @@ export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
   const use = tileUse(matrix, all);
   const resident = all.rows > MOST_SMALL_ROWS ? [] : residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
-  // Through the cache, integers would be multiplied as floats: other bits than at other rows.
+  // Through the cache, integers would be multiplied as floats, with other bits than at other row counts.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
 }
 
-/** Of the row counts that were measured on the same side of PREFETCH_ROWS the closest; of two the larger. */
+/**
+ * The launch measured at the row count closest to `rows`, on the same side of PREFETCH_ROWS; of two, the larger count.
+ */
 function nearest(
   measured: NonNullable<ReturnType<Launches["get"]>>,
   rows: number,
@@ -279,13 +286,13 @@ function nearest(
 
 /**
  * Equal ranges of k (split-K) whose sums are stored apart and added by the next kernel: as few as fill
- * the GPU at one row. Part of the order of the sum, so it is one number for every row count.
+ * the GPU at one row. It is part of the order of the sum, so it is the same for every row count.
  */
 export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning): number {
   if (tuning.software) return 1;
   const workgroups = rows / (2 * tuning.pairs * tuning.groups);
   const block = BLOCK_VEC8S[format] * lanes;
-  /** Ranges are so many vec8s, or multiples. */
+  /** Values of split-K whose ranges are multiples of each of `units`, in vec8s. */
   const ofUnits = (...units: number[]) =>
     Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
       cols / splitK >= SHORTEST_RANGE && units.every((unit) => cols / 8 % (splitK * unit) === 0)

@@ -1,8 +1,8 @@
 // y[r, n] = sum_k x[r, k] * W[n, k] as in matmul.wgsl, in the same order, on hardware: x
-// passes through workgroup memory $STAGE vec8s of k at a time, and the weights of those are
-// loaded before it is there.
+// passes through workgroup memory $STAGE vec8s of k at a time, and the weights of a stage are loaded before its x is
+// there.
 //
-// COLS / 8 / SPLIT_K is a multiple of $STAGE, or the last stage of a range is a part of one, see `within`.
+// COLS / 8 / SPLIT_K is a multiple of $STAGE, or the last stage of a range is only partly filled, see `within`.
 // Imports are those of matmul.wgsl and lib/staged_x: how x is stored in workgroup memory and multiplied, by
 // `fn put_vec8(row, e, lo, hi)`, `fn get_vec8(row, e)`, `fn add_dot(sum, x, w)` and `fn weights_<c>(block)`.
 
@@ -12,12 +12,12 @@
 //#import lib/weights_$weights
 //#import lib/staged_x
 
-// How the staged kernels read a range of k whose last stage is a part of one ($WHOLE 0): its weights are never
-// read behind the range, and x is 0 there, which leaves every sum as it is. Where stages are whole nothing is done.
+// How the staged kernels read a range of k whose last stage is only partly filled ($WHOLE 0): no weights are read
+// behind the range, and x is 0 there, which leaves every sum as it is. Whole stages need none of this.
 
 const WHOLE = $WHOLEu == 1u;
 
-// Block `i` of a row, counted from a lane's first, or the lane's last of the range.
+// The index of block `i` of a row, counted from a lane's first, but at most that of the lane's last block of the range.
 fn within(i: u32, last: u32) -> u32 {
   return select(min(i, last), i, WHOLE);
 }
@@ -32,8 +32,8 @@ fn main(
   //#if epilogue == bias
   own_range = tile.z;
   //#endif
-  // Which outputs the invocation `thread` of workgroup `tile` makes: it shares the pairs from `pair` on with the other
-  // lanes of its group, of a tile of consecutive rows of x and a range of k.
+  // The outputs of invocation `thread` of workgroup `tile`: with the other lanes of its group it shares the pairs from
+  // `pair` on, for a tile of consecutive rows of x and one range of k.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix
   let lane = thread % LANES;
@@ -71,20 +71,20 @@ fn main(
         let at = min(row + r, rows - 1u) * (COLS / 4u) + (tile.z * range + first) * $BLOCK_VEC8Su * 2u;
         //#if dots == floats
         //#if !WHOLE
-        // The same where the last stage of a range is a part of one: `left` fours of it are left.
+        // As below, but the last stage of a range is only partly filled: it has `left` vec4s.
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = select(
           vec4<f32>(0.0),
           x[at + min(part, left - 1u)],
           part < left,
         );
         //#else
-        // x as floats goes by halves of vec8s, so that even one row keeps every
-        // invocation busy. Not in a function, which made one row of a [6144, 4096] a tenth slower on an H200.
+        // x as floats is loaded by halves of vec8s, so that even one row keeps every invocation busy. A function for
+        // this made one row of [6144, 4096] a tenth slower on an H200.
         staged[(r * 2u + part % 2u) * $STAGEu + part / 2u] = x[at + part];
         //#endif
         //#else
         //#if !WHOLE
-        // The same where the last stage of a range is a part of one: `left` fours of it are left.
+        // As below, but the last stage of a range is only partly filled: it has `left` vec4s.
         let there = vec4<bool>(2u * part < left);
         let source = at + min(2u * part, left - 2u);
         put_vec8(
@@ -94,7 +94,7 @@ fn main(
           select(vec4<f32>(0.0), x[source + 1u], there),
         );
         //#else
-        // x that is rounded: a vec8 together.
+        // x that is rounded to integers is loaded a whole vec8 at a time.
         put_vec8(r, part, x[at + 2u * part], x[at + 2u * part + 1u]);
         //#endif
         //#endif
@@ -124,8 +124,8 @@ fn main(
     //#endfor
   }
   //#if ending == one_lane
-  // An invocation makes its outputs alone: they go through workgroup memory to a loop, because `epilogue` may be long
-  // and software adapters compile slowly.
+  // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
+  // and software adapters would compile unrolled calls of it slowly.
   //#for p in PAIRS
   //#for r in ROWS
   sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);

@@ -15,34 +15,36 @@ import { MANY_WEIGHTS, type MatmulUse, type TileUse, tileUse } from "./matmul_ro
  */
 export type Dots = "floats" | "whole" | "packed";
 
-/** Bytes of workgroup memory of a vec8 of x that is packed: its bytes and their step. */
+/** Bytes of workgroup memory that a packed vec8 of x takes: eight bytes and their step. */
 export const PACKED_VEC8_BYTES = 12;
 
-/** From how many rows of x on it is prefetched: waiting for it takes long beside the weights. */
+/** From so many rows on x is prefetched, because waiting for it takes long beside the weights. */
 export const PREFETCH_ROWS = 7;
 
-/** Vec8s of k in a stage whose follower is prefetched: two of them fill workgroup memory. */
+/** Vec8s of k in a stage if the next stage is prefetched: two stages fill workgroup memory. */
 export const PREFETCH_STAGE = 32;
 
 /** Most rows of x whose stages may be long. */
 export const FEW_ROWS = 2;
 
-/** Packed blocks of a lane in a stage, all loaded at once: more fill registers and slow compilers down. */
+/**
+ * Most packed blocks of a lane in a stage. All are loaded at once: more would fill registers and slow compilers down.
+ */
 export const MOST_STEPS = 4;
 
-/** Rows of x that tiles have where there are many. */
+/** Rows of x in a tile where there are many rows. */
 export const TILE_ROWS = 8;
 
-/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+/** Most bytes of workgroup memory that the norm of a row takes in addition: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
 /**
- * The same of the sums of pairs alone, lib/matmul_outputs.wgsl, of 128 invocations of 16 lanes each: of FEW_ROWS at
- * most.
+ * Most bytes of `lane_sums` (lib/matmul_outputs.wgsl) per row, for 128 invocations in groups of 16 lanes; for at most
+ * FEW_ROWS rows.
  */
 const PAIR_BYTES = 8 * 8 * 17;
 
-/** Tiles of few rows do not pay for unpacking integers to floats. */
+/** Integers stay packed in tiles of few rows, which do not pay for unpacking them to floats. */
 export function dotsOf(
   format: WeightFormat,
   { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
@@ -52,14 +54,14 @@ export function dotsOf(
 }
 
 /**
- * Stages of a range beyond which fewer and longer ones are better, though the last is a part of one: each is a wait for
- * memory.
+ * With more stages than this in a range, fewer and longer ones are better even if the last is only partly filled: each
+ * stage is a wait for memory.
  */
 const MANY_STAGES = 8;
 
 /**
- * Stages of the ranges of a matrix, the one that suits most first: those that the ranges divide into, or
- * where none does or few rows would have many, all, the last a part of one.
+ * Possible stage lengths of a matrix, the best first: those that divide its ranges of k. If none does, or if few rows
+ * would have many stages, all lengths are possible, with the last stage only partly filled.
  */
 export function stagesOf(
   { format, cols, lanes }: Pick<Matrix, "format" | "cols" | "lanes">,
@@ -79,8 +81,9 @@ export function stagesOf(
 }
 
 /**
- * Packed bytes of x need fewer registers: longer stages fit, which load more weights at once. Many tiles have enough on
- * their way, and a shorter text: 16 rows of Qwen3-0.6B take 68.6 us a layer of 72.3 (H200).
+ * Packed bytes of x need fewer registers, so longer stages fit, which load more weights at once. Many tiles have enough
+ * loads in flight with short stages, whose code is shorter: 16 rows of Qwen3-0.6B take 68.6 us a layer instead of 72.3
+ * (H200).
  */
 function stages(format: WeightFormat, use: TileUse): number[] {
   const short = use.packed && (use.manyTiles || use.pairs > use.tuning.pairs);
@@ -98,7 +101,7 @@ export function isResident(matrix: Matrix, use: TileUse, stage: number): boolean
   return !short && residentStages(matrix, use).includes(stage);
 }
 
-/** The whole range of k, where x of few rows fits into workgroup memory. */
+/** The whole range of k as the only stage, if x of few rows fits into workgroup memory; else none. */
 export function residentStages(matrix: Matrix, use: TileUse): number[] {
   const { format, cols } = matrix;
   const range = cols / 8 / use.splitK;
@@ -110,11 +113,15 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
   return whole && alike && fits ? [range] : [];
 }
 
-/** Blocks of a lane from which on those that are not there are as many as let MOST_STEPS be loaded ahead. */
+/**
+ * A lane with more blocks than this, some of them missing, is padded to a multiple of MOST_STEPS blocks, so that
+ * MOST_STEPS are loaded ahead.
+ */
 const MANY_BLOCKS = 2 * MOST_STEPS;
 
 /**
- * Vec8s of a range of k in workgroup memory, with those that fill the last blocks of all lanes, `block` vec8s together.
+ * Vec8s that a range of k takes in workgroup memory, padded to fill the last blocks of all lanes. A block of every lane
+ * is `block` vec8s together.
  */
 export function heldVec8s(range: number, block: number): number {
   const blocks = Math.ceil(range / block);
@@ -125,9 +132,9 @@ export function heldVec8s(range: number, block: number): number {
 }
 
 /**
- * Whether x of a whole range of k may be brought to workgroup memory by a hold: also where the last blocks of some
- * lanes are missing, of floats that are many for each lane, of one row: two of gpt-oss's 2,880 numbers would leave a
- * multiprocessor one workgroup.
+ * Whether a hold may bring x of a whole range of k into workgroup memory. The last blocks of some lanes may be missing
+ * for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a multiprocessor one
+ * workgroup.
  */
 export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
   if (canBeResident(matrix, all)) return true;
@@ -140,7 +147,7 @@ export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
     range > MANY_BLOCKS * lanes && use.rows === 1 && bytes <= use.tuning.workgroupBytes;
 }
 
-/** Bytes of workgroup memory of x of a whole range of k, at most. */
+/** Most bytes of workgroup memory that x of a whole range of k takes. */
 export function residentBytes(
   { cols }: Pick<Matrix, "cols">,
   { rows, splitK }: Pick<MatmulUse, "rows" | "splitK">,
@@ -154,9 +161,9 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
 }
 
 /**
- * Blocks that each lane loads ahead. The body is unrolled: for integer products of more rows it is no longer than
- * with stages of 64. One row of floats has registers for more, which pays where a matrix is small; integers are
- * asked for all at once or not by many, for theirs is the longest text.
+ * Blocks that each lane loads ahead. The loop body is unrolled over them: for integer products of more rows it is no
+ * longer than with stages of 64. One row of floats has registers for more, which pays where a matrix is small. Integers
+ * are loaded all at once or only a few ahead, because their code is the longest.
  *
  * @param spread whether each invocation has half the outputs.
  */

@@ -5,7 +5,7 @@ import { lanesOf } from "./matmul_lanes.ts";
 import { MANY_ROWS, type MatmulUse } from "./matmul_rows.ts";
 import { defaultLaunch, launchStages, shapeOf } from "./matmul_shape.ts";
 
-/** Raise it when the matmul kernels or the launches to measure change: what was measured before counts no more. */
+/** Raise this when the matmul kernels or the launches to measure change: earlier measurements are then discarded. */
 export const KERNEL_VERSION = 13;
 
 /** Rows of x that launches are measured at: decoding, verifying, small batches, prefill. */
@@ -15,12 +15,14 @@ export const MEASURED_ROWS: readonly number[] = [1, 4, 8, 24];
 const GROUPS = [4, 8, 16];
 
 /**
- * Less gain than this is noise: with 2 % an H200 chose launches that made a draft step 6 % slower, which
- * runs the same shapes with other epilogues.
+ * A smaller gain than this is noise: with 2 % an H200 chose launches that made a draft step, which runs the same shapes
+ * with other epilogues, 6 % slower.
  */
 const LEAST_GAIN = 0.08;
 
-/** What is tried of a launch, one after the other: another way for one row of integers, other groups, other stages. */
+/**
+ * The variants of a launch to try, one axis after the other: the kind for one row of integers, the groups, the stage.
+ */
 export function axes(
   matrix: Matrix,
   use: MatmulUse,
@@ -38,7 +40,7 @@ export function axes(
   ];
 }
 
-/** Whether a launch, of a cache say, is one that `axes` leads to from the default. */
+/** Whether a launch, for example one from a cache, can be reached from the default one by `axes`. */
 export function isLaunch(
   launch: Launch,
   matrix: Matrix,
@@ -54,7 +56,7 @@ export function isLaunch(
 }
 
 /**
- * The fastest, or else the held one where none is faster by more than noise.
+ * The fastest launch, or the held one if no other is faster by more than noise.
  *
  * @param timed milliseconds of each; the first is the held one.
  */
@@ -72,7 +74,7 @@ export interface Timed {
   readonly ms: number;
 }
 
-/** Workgroup memory of a launch at those row counts that need most: up to its own, and of many. */
+/** Most bytes of workgroup memory that a launch needs at any row count up to its own, or at MANY_ROWS. */
 function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
   const counts = [...Array.from({ length: use.rows }, (_, i) => i + 1), MANY_ROWS];
   const uses = counts.map((rows) => ({ ...use, rows }))
@@ -83,9 +85,9 @@ function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
 }
 
 /**
- * Other launches of one row of packed integers by stages: with the next stage prefetched, with one pair of outputs for
- * a group. Of Qwen3.6-27B in q4 down takes 18.6 us of 28.0 on an H200 (both, in workgroups of 64), gate-up 29.6 of 33.6
- * (one pair).
+ * Other staged launches for one row of packed integers: with the next stage prefetched, with one pair of outputs per
+ * group, or with both. On an H200 down of Qwen3.6-27B in q4 takes 18.6 us instead of 28.0 (both, in workgroups of 64),
+ * its gate-up 29.6 instead of 33.6 (one pair).
  */
 function oneRow(matrix: Matrix, use: MatmulUse, held: Launch): Launch[] {
   const shape = shapeOf(matrix, use, held);

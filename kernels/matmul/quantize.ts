@@ -32,7 +32,7 @@ function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
 
 /**
  * Records the packing of float rows into shard `shard` of a quantized matrix. Its scales are at
- * most 65504: larger weights than 127 (q8) or 8 (q4) times that are cut to it.
+ * most 65504: weights beyond 127 (q8) or 8 (q4) times that are clipped.
  *
  * @param buffers.source [shape.rows, cols] of the format `shape.from`.
  * @param buffers.rows u32 [shape.rows]: the row of the shard that each source row becomes; bound

@@ -13,7 +13,7 @@
 //#import lib/weights_$weights
 //#if pack == q4
 // q4: the largest weight of a group is -8, whatever its sign, as in llama.cpp's Q4_0: -8 is the
-// integer that a symmetric range would not use. Of two as large the negative one.
+// integer that a symmetric range would not use. Of two equally large weights it is the negative one.
 
 const BLOCK_VEC8S = 4u;
 const LEAST = -8.0;

@@ -1,6 +1,6 @@
 /**
- * Products with a head's part of kv_b_proj, absorbed queries and values: of many rows in blocks
- * (latent_absorb_blocks.wgsl, latent_value_blocks.wgsl), of few rows by latent_prepare.wgsl and latent_value.wgsl, with
+ * Products with a head's part of kv_b_proj: absorbed queries and values. Many rows are computed in blocks
+ * (latent_absorb_blocks.wgsl, latent_value_blocks.wgsl), few rows by latent_prepare.wgsl and latent_value.wgsl, with
  * the same bits.
  */
 import {
@@ -15,7 +15,7 @@ import { kernelOf } from "../shader.ts";
 import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "./latent_prepare.ts";
 import { latentValue } from "./latent_value.ts";
 
-/** A workgroup: `rows` by `outs` sums, of which an invocation has `tall` by `wide`. Touches no bit. */
+/** A workgroup computes `rows` by `outs` sums, each invocation `tall` by `wide` of them. No bit depends on it. */
 interface BlockTile {
   readonly rows: number;
   readonly outs: number;
@@ -23,7 +23,7 @@ interface BlockTile {
   readonly wide: number;
 }
 
-/** Chains of a sum: decides bits, those of latent_value.wgsl and of latent_prepare.wgsl. */
+/** Chains of a sum, which decide bits: the same as in latent_value.wgsl and in latent_prepare.wgsl. */
 const VALUE_CHAINS = 16;
 const ABSORB_CHAINS = 8;
 /** Most eights of a chain that are staged at a time. */
@@ -52,7 +52,7 @@ interface Adapter {
   readonly tuning: Pick<Tuning, "software" | "rowLanes" | "workgroupBytes">;
 }
 
-/** Records `latentPrepare`, of many rows in two launches: queries are absorbed in blocks. */
+/** Records `latentPrepare`; many rows take two launches, of which one absorbs the queries in blocks. */
 export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
   const { count, nope, rope, label, tuning: { software, workgroupBytes } } = shape;
   const { queries, cols } = buffers.input;
@@ -67,7 +67,7 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
     : [latentPrepare(buffers, shape)];
 }
 
-/** Records `latentValue`, of many rows in blocks where no kernel reads their scales. */
+/** Records `latentValue`; many rows are computed in blocks if no kernel reads their scales. */
 export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
   const { count, rank, tuning: { software, workgroupBytes } } = shape;
   const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
@@ -101,7 +101,7 @@ function manyValues(
   });
 }
 
-/** Records the absorbed queries of `latentPrepare`, to the bit; their rotated parts are left. */
+/** Records the absorbed queries of `latentPrepare`, to the bit, without their rotated parts. */
 function manyAbsorbed(
   { kvB, input, out }: {
     readonly kvB: Table;
@@ -217,12 +217,12 @@ function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel
   });
 }
 
-/** Rows of weights of a chain, with those that are zero. */
+/** Rows of weights of a chain, including rows of zeros that pad it. */
 function stepsOf(nope: number): number {
   return Math.ceil(nope / ABSORB_CHAINS / 4) * 4;
 }
 
-/** Of them, those of a stage. */
+/** Rows of weights of a chain that a stage holds. */
 function stagedOf(nope: number): number {
   const steps = stepsOf(nope);
   return steps % STAGED === 0 ? STAGED : steps;

@@ -62,7 +62,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
   for (var stage = 0u; stage < CHAINS * STAGES; stage++) {
-    workgroupBarrier(); // what is read of the stage before
+    workgroupBarrier(); // after all reads of the stage before
     if (stage % (4u * STAGES) == 0u) {
       // An invocation loads four steps of four neighbouring chains.
       for (var n = thread; n < ROWS * FOURS; n += THREADS) {

@@ -25,27 +25,27 @@ import {
   TILES,
 } from "./latent_kernels.ts";
 
-/** Queries of a slot from which two products beat one kernel, measured on an H200. */
+/** Queries of a slot from which the two kernels of prefillAttention beat one kernel, measured on an H200. */
 const MANY_QUERIES = 1024;
 
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
-/** Heads over latents: one key-value head, `headDim` the width of what is kept. */
+/** Heads over latents: one key-value head; `headDim` is the width of what is stored for a token. */
 export interface LatentShape extends Heads {
   /** Elements of a latent, the first of `headDim`. */
   readonly rank: number;
 }
 
-/** Sums of runs of cells, for the kernel that adds them. */
+/** Partial sums of runs of cells, for the kernel that adds them. */
 export interface LatentRuns extends PartialSums {
-  /** The first of `count` is the one at `firstRow`. */
+  /** The first of the launch's `count` rows is at `firstRow`. */
   readonly rows: Operand;
   readonly firstRow: number;
   /** Cells of a run, and places for runs of a query. */
   readonly run: number;
   readonly runs: number;
   readonly window: number | undefined;
-  /** The contexts for which they are made. */
+  /** The context lengths for which the sums are computed. */
   readonly forCells: CellRange | undefined;
 }
 
@@ -60,9 +60,11 @@ interface Launch extends Omit<LatentShape, "kvHeads"> {
   /** Cells that a row sees, its own the last; undefined = all. */
   readonly window?: number | undefined;
   readonly tuning: Pick<Tuning, "software" | "workgroupBytes">;
-  /** Default: by the queries of a slot, of which many are computed by prefillAttention. */
+  /** Default: chosen by the queries of a slot; many queries are computed by prefillAttention. */
   readonly tile?: LatentTile | undefined;
-  /** What adds the runs of all rows; default: a kernel that writes `out`. Not where rows go in blocks. */
+  /**
+   * Records the dispatch that adds the runs of all rows; default: a kernel that writes `out`. Not for rows in blocks.
+   */
   readonly finish?: ((runs: LatentRuns) => Dispatch) | undefined;
   readonly label: string;
 }
@@ -115,12 +117,12 @@ export function latentAttention(buffers: Buffers, shape: Launch): Dispatch[] {
       .flatMap((pass) => passOf(buffers, shape, pass));
 }
 
-/** Whether few rows of long contexts are computed by latent_long.wgsl: chains, for which there is workgroup memory. */
+/** Whether latent_long.wgsl computes few rows of long contexts: for chains, if there is workgroup memory for it. */
 function goesLong({ paths, tile, headDim, tuning }: Launch): boolean {
   return !paths && !tile && longBytes(headDim) <= tuning.workgroupBytes;
 }
 
-/** Whether many rows are computed by prefillAttention: chains, without a window, of many queries. */
+/** Whether prefillAttention computes many rows: for chains of many queries without a window. */
 function goesInProducts(
   { perSlot, heads, rank, paths, window, tile, finish, tuning }: Launch,
 ): boolean {
@@ -128,7 +130,7 @@ function goesInProducts(
     rank >= RECORD_WORDS && prefillBytes() <= tuning.workgroupBytes;
 }
 
-/** What a pass reads and writes. */
+/** The parts of the buffers that a pass reads and writes. */
 function placesOf(
   { q, rows, out }: Buffers,
   { heads, headDim }: Pick<Launch, "heads" | "headDim">,
@@ -226,7 +228,9 @@ function passOf(buffers: Buffers, shape: Launch, pass: Pass): Dispatch[] {
   ];
 }
 
-/** Queries of a slot share reads where there are workgroups enough (shorter runs make more); measured on an H200. */
+/**
+ * The tile: more queries share reads where there are enough workgroups (shorter runs make more); measured on an H200.
+ */
 function tileOf(queries: number, run: number): LatentTile {
   const { fours, eights, long, sixteens, many } = TILES;
   const tiles = run === CHUNK

@@ -160,8 +160,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let chunk = now.chunk;
       let only = now.row;
       let apart = PATHS == 1u && base < min(chunk + CHUNK, end);
-      // An invocation's sums of q . k, of CELLS cells and a four of queries, go to `pool`. Of a score's 16 sums it has
-      // PARTS pairs, or one sum.
+      // An invocation's sums of q . k, for CELLS cells and a four of queries, go to `pool`. It computes PARTS pairs, or
+      // one sum, of a score's 16 sums.
       {
         //#for c in CELLS
         let key$c = (cell + $cu * CELL_GROUPS) * STRIDE;
@@ -269,7 +269,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         }
         total = fma(part, shares[thread], total * shrinks[thread]);
       }
-      // The chunk's weighted sums of latents, added to those before it.
+      // Add the chunk's weighted sums of latents to those of the chunks before it.
       //#for d in SPANS
       if (($du + 1u) * DIMS <= RANK4 || dim + $du * DIMS < RANK4) {
         //#for b in TIMES
@@ -313,9 +313,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (at.chunk >= last) {
       break;
     }
-    // What a row does not see may be no number; it is weighted with 0 all the same.
+    // What a row does not see may be NaN, which a weight of 0 would not remove: zeros are stored instead.
     let seen_next = !apart_next || at.chunk < visible_end(rows[FIRST_ROW + at.row]);
-    workgroupBarrier(); // what is read of the part before
+    workgroupBarrier(); // after all reads of the part before
     //#for s in LOADS
     if (($su + 1u) * SPREAD <= VEC8S || load_first + $su * SPREAD < VEC8S) {
       let key = vec8_of(packed$s);

@@ -126,7 +126,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     //#endfor
   }
-  workgroupBarrier(); // what is read of the queries
+  workgroupBarrier(); // after all reads of the queries
   //#for c in CELLS
   pool[lane % 4u][lane / 4u * SIDE + cell + $cu * CELL_GROUPS] =
     vec4<f32>(dot$c_0, dot$c_1, dot$c_2, dot$c_3);

@@ -8,7 +8,7 @@ export const SEGMENT = 128;
 /** Cells up to which chunks of few rows go to workgroups of their own. */
 export const CHUNK_CELLS = 2048;
 
-/** How the workgroups of latent_attention.wgsl share their queries. None of it touches a bit of the result. */
+/** How the workgroups of latent_attention.wgsl share their queries. No bit of the result depends on it. */
 export interface LatentTile {
   readonly queries: number;
   readonly threads: number;
@@ -35,9 +35,9 @@ export const TILES: Readonly<
 const STEPS = 3;
 const CELLS_AT_ONCE = 4;
 
-/** Elements of what is kept of a token. */
+/** Elements of what is stored for a token. */
 export interface LatentSizes {
-  /** Multiples of 8 both: of the latent, and with the rotated part. */
+  /** Elements of the latent, and of latent and rotated part together; both are multiples of 8. */
   readonly rank: number;
   readonly width: number;
   readonly kvDtype: KvDtype;
@@ -59,7 +59,7 @@ interface LatentParameters {
   /** Eights of a key, and fours of the latent in it. */
   readonly VEC8S: number;
   readonly RANK4: number;
-  /** Invocations that share a score: halves, quarters and eighths of them add their sums. */
+  /** Invocations that share a score, and a half, a quarter and an eighth of them, which add their sums. */
   readonly LANES: number;
   readonly LANES_2: number;
   readonly LANES_4: number;
@@ -79,7 +79,7 @@ interface RunParameters extends LatentParameters {
   /** Queries of a workgroup, and fours of them. */
   readonly QUERIES: number;
   readonly QUADS: number;
-  /** Sixteenths of the invocations that share a score, and levels of the tree that adds their sums. */
+  /** A sixteenth of the invocations that share a score, and levels of the tree that adds their sums. */
   readonly LANES_16: number;
   readonly LEVELS: number;
   /** Neighbouring sums of a score that an invocation has, two or one, and how many of such. */
@@ -108,7 +108,7 @@ interface ChunkParameters extends LatentParameters {
 /** What lib/latent_runs.wgsl takes. */
 export type RunsParameters =
   & {
-    /** Fours of a latent, and of those the ones that a workgroup adds at a time. */
+    /** Fours of a latent, and how many of them a workgroup adds at a time. */
     readonly RANK4: number;
     readonly QUADS: number;
     /** Lanes that segments are merged in. */
@@ -198,12 +198,12 @@ export function latentKernel(
 const [CHUNK_QUERIES, CHUNK_CELLS_EACH] = [TILES.fours.queries, 2];
 const SCORE_SUMS = 16;
 
-/** Whether `tile` of rows with or without paths is one for `chunkKernel`, where a run is a chunk. */
+/** Whether `chunkKernel` computes this tile, where a run is a chunk. */
 export function isChunkTile({ queries }: LatentTile, paths: boolean): boolean {
   return queries === CHUNK_QUERIES && !paths;
 }
 
-/** Sums of runs of one chunk, of four queries: the bits of `latentKernel`, which has a longer text. */
+/** Computes sums of runs of one chunk for four queries, with the bits of `latentKernel`, whose code is longer. */
 export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
   const threads = CHUNK / CHUNK_CELLS_EACH * SCORE_SUMS;
   const name = `latent_chunk_${kvDtype}_${rank}_${width}_${threads}`;
@@ -232,9 +232,9 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
   });
 }
 
-/** Fours of a latent that a workgroup of latent_combine.wgsl makes. */
+/** Fours of a latent that a workgroup of latent_combine.wgsl computes. */
 const COMBINED_QUADS = 64;
-/** Queries from which an invocation adds all lanes of a four: there are workgroups enough. */
+/** Queries from which an invocation adds all lanes of a four, since there are enough workgroups. */
 const MANY_QUERIES = 1024;
 /** Lanes that segments are merged in, see lib/latent_runs.wgsl. */
 const LANES = 4;
@@ -244,9 +244,7 @@ export function latentCombineTiles(rank: number): number {
   return Math.ceil(rank / 4 / COMBINED_QUADS);
 }
 
-/**
- * What adds runs of `run` cells in workgroups of `threads` that take `quads` fours of a latent.
- */
+/** Parameters for adding runs of `run` cells, in workgroups of `threads` that take `quads` fours of a latent. */
 export function runsOf(
   { rank, run, quads, threads }: {
     readonly rank: number;
@@ -270,7 +268,7 @@ export function runsOf(
   };
 }
 
-/** Adds runs of `run` cells of so many queries, which touches no bit. */
+/** Adds runs of `run` cells. No bit depends on `queries`. */
 export function latentCombineKernel(
   { rank, width }: Pick<LatentSizes, "rank" | "width">,
   run: number,

@@ -4,17 +4,17 @@ import { kernelOf } from "../shader.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { CHUNK, type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 
-/** Queries of a workgroup: with fewer there are more of them. Touches no bit of the result. */
+/** Queries of a workgroup: fewer make more workgroups. No bit of the result depends on it. */
 export type LongQueries = 4 | 8;
 
-/** Invocations of a workgroup: two teams, a four of a latent each. */
+/** Invocations of a workgroup: two teams, in which each invocation has a four of a latent. */
 const THREADS = 256;
-/** Cells of an invocation, for the scores, which 16 share. */
+/** Cells of an invocation for the scores; 16 invocations share a score. */
 const CELLS = 16 * SEGMENT / THREADS;
-/** Steps of 16 fours whose latents are on their way. */
+/** Steps of 16 fours whose latents are loaded ahead. */
 const AHEAD = 1;
 
-/** Workgroup memory that it takes at most, bytes. */
+/** Most bytes of workgroup memory that latent_long.wgsl takes. */
 export function longBytes(width: number): number {
   const [queries, chunks] = [8, SEGMENT / CHUNK];
   return 16 * 8 * poolOf(width) + 4 * queries * (2 * SEGMENT + 4 * chunks + 2) + 4 * chunks;
@@ -54,7 +54,7 @@ interface LongParameters {
   readonly AT_ONCE: number;
 }
 
-/** Sums of segments, of tiles of so many queries. */
+/** Computes the sums of segments, in tiles of `queries` queries. */
 export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQueries): Kernel {
   const name = `latent_long_${kvDtype}_${rank}_${width}_${queries}`;
   const counts = {

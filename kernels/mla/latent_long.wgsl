@@ -97,7 +97,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let block = thread / 16u * TC;
   let page = pages[slot * TABLE_PAGES + min(first + block, end - 1u) / PAGE];
   let stored = page * PAGE + block % PAGE;
-  // What lies behind the last cell is loaded like the others, and then does not count.
+  // Cells behind the last one are loaded like the others, but do not count.
   //#for s in AHEAD
   //#for c in TC
   var key$s_$c = load_four(stored + $cu, lane + $su * 16u);
@@ -147,7 +147,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
   }
   //#for r in QUADS
-  workgroupBarrier(); // what is read of the queries, or of the sums before
+  workgroupBarrier(); // after all reads of the queries or of the sums before
   //#for c in TC
   pool[lane % 8u][lane / 8u * SIDE + block + $cu] = vec4<f32>(
     dot$(4 * r)_$c,

@@ -6,14 +6,14 @@ import { CHUNK, CHUNK_CELLS, SEGMENT } from "./latent_kernels.ts";
 
 /** Most rows whose chunks go to workgroups of their own. */
 export const FEW_ROWS = 16;
-/** Least segments of a longer context that are worth a launch of their own for all rows. */
+/** Fewest segments for which all rows have a launch of their own, beside those of longer contexts. */
 const LEAST_SEGMENTS = 4;
-/** Most queries of a slot whose segments go by latent_long.wgsl, measured on an H200. */
+/** Most queries of a slot whose segments latent_long.wgsl computes, measured on an H200. */
 const LONG_QUERIES = 64;
-/** Workgroups of it that run at a time: up to so many, tiles of 4 queries beat those of 8. */
+/** Workgroups of latent_long.wgsl that run at a time: up to this many, tiles of 4 queries beat those of 8. */
 const AT_A_TIME = 132;
 
-/** Rows at a time, and the runs of cells that they leave sums of. */
+/** Rows that are computed at a time, and the runs of cells of which they store partial sums. */
 export interface Pass {
   readonly first: number;
   readonly count: number;
@@ -21,7 +21,7 @@ export interface Pass {
   readonly run: number;
   readonly runs: number;
   readonly forCells?: CellRange;
-  /** Queries of a tile of latent_long.wgsl; absent: by another kernel. */
+  /** Queries of a tile of latent_long.wgsl; absent: another kernel computes the pass. */
   readonly long?: LongQueries;
 }
 
@@ -45,7 +45,7 @@ export function chunksOf(tablePages: number): number {
 }
 
 /**
- * Few rows of short contexts by chunks; all others by segments, block by block where they must.
+ * The passes: few rows of short contexts go by chunks, all others by segments, in blocks of rows if room is short.
  *
  * @param room rows times runs whose sums fit.
  */

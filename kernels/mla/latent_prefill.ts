@@ -4,7 +4,7 @@ import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { kernelOf } from "../shader.ts";
 import { type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 
-/** A workgroup of latent_prefill_weights.wgsl. None of it touches a bit of the result. */
+/** A workgroup of latent_prefill_weights.wgsl. No bit of the result depends on it. */
 interface WeightsTile {
   readonly queries: number;
   readonly cells: number;
@@ -15,7 +15,7 @@ interface WeightsTile {
   readonly wide: number;
 }
 
-/** A workgroup of latent_prefill_values.wgsl. None of it touches a bit of the result. */
+/** A workgroup of latent_prefill_values.wgsl. No bit of the result depends on it. */
 interface ValuesTile {
   readonly queries: number;
   /** Elements of latents. */
@@ -27,7 +27,7 @@ interface ValuesTile {
   readonly staged: number;
 }
 
-/** Measured on an H200. The queries of the first are a multiple of those of the second. */
+/** Measured on an H200. The queries of WEIGHTS must be a multiple of those of VALUES. */
 const WEIGHTS: WeightsTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
 const VALUES: ValuesTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 
@@ -36,7 +36,7 @@ export const RECORD_WORDS = 144;
 /** Lanes that segments are merged in, see lib/latent_runs.wgsl: decides bits. */
 const LANES = 4;
 
-/** Bytes of workgroup memory that either kernel takes at most. */
+/** Most bytes of workgroup memory that either kernel takes. */
 export function prefillBytes(): number {
   const weighed = 16 * slabOf(WEIGHTS) + 4 * WEIGHTS.queries;
   const { queries, dims, staged } = VALUES;

@@ -111,7 +111,7 @@ fn main(
       //#endfor
       //#endfor
       for (var stage = 0u; stage <= stages; stage++) {
-        workgroupBarrier(); // what is read of the stage before
+        workgroupBarrier(); // after all reads of the stage before
         if (stage > 0u) {
           //#for u in W_LOADS
           if (($uu + 1u) * THREADS <= QUERIES * CELL4S || thread + $uu * THREADS < QUERIES * CELL4S) {

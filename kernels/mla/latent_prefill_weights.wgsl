@@ -98,7 +98,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   for (var t = 0u; t <= SLABS; t++) {
     if (t > 0u) {
       let e = 16u * (t - 1u) + four;
-      workgroupBarrier(); // what is read of the slab before
+      workgroupBarrier(); // after all reads of the slab before
       //#for u in Q_LOADS
       if (($uu + 1u) * THREADS <= QUERIES * 16u || thread + $uu * THREADS < QUERIES * 16u) {
         slab[(thread + $uu * THREADS) / 16u * PITCH + four] = select(vec4<f32>(), x$u, e < WIDTH4);
@@ -144,7 +144,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
 
   //#for s in BATCHES
-  workgroupBarrier(); // what is read of the last slab, or of the batch before
+  workgroupBarrier(); // after all reads of the last slab or of the batch before
   //#for b in BATCH
   //#for h in QUADS
   {

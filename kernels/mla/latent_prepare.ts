@@ -12,7 +12,7 @@ import { kernelOf } from "../shader.ts";
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */
 export interface LatentHeads {
   readonly heads: number;
-  /** Part of a query or key that is not rotated (`qk_nope_head_dim`). */
+  /** The part of a query or key that is not rotated (`qk_nope_head_dim`). */
   readonly nope: number;
   /** The part that is, even (`qk_rope_head_dim`). */
   readonly rope: number;
@@ -34,7 +34,7 @@ export interface LatentLaunch {
 export const MOST_ROWS = 8;
 /** Invocations of a workgroup of latent_prepare.wgsl. */
 const THREADS = 64;
-/** Loads of weights of an invocation that are made at a time: 16 have a text that is a quarter longer. */
+/** Loads of weights that an invocation issues at a time: 16 would make the code a quarter longer. */
 const AHEAD = 8;
 /** Columns of a workgroup that absorbs, and rows whose parts are added at a time. */
 const BLOCK_COLS = 64;
@@ -190,12 +190,12 @@ function largestPart(n: number, most: number): number {
   return Math.max(...parts);
 }
 
-/** Rows a workgroup takes, so that tiles are as even as can be. */
+/** Rows of a workgroup, so that tiles are as even as possible. */
 export function rowTile(count: number): number {
   return Math.ceil(count / Math.ceil(count / MOST_ROWS));
 }
 
-/** Heads are not cut: kv_b_proj has a binding of its own (33 MB in DeepSeek-V3). */
+/** The only shard of kv_b_proj: heads are not split, since it fits into one binding (33 MB in DeepSeek-V3). */
 export function onlyShard({ shards: [shard, ...more] }: Table): Operand {
   if (shard && more.length === 0) return shard.operand;
   throw new Error("kv_b_proj is in more than one shard");

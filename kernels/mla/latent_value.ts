@@ -24,15 +24,15 @@ const GROUPS = 8;
 const LANES = 16;
 /** Most fours of a latent whose runs a workgroup adds at a time. */
 const MOST_QUADS = 128;
-/** Most rows whose runs are added by every workgroup of a head: adding is less than a launch. */
+/** Most rows whose runs every workgroup of a head adds for itself: this takes less time than a launch. */
 const MERGED_ROWS = 4;
 
-/** Whether `latentRunsValue` beats adding the runs first. None of it touches a bit of the result. */
+/** Whether `latentRunsValue` is faster than adding the runs first. The bits are the same. */
 export function mergesRuns({ count, tuning }: Pick<LatentLaunch, "count" | "tuning">): boolean {
   return count <= MERGED_ROWS && !tuning.software;
 }
 
-/** kv_b_proj, [heads (nope + value), rank], and what values go to. */
+/** kv_b_proj, [heads (nope + value), rank], and where values are stored. */
 interface ValueBuffers {
   readonly kvB: Table;
   /** [count, heads, value] */
@@ -41,7 +41,7 @@ interface ValueBuffers {
   readonly scales?: Operand | undefined;
 }
 
-/** What a kernel that lowers the scales of its rows has besides. */
+/** The additional buffer and constant of a kernel that lowers the scales of its rows. */
 function scalesOf(scales: Operand | undefined) {
   return {
     lowers: scales !== undefined,
@@ -75,7 +75,7 @@ export function latentValue(
   });
 }
 
-/** Records the same of the runs of cells that attention leaves, for few rows. */
+/** Records the same from the runs of cells whose sums attention stored, for few rows. */
 export function latentRunsValue(
   { kvB, out, scales }: ValueBuffers,
   { sums, stats, rows, run, runs, firstRow, window, forCells }: LatentRuns,
@@ -201,7 +201,7 @@ function runsValueKernel(
   return kernelOf<LatentValueParameters>("mla/latent_value")(parameters, { name });
 }
 
-/** Weights ahead of what they are multiplied with, where registers allow. */
+/** How many weights a lane loads at a time; early loads, before x is there, need registers. */
 function loads(early: boolean): { readonly AHEAD: number; readonly EARLY: boolean } {
   return { AHEAD: early ? 4 : 1, EARLY: early };
 }

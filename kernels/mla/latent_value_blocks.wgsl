@@ -61,7 +61,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var there = false; // what is loaded next is in the matrix
   for (var stage = 0u; stage <= CHAINS * STAGES; stage++) {
     if (stage > 0u) {
-      workgroupBarrier(); // what is read of the stage before
+      workgroupBarrier(); // after all reads of the stage before
       //#for u in X_LOADS
       if (($uu + 1u) * THREADS <= ROWS * DEPTH || thread + $uu * THREADS < ROWS * DEPTH) {
         let to = (thread + $uu * THREADS) / DEPTH * PITCH + 2u * depth;

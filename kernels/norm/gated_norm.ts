@@ -26,7 +26,7 @@ export function gatedNorm(
     readonly weight: Operand;
     /** [rows, cols], half of that with "half". */
     readonly out: Operand;
-    /** Gets the scales of the rows of out; those of the other inputs become the largest. */
+    /** Receives the scales of the rows of out; the scales of the other inputs are reset to the largest. */
     readonly scales?: RowScales | undefined;
   },
   { rows, cols, headDim, gate: { cols: gateCols, first }, eps, put = "store", lanes: most, label }:
@@ -34,7 +34,7 @@ export function gatedNorm(
     & {
       /** Columns of a head, a multiple of 8; divides cols. */
       readonly headDim: number;
-      /** Columns of its rows, and the first number's; multiples of 4. */
+      /** Row stride of gate, and the column where the gates begin; multiples of 4. */
       readonly gate: { readonly cols: number; readonly first: number };
       /** As of `NormShape`. */
       readonly put?: "store" | "pair" | "half";

@@ -1,8 +1,8 @@
 // The norm of each head of a row, gated: out[r, c] = weight[c % HEAD] v / sqrt(mean(v^2) + EPS) silu(z), v = x[r, c],
 // z = gate[r, FIRST + c], the mean being over the HEAD columns of c's head.
 //
-// `put`: store writes f32; half, a number times the row's scale as f16, and pair, as two, are what matmuls on matrix
-// units read, see rms_norm.wgsl.
+// `put`: store writes f32. half writes each number times the row's scale as one f16, pair as two: matmuls on matrix
+// units read those, see rms_norm.wgsl.
 //
 // One workgroup per row. Lane l has vec8s l, l + LANES, .. of it; squares are summed within a vec8, then over those of
 // the head in order.

@@ -1,4 +1,6 @@
-/** layer_embeddings.wgsl: embeddings that layers have of their own, joined with what the hidden row says of them. */
+/**
+ * layer_embeddings.wgsl: token embeddings that each layer has of its own, joined with a projection of the hidden row.
+ */
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 

@@ -1,4 +1,4 @@
-// Embeddings of tokens that each layer has of its own (Gemma 4 E2B), joined with a projection of the hidden row:
+// Token embeddings that each layer has of its own (Gemma 4 E2B), joined with a projection of the hidden row:
 //   out[l, r] = (norm(PROJECTED_SCALE projected[r, l]) * weight + TOKEN_SCALE tokens[r, l]) / sqrt(2)
 // where norm(x) = x / sqrt(mean(x^2) + EPS).
 //

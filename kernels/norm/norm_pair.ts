@@ -37,7 +37,7 @@ interface Variant {
 /** Storage buffers, indexed and with scales that are stored. */
 const MOST_BUFFERS = 10;
 
-/** Workgroups of a row: one for both halves knows the scale of the row. */
+/** Workgroups of a row: with scales one makes both halves, because the scale is that of the whole row. */
 function halvesOf(scales: boolean): number {
   return scales ? 1 : 2;
 }
@@ -61,7 +61,7 @@ function pairKernel(
   }, { name });
 }
 
-/** Whether an adapter has bindings enough for scales that `normPair` stores. */
+/** Whether an adapter has enough bindings for `normPair` to store scales. */
 export function pairStoresScales(
   limits: { readonly maxStorageBuffersPerShaderStage: number },
 ): boolean {

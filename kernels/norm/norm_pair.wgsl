@@ -1,7 +1,7 @@
-// The two RMSNorms that an EAGLE-3 draft begins with, each to the bit that of rms_norm.wgsl:
+// The two RMSNorms that an EAGLE-3 draft begins with, each with the same bits as rms_norm.wgsl:
 //   out[r] = [norm(E[rows[r].token]) token_weight, norm(h) hidden_weight], kept[r] = h, or norm(h) with KEEPS_NORMED
-// h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. A row
-// whose token is not in E, or whose hidden row is NO_ROW, has no such half written. `put` is that of rms_norm.wgsl.
+// h is hidden row r, or index[r] with INDEXED, summed over the SPLIT_K ranges of k of the matmul that made it. If the
+// token of a row is not in E, or its hidden row is NO_ROW, that half is not written. `put` is that of rms_norm.wgsl.
 //
 // One workgroup per (row, half), or per row. Lane l holds $EACH vec8s of either half in registers, l, l + LANES, ...;
 // the lanes' sums are added in the order of workgroup_sum.wgsl.

@@ -1,7 +1,7 @@
-// out[r] = norm(v) * sums_weight + norm(w) * experts_weight with norm(v) = v / sqrt(mean(v^2) + EPS): two branches
-// beside each other, to the bit as combine_experts.wgsl and two rms_norm.wgsl make their sum, the second added to the
-// first. v is row r of a matmul, summed over the SPLIT_K ranges of k of the matmul that made it, w the outputs of the
-// row's experts, each times its share, in the order in which they were chosen.
+// out[r] = norm(v) * sums_weight + norm(w) * experts_weight with norm(v) = v / sqrt(mean(v^2) + EPS): the sum of two
+// parallel branches, with the same bits as combine_experts.wgsl and two rms_norm.wgsl, the second of which adds to the
+// first. v is row r of a matmul's output, summed over its SPLIT_K ranges of k. w is the sum of the outputs of the row's
+// experts, each times its share, in the order in which they were chosen.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of either branch in registers, l, l + LANES, ...; the lanes' sums are
 // added in the order of workgroup_sum.wgsl.

@@ -4,10 +4,10 @@ import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
 /**
- * What is normed: rows of x, the rows of x that `index` names, rows of x to which the sums of a split-K
- * matmul are added first (and stored in x), those sums alone, rows to which those sums are added after they are normed,
- * the result times `scalar` (and stored in x), rows to which the weighted outputs of
- * their experts are added (and stored), or the rows' token embeddings, times `scale` (default 1).
+ * What is normed, one of: rows of x; the rows of x that `index` names; rows of x plus the sums of a split-K matmul
+ * (stored in x); those sums alone; rows of x plus those sums after a norm of their own, times `scalar` (stored in x);
+ * rows plus the weighted outputs of their experts (stored in the stream); the rows' token embeddings times `scale`
+ * (default 1).
  */
 export type NormInput =
   | { readonly x: Operand; readonly index?: Operand }
@@ -29,7 +29,7 @@ export type NormInput =
     /** `Row`s, [rows]. */
     readonly rows: Operand;
     readonly scale?: number;
-    /** What the rows are made of first, where nobody has written them: see `verifiesRows`. */
+    /** If the rows are not written yet: what this norm makes and writes them from, see `verifiesRows`. */
     readonly verified?: VerifiedRows | undefined;
   };
 
@@ -38,9 +38,12 @@ export interface NormedBranch {
   /** [splitK, rows, cols] */
   readonly sums: Operand;
   readonly splitK: number;
-  /** Of their norm, [cols]. */
+  /** Weight of their norm, [cols]. */
   readonly weight: Operand;
-  /** Where they are added to the normed sums, which have a norm of their own then, [cols]: see `normSum`. */
+  /**
+   * The row's experts, if their normed outputs are added to the sums, which are first normed with `sumsWeight`, [cols]:
+   * see `normSum`.
+   */
   readonly experts?: NormedExperts & { readonly sumsWeight: Operand } | undefined;
 }
 
@@ -48,11 +51,11 @@ export interface NormedBranch {
 export interface NormedExperts {
   /** [rows, count, cols] */
   readonly outputs: Operand;
-  /** What each counts, [rows, count]. */
+  /** The share of each output, [rows, count]. */
   readonly shares: Operand;
-  /** Of a row. */
+  /** Experts of a row. */
   readonly count: number;
-  /** Of the norm, [cols]. */
+  /** Weight of the norm, [cols]. */
   readonly weight: Operand;
 }
 
@@ -85,17 +88,17 @@ export function verifiesRows({ shards }: Table): boolean {
   return shards.length === 1;
 }
 
-/** The residual stream, and what a row's experts made, still to be added to it. */
+/** The residual stream, and the outputs of each row's experts, still to be added to it. */
 export interface ExpertSums {
   /** [rows, cols] */
   readonly stream: Operand;
   /** [rows, experts, cols] */
   readonly outputs: Operand;
-  /** What each counts, [rows, experts]. */
+  /** The share of each output, [rows, experts]. */
   readonly shares: Operand;
-  /** Of a row. */
+  /** Experts of a row. */
   readonly experts: number;
-  /** Values [experts, cols] of the row's experts, u32 [rows, experts], that are added to their outputs. */
+  /** Biases that are added to the experts' outputs: `values` [experts, cols], of the experts u32 [rows, experts]. */
   readonly bias?: { readonly values: Operand; readonly experts: Operand } | undefined;
 }
 
@@ -113,14 +116,14 @@ export type NormKept =
   }
   | { readonly what: "slot"; readonly out: Operand; readonly slot: Operand };
 
-/** Of rows of the inputs of a layer's matmuls, f32: see kernels/lib/scale_of.wgsl. */
+/** Scales of the rows of the inputs of a layer's matmuls, f32: see kernels/lib/scale_of.wgsl. */
 export interface RowScales {
-  /** Of what norms write, [rows]. */
+  /** Scales of what norms write, [rows]. */
   readonly normed: Operand;
-  /** Of attention's output, [stride], and of the gated activations, [rows, jobs], which other kernels lower. */
+  /** Scales of attention's output, [stride], and of the gated activations, [rows, jobs]; other kernels lower them. */
   readonly lowered: Operand;
   readonly stride: number;
-  /** Most of a row in any layer: 1 where no layer is a mixture of experts. */
+  /** Most jobs of a row in any layer: 1 if no layer is a mixture of experts. */
   readonly jobs: number;
 }
 
@@ -135,14 +138,15 @@ export interface NormShape {
   readonly outCols?: number | undefined;
   readonly outFirst?: number | undefined;
   /**
-   * What happens to the result: `out = y`, the default, `out += y`, or with `scales` "pair" or
-   * "half": as matmuls on matrix units take x that is `paired`, two f16 numbers for each or one, in rows of cols.
+   * What happens to the result: "store", the default, is `out = y`, "add" is `out += y`. "pair" and "half", with
+   * `scales`, store each number as two f16 numbers or as one, in rows of cols, as matmuls on matrix units take `paired`
+   * x.
    */
   readonly put?: "store" | "add" | "pair" | "half";
   readonly label: string;
 }
 
-/** What rms_norm.wgsl takes of its input: see `NormInput`. */
+/** Parameters of rms_norm.wgsl for its input: see `NormInput`. */
 type SourceParameters =
   | {
     /** Rows of x, those that an index names, or sums. */
@@ -156,7 +160,7 @@ type SourceParameters =
     readonly RESIDUAL: true;
     /** Outputs of a row's experts that are normed too, and added to those; 0: none. */
     readonly EXPERTS: number;
-    /** Whether the rows are then multiplied by a number, and the number of its binding. */
+    /** Whether the rows are then multiplied by a scalar, and that scalar's binding number. */
     readonly SCALED: boolean;
     readonly SCALAR: number;
   }
@@ -200,7 +204,6 @@ interface Source {
   /** Bindings 0 and, where it needs others, 3 and on. */
   readonly buffers: readonly [name: string, operand: Operand][];
   readonly constants: Readonly<Record<string, number>>;
-  /** Of its text. */
 }
 
 /**
@@ -214,7 +217,7 @@ export function rmsNorm(
     readonly weight: Operand;
     readonly out: Operand;
     readonly keep?: NormKept | undefined;
-    /** Gets the scales of the rows of out; those of the other inputs become the largest. */
+    /** Receives the scales of the rows of out; the scales of the other inputs are reset to the largest. */
     readonly scales?: RowScales | undefined;
   },
   shape: NormShape,
@@ -254,7 +257,7 @@ export function rmsNorm(
   );
 }
 
-/** One lane a vec8 up to `lanes`, but no more than eight of them a lane up to 256 lanes. */
+/** One lane per vec8, at most `lanes`; but up to 256 lanes are used so that none has more than eight vec8s. */
 export function normLanes({ cols, lanes }: Pick<NormShape, "cols" | "lanes">): number {
   const enough = (count: number) => 2 ** Math.ceil(Math.log2(count));
   return Math.max(Math.min(lanes, enough(cols / 8)), Math.min(256, enough(cols / 64)), 1);

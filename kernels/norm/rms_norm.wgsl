@@ -6,19 +6,19 @@
 //   sums     the sums of a split-K matmul over its ranges of k, added in order: with RESIDUAL added to row r of x, the
 //            residual stream, where the result is stored too; else alone, the output of a branch that is normed before
 //            it is added to the stream
-//   normed   row r of x, the residual stream, with those sums added, which are RMS-normed first with branch_weight, and the
-//            result times scalar[0] with SCALED; it is stored in x. With EXPERTS the branch is norm_sum.wgsl's: those
-//            sums and the weighted outputs of the row's experts, each normed by itself, together
-//   experts  row r of x, the residual stream, with the outputs of the row's experts added, with BIASED each with its
-//            expert's bias, times its share, one after the other; the result is stored in x. No sum of products is
-//            added to x at last: some drivers would reassociate that
+//   normed   row r of x, the residual stream, plus those sums after an RMSNorm of their own with branch_weight; with
+//            SCALED times scalar[0]. The result is stored in x. With EXPERTS the branch that is normed is the sum that
+//            norm_sum.wgsl makes: of those sums and the weighted outputs of the row's experts, each normed by itself
+//   experts  row r of x, the residual stream, to which the outputs of the row's experts are added one after the other,
+//            each times its share, with BIASED after adding its expert's bias; the result is stored in x. The products
+//            are not summed before they are added to x: some drivers would reassociate that
 //   tokens   SCALE times the embedding of row r's token; rows whose token is in another shard of the embedding are not
 //            written. With VERIFIED the rows are those of a verify forward of chains, and are written here; the
 //            embedding is then one shard
-// `put`: store writes y, add adds it to what `out` holds (the residual connection after a normed branch), pair writes
-// each number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it, and half
-// as one. `keep`, a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere), nothing is
-// none.
+// `put`: store writes y; add adds it to what `out` holds (the residual connection after a normed branch); pair writes
+// each number times the row's scale as two f16 numbers, so that no workgroup on matrix units has to split it; half
+// writes one. `keep` is a second output: input is v, output is y, slot is v at row slot[r] (0xffffffff: nowhere),
+// nothing is none.
 //
 // One workgroup per row. Lane l holds $EACH vec8s of v in registers, columns 8 (l + j LANES) .. + 7
 // in order of j; the lanes' sums are added in the order of workgroup_sum.wgsl. No other row enters.
@@ -45,7 +45,7 @@ override OUT_FIRST: u32; // first column written, a multiple of 4
 override LANES: u32;
 
 //#if TWO_SUMS
-// Two numbers are added up at a time, of which one sum alone has the first.
+// Two sums are reduced at a time; a single sum takes the first place.
 alias Sum = vec2<f32>;
 
 fn total_of(x: f32, lane: u32) -> f32 {
@@ -196,7 +196,7 @@ fn scaled(v: vec4<f32>) -> vec4<f32> {
 }
 //#endif
 
-// The stream's vec8 with that of the normed branch, branch times gain, added: with one rounding, as `put` adds it.
+// Adds the vec8 of the normed branch, branch times gain, to the stream's: with one rounding, as `put` adds it.
 fn join(row: u32, i: u32, stream: Vec8, branch: Vec8, gain: Vec8) -> Vec8 {
   let at = row * (COLS / 4u) + 2u * i;
   let lo = fma(branch.lo, gain.lo, stream.lo);
@@ -328,7 +328,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#else
     v$j = load(row, i$j);
     //#endif
-    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // loaded here, to be there when the sum is
+    g$j = Vec8(norm_weight[2u * i$j], norm_weight[2u * i$j + 1u]); // loaded here so that it is there when the sum is
   }
   sum = add_squares(add_squares(sum, v$j.lo), v$j.hi);
   //#endfor

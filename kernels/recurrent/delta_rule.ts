@@ -16,12 +16,12 @@ interface DeltaParameters {
   readonly OTHERS: number;
   /** QUADS / LANES */
   readonly OWN: number;
-  /** Rows that are brought to workgroup memory together. */
+  /** Rows that are loaded into workgroup memory together. */
   readonly BLOCK: number;
-  /** Invocations that bring one of them, and how many quads of its key each has. */
+  /** Invocations that load one of those rows, and quads of its key that each of them loads. */
   readonly ROW_THREADS: number;
   readonly EACH: number;
-  /** BLOCK / LANES: rows of which an invocation brings a value. */
+  /** BLOCK / LANES: rows of which an invocation loads a value. */
   readonly VALUE_ROWS: number;
   /** Whether the state after the last whole page is stored too. */
   readonly CHECKPOINT: boolean;
@@ -31,7 +31,7 @@ interface DeltaParameters {
   readonly CONV: boolean;
 }
 
-/** Rows of a block: with the keys and queries of more, a workgroup would have more memory than WebGPU promises. */
+/** Rows of a block: keys and queries of more would take more workgroup memory than WebGPU guarantees. */
 const BLOCK = 8;
 
 /** Words of the header of a workgroup's state. */
@@ -50,10 +50,10 @@ export interface DeltaHeads {
 const MANY_COLS = 4096;
 
 /**
- * Columns of a workgroup, a part of a head's, and invocations of each, for keys that are a multiple of 8. Models with
- * few columns have small workgroups, in which an invocation has less to do: a round of Qwen3.6-35B-A3B, 32 heads of
- * 128, takes 2.49 ms of 2.60 on an H200. Of 48 heads not all of those seem to run at once there: one, four and eight
- * rows take 7.1, 11.0 and 15.7 us in larger ones instead of 9.9, 16.1 and 22.7.
+ * Columns of a workgroup, a part of a head's, and invocations of each column, for a key size that is a multiple of 8.
+ * Models with few columns have small workgroups, in which an invocation has less to do: a round of Qwen3.6-35B-A3B, 32
+ * heads of 128, takes 2.49 ms instead of 2.60 on an H200. With 48 heads, small workgroups do not all seem to run at
+ * once there: one, four and eight rows take 7.1, 11.0 and 15.7 us in large ones instead of 9.9, 16.1 and 22.7.
  */
 function partsOf(
   { valueHeads, keyDim, valueDim }: DeltaHeads,
@@ -116,7 +116,7 @@ export interface DeltaMemory {
   readonly checkpoints?: boolean;
   /** f32 [slots, stepWords] */
   readonly steps: Operand;
-  /** Tokens that a state may be behind. */
+  /** Most tokens that a stored state may lag behind. */
   readonly stepRows: number;
 }
 
@@ -126,8 +126,8 @@ export function headersOf(heads: DeltaHeads): number {
 }
 
 /**
- * f32 words of the headers with which the steps of one slot begin: the first two say of how many tokens state and
- * checkpoint are.
+ * f32 words of the headers with which the steps of one slot begin. The first two words of a header say how many tokens
+ * the state and the checkpoint cover.
  */
 export function headerWords(heads: DeltaHeads): number {
   return HEADER * heads.valueHeads * headersOf(heads);
@@ -149,7 +149,9 @@ export interface DeltaConv extends Pick<ShortConvBuffers, "weight" | "ring"> {
   readonly ringRows: number;
 }
 
-/** Whether the recurrence can do the convolution before it, whose ring keeps its rows: of four taps and few rows. */
+/**
+ * Whether the recurrence can do the convolution before it and store its rows in the ring: for four taps and few rows.
+ */
 export function convolves(
   { form, taps, xCols, ringRows, count }: {
     readonly form: ConvForm;
@@ -165,7 +167,7 @@ export function convolves(
     storageBuffers >= CONVOLVING_BUFFERS;
 }
 
-/** Records the recurrence over `count` rows, of which runs begin at multiples of `perSlot`. */
+/** Records the recurrence over `count` rows. A slot's run of rows begins at a multiple of `perSlot`. */
 export function deltaRule(
   {
     memory: { states, steps, stepRows, checkpoints = false },
@@ -178,7 +180,7 @@ export function deltaRule(
     readonly rows: Operand;
     /** q, k and v after the convolution, [count, 2 keyHeads keyDim + valueHeads valueDim]; with `conv` before it. */
     readonly mixed: Operand;
-    /** What is still to be done; see `convolves`. */
+    /** Present if the convolution is still to be done; see `convolves`. */
     readonly conv?: DeltaConv | undefined;
     /** b and a, [count, 2 valueHeads]. */
     readonly rates: Operand;

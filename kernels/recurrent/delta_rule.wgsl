@@ -4,21 +4,21 @@
 //     d = beta (v - a S^T k);  o = a S^T q + (k^T q) d;  S = a S + k d^T
 //
 // q and k are divided by their lengths, q by sqrt(KEYS) too; a = exp(-exp(A_log) softplus(a' + dt_bias)), beta =
-// sigmoid(b). Heads of values share those of keys, neighbours the same. norm/gated_norm.wgsl norms and gates o.
+// sigmoid(b). Neighbouring value heads share a key head. norm/gated_norm.wgsl norms and gates o.
 //
-// With CONV q, k and v are made here of the rows before the convolution and of the ring, as short_conv.wgsl makes them,
-// and the ring gets its rows: for forwards of so few rows that none takes the place of one that is read. Columns of v
-// are a workgroup's own; those of a key head are made by all workgroups that read them, and stored by the first.
+// With CONV q, k and v are computed here from the rows before the convolution and from the ring, as short_conv.wgsl
+// does, and the rows are stored in the ring: for forwards of so few rows that none overwrites one that is still read.
+// A workgroup computes only its own columns of v; the columns of a key head are computed by all workgroups that read
+// them, and stored by the first.
 //
-// The stored state is behind: it is that after so many tokens as `steps` says in its header. Of the tokens since, at
-// most STEPS, `steps` has (a, k, d) by their positions modulo STEPS. A run of rows first applies those before its first
-// position, so that drafts that were rejected are left out without anyone counting them; then it stores the state, then
-// its rows are applied, which it stores as steps. Of a run of more than STEPS rows (prompts) the state is stored when
-// STEPS are left. Stored steps and own rows go through the same instructions: a state has the same bits however its
-// tokens came.
+// The stored state lags behind: the header of `steps` says how many tokens it covers. For the tokens since then, at
+// most STEPS, `steps` holds (a, k, d) by position modulo STEPS. A run of rows first applies the steps before its first
+// position, so that rejected drafts are left out without being counted; then it stores the state; then it applies its
+// rows and stores them as steps. A run of more than STEPS rows (a prompt) stores the state when STEPS rows are left.
+// Stored steps and own rows go through the same instructions: a state has the same bits however its tokens came.
 //
 // With CHECKPOINT `states` has a second half: the state after the last whole page of tokens that are surely the slot's.
-// The header of `steps` says of how many tokens both are.
+// The header of `steps` says how many tokens each of the two states covers.
 //
 // With TREE rows are nodes of trees: a slot's first is the root, and each continues the state of its parent. The paths
 // from the root to the leaves are run one after the other, each from the stored state on; rows of several paths are
@@ -27,10 +27,11 @@
 //
 // One workgroup per (COLS columns of a head's S, rows of which a run may begin at the first). Workgroups of a head do
 // not wait for each other: each has a header of its own, and steps are stored where no workgroup reads: there are two
-// places for them, which take turns. LANES invocations have a column, keys of it one after the other; a sum over keys
-// has four interleaved parts in each, which are added first, then those of the lanes in order. Steps and, behind them,
-// rows are applied in blocks: keys, queries and values of BLOCK of them are brought to workgroup memory together, while
-// the block before is applied; those of a round are one block. Nothing depends on where a block begins.
+// places for them, which take turns. LANES invocations share a column, each with consecutive keys of it; a sum over
+// keys has four interleaved parts in each lane, which are added first, then the lanes are added in order. Steps and,
+// behind them, rows are applied in blocks: keys, queries and values of BLOCK of them are loaded into workgroup memory
+// together, while the block before is applied; the rows of a round are one block. No bit depends on where a block
+// begins.
 
 //#import lib/slot_rows
 //#import lib/path
@@ -47,8 +48,8 @@ const LANES = $LANESu; // divides QUADS
 const BLOCK = $BLOCKu; // a multiple of LANES
 const PARTS = VALUES / COLS; // workgroups of a head
 const THREADS = LANES * COLS;
-const ROW_THREADS = THREADS / BLOCK; // that bring a row
-const ROWS_TOGETHER = clamp(32u / ROW_THREADS, 1u, BLOCK); // rows that a subgroup brings, where it has 32 invocations
+const ROW_THREADS = THREADS / BLOCK; // invocations that load a row
+const ROWS_TOGETHER = clamp(32u / ROW_THREADS, 1u, BLOCK); // rows that a subgroup loads, where it has 32 invocations
 const OWN = $OWNu; // QUADS / LANES
 const STEP = KEYS + VALUES + 4u; // words: a, three of padding, k, d
 const LENGTH_EPS = 1e-6;
@@ -121,7 +122,7 @@ struct Run {
 //#if CONV
 const TAPS = 4u;
 
-// Where the ring has a position.
+// The index in `ring` at which the row of a position begins.
 fn ring_at(run: Run, position: u32) -> u32 {
   return (run.slot * RING + position % RING) * (mixed_cols() / 4u);
 }
@@ -185,7 +186,7 @@ fn row_at(first: u32, leaf: u32, level: u32) -> u32 {
   return first + physical(rows[leaf], position + level) - position;
 }
 
-// The first of `length` rows from row `at` on of which none is the child: bits of `inner` are set for the others.
+// The first row from `at` on, of `length` rows, that has no child; `inner` has a bit for each row that has one.
 fn leaf_from(inner: array<u32, 2>, at: u32, length: u32) -> u32 {
   var leaf = at;
   while (leaf < length) {
@@ -281,9 +282,9 @@ fn main(
   let value_col = 2u * KEY_HEADS * KEYS + head * VALUES + first_col + col;
   let decay_rate = exp(decay_weights[head]);
   let decay_bias = decay_weights[HEADS + head];
-  // What this invocation brings of a block: a part of the keys and queries of one row, and values of its column.
-  // Neighbouring rows are other subgroups', and values those of the last: in a round of few rows none waits for two of
-  // them.
+  // This invocation loads, of a block, a part of the keys and queries of one row, and values of its column.
+  // Neighbouring rows are loaded by different subgroups, and the values of the first rows by the last ones: in a round
+  // of few rows no subgroup waits for several of these loads.
   let first_of_row = thread / ROW_THREADS * ROW_THREADS;
   let brought = thread / ROW_THREADS % ROWS_TOGETHER * (BLOCK / ROWS_TOGETHER) + thread / ROW_THREADS / ROWS_TOGETHER;
   let value_row = LANES - 1u - lane;
@@ -433,7 +434,7 @@ fn main(
       break;
     }
 
-    // The block that was brought takes the place of the one that was applied.
+    // The block that was loaded takes the place of the one that was applied.
     size = next_size;
     let own = step + brought >= position;
     var square = mat3x4<f32>();

@@ -1,5 +1,5 @@
-// Stores what a convolution (short_conv.wgsl) read of the last RING rows of each slot in its ring, by their positions
-// modulo RING, of nodes of trees by their cells: after it, which reads the rows that these take the places of.
+// Stores in each slot's ring what a convolution (short_conv.wgsl) read of the slot's last RING rows, by position modulo
+// RING, for nodes of trees by cell. It runs after the convolution, which reads the rows that are overwritten here.
 //
 // One invocation per (column, BLOCK rows), most of which are not among the last.
 

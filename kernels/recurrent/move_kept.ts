@@ -1,4 +1,4 @@
-/** What recurrent layers keep of the rows of trees goes to the places of accepted ones. */
+/** Moves what recurrent layers keep of accepted tree rows to the places of their positions. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KeptRows } from "../round/move_cells.ts";
 import { kernelOf } from "../shader.ts";

@@ -1,6 +1,6 @@
 // Moves what recurrent layers keep of the accepted rows of trees, which is stored by their cells, to the places of
 // their positions, in every buffer: rows of the rings of short_conv.wgsl, or with STEPS the steps of delta_rule.wgsl.
-// Accepted rows are in order and their places at those of their positions or behind, so going through them one by one
+// Accepted rows are in order, and each is stored at the place of its position or behind it, so moving them one by one
 // overwrites nothing that is still to be moved.
 //
 // One invocation per word of a row and sequence, for all kept rows of it.

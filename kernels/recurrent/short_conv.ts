@@ -3,10 +3,10 @@ import { kernelOf } from "../shader.ts";
 
 const THREADS = 64;
 
-/** Rows of an invocation in prompts, and of one that stores what is kept: most of them are not. */
+/** Rows of an invocation in prompts, and of an invocation of keep_rows.wgsl, most of whose rows are not kept. */
 const [CONV_BLOCK, KEEP_BLOCK] = [8, 16];
 
-/** What is made of a convolution: C * conv(B * v) of rows B, C, v (LFM2), or silu(conv(u)) (Gated DeltaNet). */
+/** The output of a convolution: C * conv(B * v) of rows B, C, v (LFM2), or silu(conv(u)) (Gated DeltaNet). */
 export type ConvForm = "gated" | "silu";
 
 interface KeepParameters {
@@ -19,7 +19,7 @@ interface KeepParameters {
 }
 
 interface ShortConvParameters extends KeepParameters {
-  /** Rows that are read for each, and those of them before it. */
+  /** Rows that are read for each row, itself included, and those before it. */
   readonly TAPS: number;
   readonly BEFORE: number;
   /** Whether the ring's rows are stored at once. */
@@ -68,7 +68,7 @@ export interface ShortConvBuffers {
   readonly out: Operand;
 }
 
-/** Whether no row of a forward takes the place of one in the ring that another reads. */
+/** Whether no row of a forward overwrites a row of the ring that another row reads. */
 export function keepsAtOnce(
   { count, taps, ringRows }: {
     readonly count: number;
@@ -80,9 +80,9 @@ export function keepsAtOnce(
 }
 
 /**
- * Records a convolution of each column, then what the ring keeps of the rows.
+ * Records a convolution of each column, then the storing of rows in the ring.
  *
- * @param shape.ringRows verify rows of a slot and taps - 2, or more.
+ * @param shape.ringRows at least the verify rows of a slot plus taps - 2.
  */
 export function shortConv(
   { x, weight, rows, ring, out }: ShortConvBuffers,

@@ -4,16 +4,16 @@
 // With GATED (LFM2) a row of `x` is B, C and v: out = C * conv(B * v). Otherwise (Gated DeltaNet) out = silu(conv(u)),
 // u being the first COLS columns of `x`.
 //
-// With KEEPS it stores in the ring what it reads of each row: for forwards of so few rows that none takes the place of
-// one that is read. Otherwise keep_rows.wgsl does afterwards.
+// With KEEPS it stores in the ring what it reads of each row: for forwards of so few rows that none overwrites one that
+// is still read. Otherwise keep_rows.wgsl does so afterwards.
 //
 // Rows before the first of this forward are in the slot's ring, by their positions modulo RING. Those before position 0
 // are zeros. Padding gives zeros.
 //
-// With TREE rows are nodes of trees, and the rows before one are its ancestors. What is kept of them in the ring by
-// their cells move_kept.wgsl moves to their positions once they are accepted.
+// With TREE rows are nodes of trees, and the rows before one are its ancestors. The ring keeps them by their cells;
+// once they are accepted, move_kept.wgsl moves them to their positions.
 //
-// One invocation per (column, BLOCK rows): what one row reads is there for the next, if that is of the same slot.
+// One invocation per (column, BLOCK rows): it reuses what one row reads for the next, if both are of the same slot.
 
 //#import lib/slot_rows
 //#import lib/conv_input
@@ -32,7 +32,7 @@ const BLOCK = $BLOCKu;
 //#endif
 @group(0) @binding(4) var<storage, read_write> out: array<f32>; // [rows, COLS]
 
-// How many rows before its own row the one is that is `back` positions before it, if this forward has that.
+// How many rows before `own` the row is that is `back` positions before it, if this forward has that row.
 fn rows_back(own: Row, back: u32) -> u32 {
   //#if TREE
   return own.cell - physical(own, own.position - back);
@@ -41,7 +41,7 @@ fn rows_back(own: Row, back: u32) -> u32 {
   //#endif
 }
 
-// What is read of the row of the same slot that is `back` positions before row `row`.
+// The input of the row of the same slot that is `back` positions before row `row`; 0 before position 0.
 fn before(row: u32, back: u32, col: u32) -> f32 {
   let own = rows[row];
   if (back > own.position) {
@@ -62,7 +62,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let count = arrayLength(&x) / X_COLS;
-  // All are on their way before the first is waited for.
+  // All loads are issued before the first is waited for.
   //#for r in BLOCK
   let own$r = convolved(min(first + $ru, count - 1u), col);
   //#endfor

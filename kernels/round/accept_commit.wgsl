@@ -136,9 +136,10 @@ fn keep_row(at: u32, row: u32) {
 //#else
 //#if SIMULATED
 // Draft `step` of the slot is accepted with probability P<step>, given that the ones before it were: where
-// u < P<step>, u = 24 bits of hash32(seed, position of the drafted token, PURPOSE) / 2^24. The target's choice has no
-// say, so the text is worthless and only the time is true. tests/reference/simulated.ts is the same on the host, to
-// the bit. Overrides and no buffer: the kernel binds the 8 storage buffers that any adapter has already.
+// u < P<step>, u = 24 bits of hash32(seed, position of the drafted token, PURPOSE) / 2^24. The target's choice is
+// ignored, so the text is meaningless and only the timing is real. tests/reference/simulated.ts is the same on the
+// host, to the bit. P<step> are overrides, not a buffer: the kernel already binds the 8 storage buffers that
+// any adapter has.
 
 //#for j in STEPS
 override P$j: f32;
@@ -206,12 +207,12 @@ fn first_row(b: u32) -> u32 {
   return b * ROWS;
 }
 
-// Its first row of draft-extend.
+// The first row of draft-extend of sequence b.
 fn first_extend(b: u32) -> u32 {
   return b * (DEPTH + 1u);
 }
 
-// Rows of draft-extend that it has.
+// Rows of draft-extend that the sequence has.
 fn extend_rows(slot: u32) -> u32 {
   return DEPTH + 1u;
 }

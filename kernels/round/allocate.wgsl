@@ -1,9 +1,9 @@
 // How many drafts of each sequence are verified, VerifyBudget of src/speculate/policy.ts:
 //   s_j = product over k <= j of sigmoid(slope logit(c_k) + intercepts[k]), c_k the draft's confidence in draft k
-// The `drafts` largest of all sequences are, in a tie the first by (sequence, position). s falls with j, so they are
-// prefixes. Left out are drafts from the first with c < least on, those past the sequence's `most`, and all
-// of a sequence whose verify rows would be padding. Confidences are kept within EPSILON of 0 and 1, and what is
-// no probability counts as 0: no s is NaN.
+// The drafts with the `drafts` largest s of all sequences are verified, in a tie the first by (sequence, position). s
+// falls with j, so those of a sequence are a prefix. Left out are drafts from the first with c < least on, those past
+// the sequence's `most`, and all of a sequence whose verify rows would be padding. Confidences are clamped to
+// [EPSILON, 1 - EPSILON], and what is no probability counts as 0: no s is NaN.
 //
 // One workgroup in all. tests/reference/allocation.ts is the same rule in float64.
 
@@ -44,7 +44,7 @@ fn most_of(place: u32, slot: u32) -> u32 {
   return min(ROWS - 1u, budget.most[place]);
 }
 
-// By the bits: a compiler may assume that nothing is NaN.
+// Compares bits, since a compiler may assume that nothing is NaN.
 fn confidence(slot: u32, k: u32) -> f32 {
   let bits = drafts[draft_confidence(slot, k)];
   return bitcast<f32>(select(0u, bits, bits <= 0x3f800000u));

@@ -1,7 +1,7 @@
 // The last row of each sequence of a draft-extend, whose next token is wanted, copied side by side:
 //   end_rows[b] = rows[last[b]], end_q[b] = q[last[b]], end_x[b] = x[last[b]]
 // With LOWERS the scales of their attention's output become the largest, for attention to lower (lib/scale_of.wgsl).
-// Where there is no sequence the `Row` is padding, and the others are left alone.
+// Where there is no sequence the `Row` is padding, and end_q and end_x are left unchanged.
 //
 // One invocation per element.
 

@@ -1,6 +1,6 @@
 // Moves the keys, values and features of accepted rows to their logical cells, in every buffer: those of the j-th
-// accepted row of a sequence from the cell of its verify row to cell length + j. They are stored there or behind, and
-// accepted rows are in order, so going through them one by one overwrites nothing that is still to be moved.
+// accepted row of a sequence from the cell of its verify row to cell length + j. Accepted rows are in order, and each
+// is stored at that cell or behind it, so moving them one by one overwrites nothing that is still to be moved.
 //
 // One invocation per word of a cell and sequence, for all kept rows of it.
 

@@ -41,13 +41,13 @@ type Walk =
   | {
     /** Whether rows are a tree's. */
     readonly TREE: boolean;
-    /** Whether chance decides, and not what was chosen. */
+    /** Whether drawn numbers decide acceptance, not the target's choices. */
     readonly SIMULATED: false;
   }
   | {
     readonly TREE: false;
     readonly SIMULATED: true;
-    /** Steps of the draft that have a chance each. */
+    /** Steps of the draft, each with an acceptance probability of its own. */
     readonly STEPS: number;
   };
 
@@ -83,24 +83,24 @@ function variantOf({ firstRows, confidences = false, rows, greedy }: AcceptShape
   };
 }
 
-/** Of a workgroup, and those of a row, powers of two. */
+/** Rows of a sequence, lanes of a workgroup, and lanes of a row (`width`); the lanes are powers of two. */
 interface GreedyLanes {
   readonly rows: number;
   readonly lanes: number;
   readonly width: number;
 }
 
-/** Partial argmaxes that a lane has at once. */
+/** Partial argmaxes that a lane loads at once. */
 const EIGHT = 8;
 
-/** As few lanes a row as have its partial argmaxes at once, but at most equal shares of all lanes. */
+/** The fewest lanes per row that load its partial argmaxes at once, but at most an equal share of all lanes. */
 function greedyLanes(rows: number, { count, lanes }: GreedyChoice): Omit<GreedyLanes, "rows"> {
   const shares = powerOfTwo(rows);
   const width = Math.min(Math.floor(lanes / shares), powerOfTwo(count / EIGHT));
   return { lanes: shares * width, width };
 }
 
-/** The smallest power of two that is not less. */
+/** The smallest power of two that is not less than `least`. */
 function powerOfTwo(least: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(least)));
 }
@@ -108,7 +108,7 @@ function powerOfTwo(least: number): number {
 /**
  * A kernel of acceptance, made once.
  *
- * @param rule of the kernel's name.
+ * @param rule with which the kernel's name begins.
  */
 function acceptKernel(
   rule: string,
@@ -238,7 +238,7 @@ export interface AcceptBuffers {
   readonly results: Operand;
 }
 
-/** What is accepted of: chains of `depth` drafts, or trees as deep. */
+/** What acceptance walks: chains of `depth` drafts, or trees of that depth. */
 export interface AcceptShape extends VerifyRowsShape {
   readonly depth: number;
   /** Of packed rounds: see `verifyPacked`. */
@@ -249,7 +249,7 @@ export interface AcceptShape extends VerifyRowsShape {
   readonly greedy?: GreedyChoice | undefined;
 }
 
-/** The parts of rows of logits that a choice at temperature 0 is made of. */
+/** The partial argmaxes of rows of logits, by which acceptance chooses at temperature 0. */
 export interface GreedyChoice {
   /** Partial argmaxes, u32 [rows, count, 2]; see partial_argmax.wgsl. */
   readonly partials: Operand;

@@ -7,9 +7,9 @@ const VERIFY_PACKED = kernelOf("round/verify_packed")({}, {
   constants: ["ROWS", "FIRST_ROWS", "MOST_ROWS"],
 });
 
-/** Of verify_packed.wgsl. */
+/** Invocations of a workgroup of verify_packed.wgsl. */
 const LANES = 128;
-/** Of `Row` in lib/rows.wgsl. */
+/** Bytes of a `Row` in lib/rows.wgsl. */
 const ROW_BYTES = 48;
 
 /** Records the verify rows of chains, those of a sequence right after those of the one before. */

@@ -3,8 +3,8 @@
 //
 //   position = length + depth, cell = length + row, base = length + line
 //
-// where `line` is the first level above or at the row whose own row has another number: up to there
-// the ancestors are stored at their logical cells, as in a chain. Path byte i: row of level line + i, - line.
+// where `line` is the first level of the row's path whose row number differs from the level: ancestors before it are
+// stored at their logical cells, as in a chain. Path byte i is the number of the row at level line + i, minus line.
 //
 // One invocation per row; row = b * ROWS + row of the sequence.
 
@@ -30,7 +30,7 @@ fn depth_of(slot: u32, row: u32) -> u32 {
   return depth;
 }
 
-// depth + 1 where all levels are stored at their logical cells.
+// Returns depth + 1 where all levels are stored at their logical cells.
 fn line_of(slot: u32, row: u32, depth: u32) -> u32 {
   var line = depth + 1u;
   var level = depth;

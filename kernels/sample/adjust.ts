@@ -37,7 +37,7 @@ function adjustKernel(masked: boolean, penalized: boolean): Kernel {
   });
 }
 
-/** Whether a step of a program reads masks: those before it may run while they are made. */
+/** Whether a step of a program reads masks. The steps before it may run while the masks are made. */
 export function readsMasks({ kernel }: { readonly kernel: string }): boolean {
   return kernel.startsWith("adjust_mask");
 }

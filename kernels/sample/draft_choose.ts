@@ -3,14 +3,14 @@ import type { PartialKind } from "../lib/partial.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 
-/** Where the further level's rows go. */
+/** Where the rows of the next draft level are stored. */
 export interface NextLevel {
   readonly slots: Operand;
   /** `Row`s, [batch]. */
   readonly rows: Operand;
 }
 
-/** Partial results that a lane has at once. */
+/** Partial results that a lane loads at once. */
 const FOUR = 4;
 
 interface DraftChooseParameters extends FoldParameters {
@@ -27,15 +27,15 @@ function draftChooseKernel(kind: PartialKind, lanes: number, next: boolean): Ker
   return kernelOf<DraftChooseParameters>("sample/draft_choose")(parameters, { name });
 }
 
-/** As few lanes, a power of two, as have the partial results at once: each joins what it has in turn. */
+/** The fewest lanes, a power of two, that load all partial results at once; each joins its own one after the other. */
 function lanesOf(count: number, most: number): number {
   return Math.min(most, 2 ** Math.ceil(Math.log2(Math.max(1, count / FOUR))));
 }
 
 /**
- * Records the draft's top-1 of each place in the batch, of the partial results of its logits, into draft
- * position `step`, and its row where there is a further level. Partial softmaxes also tell how sure the draft is
- * of it: `draft_confidence` of drafts.wgsl.
+ * Records the choice of the draft's top-1 token of each place in the batch, from the partial results of its logits. It
+ * stores the token at draft position `step`, and the token's row if a further level follows. Partial softmaxes also
+ * give the draft's confidence in the token: `draft_confidence` of drafts.wgsl.
  */
 export function draftChoose(
   { next, batchSlots, ...buffers }: {

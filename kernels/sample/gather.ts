@@ -6,7 +6,7 @@ import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 /** Most tokens that are kept of a slice. */
 export const GATHERED = 128;
 
-/** Slices of a row that is worth it: below, one workgroup looks through the row in no time. */
+/** Fewest slices of a row for which gathering pays: with fewer, one workgroup looks through the row quickly. */
 const LEAST_SLICES = 48;
 /** Invocations: a slice is eight columns of each, and each looks at a slice's largest logit. */
 const LANES = SLICE / 8;

@@ -4,8 +4,8 @@
 //   tokens  those whose logits are not below the bound, in any order, and how many there are; no more than GATHERED
 //           are stored
 // The bound is the top-k-th of the slices' largest logits, so that a row has at least k such tokens and, unless its
-// largest logits crowd together, not many more. Without top-k it is one that three quarters of the slices' largest
-// logits are not below.
+// largest logits crowd together, not many more. Without top-k three quarters of the slices' largest logits
+// are not below the bound.
 //
 // One workgroup per slice of a row, after slice_partials.wgsl. For rows that choose greedily nothing is written.
 
@@ -14,7 +14,7 @@
 //#import lib/workgroup_partial
 //#import lib/sampling
 
-// Of a slice are stored, in pairs of words: the count of its tokens and the mass; the winner of the race; then keys and
+// Stored for each slice, in pairs of words: the count of its tokens and the mass; the winner of the race; then keys and
 // tokens.
 const GATHERED = $GATHEREDu; // most tokens of a slice
 const SLICE_PAIRS = 2u + GATHERED;

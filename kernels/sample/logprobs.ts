@@ -10,9 +10,9 @@ export function logprobWords(most: number): number {
 
 /** Which rows the tokens of a sequence were chosen from. */
 export type KeptRows =
-  /** Its first ones, of `rows` that it has. */
+  /** The first ones of the sequence's `rows` rows. */
   | { readonly kind: "chain"; readonly rows: number }
-  /** Those that `acceptTree` wrote into `last` from word `kept` on. */
+  /** The rows that `acceptTree` wrote into `last` from word `kept` on. */
   | { readonly kind: "tree"; readonly last: Operand; readonly kept: number };
 
 interface LogprobsParameters extends FoldParameters {

@@ -7,7 +7,7 @@ import { slicePartialCount } from "./slice_partials.ts";
 /** Words that relax.wgsl's `kept` has of each row. */
 export const KEPT_MASS_WORDS = 3;
 
-/** The least that `thresholds.acc` is taken for: SGLang's. */
+/** Lower bound that is applied to `thresholds.acc`, the same as in SGLang. */
 const LEAST_ACC = 1e-9;
 
 function keptMassKernel(lanes: number): Kernel {

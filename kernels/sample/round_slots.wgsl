@@ -1,5 +1,5 @@
-// The slots of a round with a seed of its own, for block verification (reject.wgsl), which looks at the noise of
-// positions that the next round comes to again:
+// The slots of a round with a seed of its own, for block verification (reject.wgsl), which reads the noise of positions
+// that the next round reaches again:
 //   round_slots[s] = slots[s], but seed = hash32(seed, position of the pending token, ROUND)
 //
 // One invocation per sequence of the batch.

@@ -20,9 +20,9 @@ interface PartialTopParameters extends FoldParameters {
 }
 
 interface TopTokensParameters extends FoldParameters {
-  /** Whether rows are of slots, whose first token is stored as their draft too. */
+  /** Whether rows belong to slots; the first token is then stored as the slot's draft too. */
   readonly SLOTS: boolean;
-  /** Whether the draft's confidence in that is stored. */
+  /** Whether the draft's confidence in that token is stored. */
   readonly CONFIDENCES: boolean;
 }
 

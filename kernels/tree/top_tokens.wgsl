@@ -6,8 +6,8 @@
 // The place is the row's number, or with SLOTS the slot of its sequence. Then the first of the tokens is also the
 // slot's draft token 0, with which chains begin, and with CONFIDENCES its probability is the draft's confidence in it.
 //
-// One workgroup per row. A slice's columns are in order, so ranking one stops in each slice at the first that
-// is behind it.
+// One workgroup per row. The columns of a slice are in falling order, so ranking a column stops in each slice at the
+// first that is behind it.
 
 //#import lib/partial_argmax
 //#import lib/workgroup_partial

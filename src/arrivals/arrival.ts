@@ -7,8 +7,8 @@
 //     readTrace(text, { path, seed, timeScale: 2, requests: 200 })      Azure's CSV
 //     closedLoop({ seed: 1, requests: 200 })                            all wait from the start
 //
-// How many of them are in flight is the runner's: an open loop has no limit, a closed loop starts
-// the next when one of `concurrency` ends.
+// The runner decides how many requests are in flight: an open loop has no limit, a closed loop starts
+// the next request when one of `concurrency` ends.
 import { hash32 } from "../speculate/noise.ts";
 
 /** One request to come. */
@@ -19,11 +19,11 @@ export interface Arrival {
   readonly promptTokens?: number;
   /** Tokens of its answer; absent: as for every request of the run. */
   readonly outputTokens?: number;
-  /** Key of all that is drawn for it (prompt, sampling, acceptance), u32. */
+  /** Seed of everything that is drawn for the request (prompt, sampling, acceptance), u32. */
   readonly seed: number;
 }
 
-/** Where a list ends: at whichever comes first. At least one of them is given. */
+/** Where a list of arrivals ends: at the limit that is reached first. At least one is given. */
 export interface Extent {
   /** Most arrivals. */
   readonly requests?: number;

@@ -15,11 +15,11 @@ export interface OpenLoop extends Extent {
 }
 
 /**
- * Requests that arrive whether or not earlier ones have ended. Gaps of mean 1 are drawn, by inverting
- * their distribution, and their sums taken as expected numbers of arrivals (inversion of the
- * cumulative rate): for k = 1 this is the Poisson process whose rate is the schedule's.
+ * Requests that arrive whether or not earlier ones have ended. Gaps of mean 1 are drawn by inverting their
+ * distribution. Their running sums are expected numbers of arrivals, which the inverse of the cumulative rate
+ * maps to times. For k = 1 this is the Poisson process with the schedule's rate.
  *
- * Unlike vLLM's, the times are not stretched to end at requests / rate.
+ * Unlike in vLLM, the times are not stretched to end at requests / rate.
  */
 export function openLoop(options: OpenLoop): Arrival[] {
   const { schedule, seed, requests = Infinity, durationMs = Infinity } = options;

@@ -39,7 +39,7 @@ export function parseSchedule(text: string): RateSchedule {
  *
  *     count = integral from 0 to t of rate(s) ds
  *
- * Ends where the rate is 0 for good before the next is reached.
+ * The list ends early if the rate drops to 0 for good before the next count is reached.
  */
 export function* whenReached(
   schedule: RateSchedule,

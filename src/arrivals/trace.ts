@@ -15,7 +15,7 @@ const STAMP =
   /^(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:Z|([+-])(\d\d):?(\d\d))?$/;
 
 interface Row {
-  /** Whole seconds since 1970, and what is beyond them: together too long for one float. */
+  /** Whole seconds since 1970 and the fraction: one float could not hold both exactly. */
   readonly second: number;
   readonly fraction: number;
   readonly promptTokens: number;

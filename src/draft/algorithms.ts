@@ -8,7 +8,7 @@ export const HOST_ALGORITHMS = ["NGRAM", "SUFFIX", "HYBRID"] as const;
 
 export type HostAlgorithm = typeof HOST_ALGORITHMS[number];
 
-/** Rows that a round verifies of a sequence, its pending token included, as SGLang's NGRAM has them. */
+/** Verify rows of each sequence, its pending token included; the same default as SGLang's NGRAM. */
 export const HOST_DRAFT_TOKENS = 12;
 
 /** How a drafter on the host is made. Plain data, which may be sent to a worker. */
@@ -33,7 +33,7 @@ export function hostDrafter(
   return guessDrafter(algorithm, guessers[algorithm](), { depth });
 }
 
-/** Drafts for requests with a prediction alone, where the engine has no other drafter on the host. */
+/** Drafts only for requests with a prediction; used if the engine has no other drafter on the host. */
 export function predictionDrafter(): HostDrafter {
   return guessDrafter("PREDICTION", [], { depth: HOST_DRAFT_TOKENS - 1 });
 }

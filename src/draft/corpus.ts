@@ -2,7 +2,7 @@ import { SuffixAutomaton } from "./suffix_automaton.ts";
 
 /** Token sequences of earlier requests, in bounded memory. */
 export interface Corpus {
-  /** Automata to look texts up in, the newer first. One that is gone from here does not come back. */
+  /** Automata to look texts up in, the newer first. One that was removed does not come back. */
   readonly automata: readonly SuffixAutomaton[];
   /** Tokens of the longest text. */
   readonly longest: number;
@@ -11,8 +11,8 @@ export interface Corpus {
 }
 
 /**
- * Two automata of half the tokens each. Nothing can be taken out of one, so where the newer is full
- * the older is dropped and a new one begun: the last quarter of `most` tokens and more is remembered.
+ * Two automata of half the tokens each. Tokens cannot be removed from an automaton, so when the newer one is
+ * full, the older one is dropped and a new one is begun. At least the last quarter of `most` tokens is kept.
  *
  * @param most tokens.
  * @param deepest see SuffixAutomaton.

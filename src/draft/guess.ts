@@ -2,7 +2,7 @@
 export interface Guess {
   /** Token ids. */
   readonly tokens: readonly number[];
-  /** The probability that each token is right if those before it are, [tokens]. */
+  /** The probability that each token is right, given that all tokens before it are, [tokens]. */
   readonly chances: readonly number[];
 }
 
@@ -22,12 +22,12 @@ export interface TextGuesser {
   readonly close?: (ids: readonly number[]) => void;
 }
 
-/** A guess goes no further than to tokens that are reached with this probability (SuffixDecoding's). */
+/** A guess ends where the probability that it is right so far falls below this (SuffixDecoding's value). */
 export const LEAST_REACHED = 0.1;
 
 /**
- * Tokens expected to be accepted: of each the probability that it and all before it are right, added
- * up as far as it is LEAST_REACHED; and how many tokens that is.
+ * The expected number of accepted tokens: the sum over the tokens of the probability that a token and all before
+ * it are right. It stops where that falls below LEAST_REACHED; `count` is the number of tokens summed.
  */
 export function expectedTokens(chances: Iterable<number>): { sum: number; count: number } {
   let [reached, sum, count] = [1, 0, 0];

@@ -5,24 +5,23 @@ import type { HostDrafter, HostProposal, RequestDrafter } from "./host_drafter.t
 import { predictedText } from "./prediction.ts";
 import { kindOfClaim, type TrackRecord, trackRecord } from "./track_record.ts";
 
-/** How probable a draft of the device is before any was verified. */
+/** The assumed acceptance of the device's drafts before any was verified. */
 const DEVICE_PRIOR = 0.7;
 
 /**
- * What a guess must promise for each token that the device promises: the larger of two estimates is
- * likelier too large, and a round of guesses says nothing about the device's time.
+ * Factor by which a guess must promise more tokens than the device's drafts: the larger of two estimates is
+ * likelier to be too large, and a round of guesses says nothing about the device's time.
  */
 const MARGIN = 1.15;
 
-/** Depths of the rounds that hold shorter chains: verification rows that are not needed cost time. */
+/** Depths of the rounds for shorter chains, which save verify rows that would not be used. */
 const DEPTHS = [1, 3, 7, 15, 31];
 
 /**
- * Proposes the guess from which most tokens are expected to be accepted, where that is more than the
- * device's drafts promise. What a guesser claims is corrected by how often such claims were right:
- * after each round all guesses are compared with the new text, those that were not proposed
- * too. The device's drafts count where they were verified. What a request's prediction says is one
- * more guess.
+ * Proposes the guess with the most tokens expected to be accepted, if that is more than the device's drafts
+ * promise. The probabilities that a guesser claims are corrected by how often such claims were right: after
+ * each round all guesses, also those that were not proposed, are compared with the new text. The device's
+ * drafts are counted when they were verified. A request's prediction is one more guesser.
  *
  * @param depth most tokens of a proposal.
  */
@@ -44,7 +43,7 @@ export function guessDrafter(
         text: guesser.open(promptIds),
         record: trackRecord(records[i]),
       }));
-      // In front: it is taken where others promise as much.
+      // The prediction comes first, so it wins ties.
       if (prediction !== undefined) {
         sources.unshift({
           text: predictedText(prediction, promptIds.length),
@@ -57,7 +56,7 @@ export function guessDrafter(
   };
 }
 
-/** Who guesses for a request. */
+/** A guesser for one request, with its track record. */
 interface Source {
   readonly text: TextGuesser;
   readonly record: TrackRecord;
@@ -103,7 +102,7 @@ function expectedOfDevice(record: TrackRecord, drafted: number): number {
   return expectedTokens(chances).sum;
 }
 
-/** Learns from the new tokens, up to the first that was not guessed. */
+/** Compares a guess with the new tokens, up to the first wrong one, and records the results. */
 function grade({ tokens, chances }: Guess, added: readonly number[], record: TrackRecord): void {
   for (const [i, token] of added.slice(0, tokens.length).entries()) {
     const right = token === tokens[i];

@@ -1,11 +1,11 @@
 import type { DraftShape } from "../speculate/round_shape.ts";
 import type { Proposal } from "../speculate/trees.ts";
 
-/** How much a proposal may have in the round to come. */
+/** The limits of a proposal for the next round. */
 export interface ProposalRoom {
   /** Tokens. */
   readonly count: number;
-  /** Levels below the pending token; more could not become output. */
+  /** The most levels below the pending token; deeper tokens could not become output. */
   readonly depth: number;
   /** Tokens that the device drafts where nothing is proposed; 0 where it has no drafter. */
   readonly device: number;
@@ -19,39 +19,39 @@ export interface HostDrafter {
   /** For messages and statistics: the algorithm. */
   readonly name: string;
   /**
-   * The rounds that the engine makes programs and buffers for, rising in depth and rows: a round has
-   * the first that holds what is proposed for it, and the last holds the most.
+   * The round shapes that the engine makes programs and buffers for, rising in depth and rows. A round runs
+   * with the first shape that holds its proposals; the last shape is the largest.
    */
   readonly shapes: readonly DraftShape[];
-  /** Whether it drafts from what an output is predicted to be, "only" from that; default false. */
+  /** Whether it drafts from a request's predicted output; "only": from nothing else. Default false. */
   readonly predicts?: boolean | "only";
   /**
-   * Begins with a request; one that predicts only is not asked for others.
+   * Begins a request. A drafter with `predicts` "only" is not opened for requests without a prediction.
    *
    * @param prediction token ids, where the request has some and the drafter `predicts`.
    */
   open(promptIds: readonly number[], prediction?: readonly number[]): RequestDrafter;
-  /** Called while the device works: what does not have to be done between two rounds. */
+  /** Called while the device works, for work that does not have to be done between two rounds. */
   readonly meanwhile?: () => void;
 }
 
 /** What the host drafts for a sequence. */
 export interface HostProposal extends Proposal {
-  /** The request's prediction says so; default false. */
+  /** Whether the proposal comes from the request's prediction; default false. */
   readonly predicted?: boolean | undefined;
 }
 
 /** Drafts for one request. */
 export interface RequestDrafter {
   /**
-   * `NO_PROPOSAL` leaves the sequence to the device's drafter; where there is none the round is one
-   * step of plain decoding for it.
+   * Returns the drafts of the next round. `NO_PROPOSAL` leaves the sequence to the device's drafter; without
+   * one the round is a step of plain decoding for it.
    *
    * @param ids prompt and output so far, the last one is the pending token. They begin with those of
    * the call before.
    */
   propose(ids: readonly number[], room: ProposalRoom): HostProposal;
-  /** A round that the device drafted for, before `propose` is asked for the next. */
+  /** Called with the result of a round that the device drafted, before `propose` for the next round. */
   readonly learn?: (round: DeviceRound) => void;
   /** The request has ended with these ids, prompt and output. */
   readonly close?: (ids: readonly number[]) => void;

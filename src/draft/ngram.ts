@@ -10,8 +10,8 @@ export interface NgramRange {
 export const NGRAM_RANGE: NgramRange = { min: 1, max: 12 };
 
 /**
- * Prompt lookup (Saxena 2023): finds the last tokens earlier in prompt and output, the longest match
- * first and of equal ones the latest, and repeats what followed there. A text with a period continues
+ * Prompt lookup (Saxena 2023): finds an earlier occurrence of the last tokens in prompt and output, the longest
+ * match and the latest of equal ones, and repeats what followed it. A periodic text is continued
  * periodically.
  */
 export function ngramGuess(
@@ -25,7 +25,7 @@ export function ngramGuess(
   const chances: number[] = [];
   while (tokens.length < most) {
     tokens.push((tokens.length < period ? ids[end + tokens.length] : tokens.at(-period)) as number);
-    // n tokens that match say as much as n rounds that were right of n + 1.
+    // A match of n tokens counts as n right predictions out of n + 1.
     chances.push(1 - 1 / (length + tokens.length));
   }
   return { tokens, chances };

@@ -6,10 +6,9 @@ const MOST = 12;
 const FOLLOWED = 3;
 
 /**
- * Guesses that an output continues as it was predicted to: finds its last tokens in the prediction, the
- * longest match first, of equal ones the first from where the last one ended, else the latest, and
- * repeats what follows there. So what was changed, left out or put in costs no more than the rounds
- * that find it.
+ * Guesses that an output continues like its prediction: finds the output's last tokens in the prediction and
+ * repeats what follows there. The longest match is taken; of equal ones the first after the end of the last
+ * match, or else the latest. A changed, missing or added passage costs only the rounds until the next match.
  *
  * @param prediction token ids of the predicted output or of a part of it.
  * @param promptTokens ids before the output.
@@ -22,7 +21,7 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
     guess(ids, most) {
       const added = ids.slice(seen);
       seen = ids.length;
-      // As far as the text followed it: the tokens that differ may replace any number of its tokens.
+      // Advances over the tokens that follow the prediction; those that differ may replace any number of its tokens.
       const other = added.findIndex((id, i) => id !== prediction[reached + i]);
       reached += other < 0 ? added.length : other;
       const output = ids.slice(Math.max(promptTokens, ids.length - MOST));
@@ -32,7 +31,7 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
       reached = end;
       const worth = length + (followed ? FOLLOWED : 0);
       const tokens = prediction.slice(end, end + most);
-      // n tokens that match say as much as n rounds that were right of n + 1.
+      // A match worth n tokens counts as n right predictions out of n + 1.
       return { tokens, chances: tokens.map((_, i) => 1 - 1 / (worth + i + 1)) };
     },
   };
@@ -45,7 +44,7 @@ function nearestMatch(
   to: number,
 ): { readonly length: number; readonly end: number } {
   const last = ids.length - 1;
-  // What lies behind is likely to have come already.
+  // A place before `to` is farther than any after it: the output has probably passed it already.
   const far = (at: number) => at >= to ? at - to : text.length + to - at;
   let [length, end] = [0, to];
   for (const [at, id] of text.entries()) {

@@ -6,10 +6,10 @@ import { ROOT, SuffixAutomaton } from "./suffix_automaton.ts";
 const DEEPEST = 32;
 /** Tokens of finished requests that are remembered: about 16 MB. */
 const REMEMBERED = 131_072;
-/** Tokens taken in while the device works, each time: less than a millisecond. */
+/** Tokens added by one chore while the device works; takes less than a millisecond. */
 const MEANWHILE = 512;
 
-/** Substrings that end a text: their state, and how many of their tokens match. */
+/** A suffix of a text that the automaton contains: its state and its length in tokens. */
 export interface Match {
   readonly state: number;
   readonly length: number;
@@ -17,11 +17,11 @@ export interface Match {
 
 /**
  * SuffixDecoding (Oliaro et al. 2024, arXiv 2411.04975): the text's last tokens are looked up in the
- * text itself and in the answers of earlier requests, at every length; of what followed there most
- * often, the guess with the most tokens expected to be accepted is taken.
+ * text itself and in the answers of earlier requests, at every match length. Each match gives a guess from
+ * the most frequent continuation, and the guess with the most tokens expected to be accepted is returned.
  */
 export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)): Guesser {
-  /** Work for when the device is busy; each does a part of it and says whether that was the last. */
+  /** Work to do while the device is busy. Each call does one part and returns whether it was the last. */
   const chores = new Set<() => boolean>();
   return {
     open(promptIds) {
@@ -35,7 +35,7 @@ export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)):
         return own.tokens >= promptIds.length;
       };
       chores.add(prepare);
-      /** The end of the text in earlier requests' texts. */
+      /** The longest suffix of the text that occurs in the answers of earlier requests. */
       const elsewhere = (automaton: SuffixAutomaton, ids: readonly number[]): Match => {
         const known = others.get(automaton);
         let match = known?.match ?? { state: ROOT, length: 0 };
@@ -73,7 +73,7 @@ export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)):
   };
 }
 
-/** Takes in a text part by part. */
+/** Returns a chore that adds a finished answer to the corpus part by part. */
 function remembering(corpus: Corpus, text: readonly number[]): () => boolean {
   const kept = text.slice(-corpus.longest);
   let automaton: SuffixAutomaton | undefined;
@@ -85,9 +85,9 @@ function remembering(corpus: Corpus, text: readonly number[]): () => boolean {
   };
 }
 
-/** The longest match of the text with one more token. */
+/** The longest match after the text has grown by one token. */
 function followed(automaton: SuffixAutomaton, { state, length }: Match, token: number): Match {
-  // The automaton may have split the state since.
+  // The automaton may have split the state since the match was made.
   let at = automaton.shortened(state, length);
   let matched = length;
   let next = automaton.next(at, token);
@@ -125,15 +125,15 @@ function best(guesses: readonly Guess[]): Guess {
 }
 
 /**
- * Goes where most occurrences go. A token that followed c of n times is right with probability
- * c / (n + 1 / l): the shorter the l tokens that match, the likelier is something new.
+ * Follows the most frequent next token at each step. If it followed c of n occurrences of a match of l tokens,
+ * it is taken to be right with probability c / (n + 1 / l): after a short match something new is likelier.
  */
 function likeliest(automaton: SuffixAutomaton, match: Match, most: number): Guess {
   const tokens: number[] = [];
   const chances: number[] = [];
   let { state, length } = match;
   for (let reached = 1; tokens.length < most;) {
-    // At the end of a text a shorter match may go on: a period does.
+    // Where nothing follows a match (the end of a text) a shorter match may continue, as in a periodic text.
     while (state !== ROOT && automaton.continued(state) === 0) {
       state = automaton.link(state);
       length = automaton.lengthOf(state);

@@ -3,39 +3,38 @@ const NONE = -1;
 export const ROOT = 0;
 
 /**
- * A suffix automaton of texts, a token at a time (Blumer et al. 1985; for several texts, Mohri et al.
- * 2009). A state stands for substrings that end at the same places; its `link` is the state of the
- * longest suffix of them that ends at more places. It has at most 2 n states and 3 n edges for n
- * tokens.
+ * A suffix automaton of several texts, built token by token (Blumer et al. 1985; for several texts, Mohri
+ * et al. 2009). A state stands for all substrings that end at the same set of places; its `link` is the state
+ * of their longest suffix that ends at more places. For n tokens it has at most 2 n states and 3 n edges.
  *
- * It counts how often a substring occurs and what follows it, for substrings of up to `deepest`
- * tokens: a token updates at most this many states.
+ * It counts how often a substring occurs and which tokens follow it, for substrings of up to `deepest`
+ * tokens, so a new token updates at most that many states.
  */
 export class SuffixAutomaton {
   readonly deepest: number;
-  /** Tokens taken in. */
+  /** Tokens pushed so far, over all texts. */
   tokens = 0;
   states = 1;
   #edges = 0;
-  /** State of all that was taken in of the text at hand. */
+  /** State of the whole current text so far. */
   #last = ROOT;
   /** State of the text's longest suffix of up to `deepest` + 1 tokens, and its length. */
   #end = ROOT;
   #endLength = 0;
-  // Of states: the longest substring's length, link, occurrences, occurrences that go on,
-  // the token that follows most often, the newest edge.
+  // Arrays by state: length of the longest substring, link, occurrences, occurrences that a token follows,
+  // the most frequent next token, the newest edge.
   #length = new Int32Array(64);
   #link = new Int32Array(64).fill(NONE);
   #count = new Int32Array(64);
   #going = new Int32Array(64);
   #best = new Int32Array(64).fill(NONE);
   #newest = new Int32Array(64).fill(NONE);
-  // Of edges: where from, by which token, where to, the next older edge of the same state.
+  // Arrays by edge: source state, token, target state, the next older edge of the same source.
   #from = new Int32Array(64);
   #token = new Int32Array(64);
   #to = new Int32Array(64);
   #older = new Int32Array(64);
-  /** Edges by a hash of state and token, linear probing: an edge + 1, or 0. */
+  /** Hash table from state and token to edge + 1, with linear probing; 0 marks an empty cell. */
   #table = new Int32Array(128);
 
   /** @param deepest longest substring that is counted, tokens. */
@@ -43,7 +42,7 @@ export class SuffixAutomaton {
     this.deepest = deepest;
   }
 
-  /** What its arrays take. */
+  /** Size of the arrays in bytes. */
   get bytes(): number {
     return 24 * this.#length.length + 16 * this.#from.length + 4 * this.#table.length;
   }
@@ -54,7 +53,7 @@ export class SuffixAutomaton {
     this.#endLength = 0;
   }
 
-  /** Takes in the text's next token. */
+  /** Adds the next token of the current text. */
   push(token: number): void {
     this.tokens++;
     const before = this.#last;
@@ -63,7 +62,7 @@ export class SuffixAutomaton {
     this.#tally(token);
   }
 
-  /** The state of substrings that end with one more token; negative where there are none. */
+  /** The state that is reached from `state` by the token; negative if there is none. */
   next(state: number, token: number): number {
     const edge = this.#find(state, token);
     return edge < 0 ? NONE : this.#to[edge] as number;
@@ -79,7 +78,7 @@ export class SuffixAutomaton {
     return this.#length[state] as number;
   }
 
-  /** How often the state's substrings occur; of those of up to `deepest` tokens. */
+  /** How often the state's substrings occur; counted only for substrings of up to `deepest` tokens. */
   occurrences(state: number): number {
     return this.#count[state] as number;
   }
@@ -89,35 +88,35 @@ export class SuffixAutomaton {
     return this.#going[state] as number;
   }
 
-  /** The token that follows most often, of equals the one that did last; negative where none does. */
+  /** The most frequent next token, the most recent one of equals; negative if nothing follows. */
   follower(state: number): number {
     return this.#best[state] as number;
   }
 
-  /** The longest suffix of the text, of up to `deepest` tokens, that occurred before. */
+  /** State of the longest suffix of the current text, up to `deepest` tokens, that occurred before. */
   repeated(): number {
     return this.shortened(this.#link[this.#last] as number, this.deepest);
   }
 
-  /** The state, of this one and those it links to, of the suffix of `length` tokens or fewer. */
+  /** Follows links from `state` to the state that contains its suffix of `length` tokens, or all of it if shorter. */
   shortened(state: number, length: number): number {
     let at = Math.max(state, ROOT);
     while (at !== ROOT && this.lengthOf(this.link(at)) >= length) at = this.link(at);
     return at;
   }
 
-  /** The next state for a token that no substring of `from` was followed by. */
+  /** Adds and returns the state that follows `from` by a token which has not followed it before. */
   #append(from: number, token: number): number {
     const added = this.#state(this.lengthOf(from) + 1);
     let at = from;
     for (; at >= 0 && this.#find(at, token) < 0; at = this.link(at)) this.#edge(at, token, added);
-    // First: it may replace the array.
+    // Called before `#link` is written to, because it may replace the array.
     const link = at < 0 ? ROOT : this.#exact(at, token, this.next(at, token));
     this.#link[added] = link;
     return added;
   }
 
-  /** The state whose longest substring is that of `from` and the token, split off `to` where need be. */
+  /** The state whose longest substring is that of `from` plus the token; it is split off `to` if necessary. */
   #exact(from: number, token: number, to: number): number {
     const length = this.lengthOf(from) + 1;
     if (this.lengthOf(to) === length) return to;
@@ -137,7 +136,7 @@ export class SuffixAutomaton {
     return split;
   }
 
-  /** Counts the text's suffixes, and the token as what followed those before it. */
+  /** Counts the suffixes that end with the token, and the token as the successor of the suffixes before it. */
   #tally(token: number): void {
     const before = this.shortened(this.#end, Math.min(this.#endLength, this.deepest));
     this.#endLength = Math.min(this.#endLength, this.deepest) + 1;

@@ -5,14 +5,14 @@ export interface TrackRecord {
   learn(kind: number, right: boolean): void;
 }
 
-/** What a prior weighs, in predictions. */
+/** The weight of a prior, in predictions. */
 const PRIOR = 3;
-/** What a prediction weighs after the next one of its kind. */
+/** Each prediction multiplies the weight of earlier ones of its kind by this. */
 const KEPT = 0.97;
 
 /**
- * Moving averages by kind, integers from 0. A record of one request begins with what `all` requests
- * show and adds to it.
+ * Moving averages by kind; kinds are integers from 0. The record of one request begins with the averages of
+ * `all` requests and also updates them.
  */
 export function trackRecord(all?: TrackRecord): TrackRecord {
   const right: number[] = [];
@@ -32,7 +32,7 @@ export function trackRecord(all?: TrackRecord): TrackRecord {
 
 const KINDS = 16;
 
-/** Kinds of claims that a prediction is right with this probability, finer towards 1. */
+/** The kind of a claimed probability: an interval that contains it; intervals are finer towards 1. */
 export function kindOfClaim(chance: number): number {
   return Math.min(KINDS - 1, Math.floor(-2 * Math.log2(Math.max(1 - chance, 1e-9))));
 }

@@ -37,15 +37,17 @@ export interface SpeculationOptions {
 /** Who drafts, as objects of the caller. */
 export interface LocalDrafting {
   /**
-   * In place of `speculate`: the caller's own policy, or what decides once it is known what the draft
-   * is.
+   * In place of `speculate`: the caller's own policy, or a function that decides once the draft's algorithm is known.
    */
   readonly plan?: OwnPolicy | MakePlan;
   /** Drafts on the host, next to the draft model where there is one. Absent: what `algorithm` names. */
   readonly drafter?: HostDrafter;
 }
 
-/** Every round of this tier, numbers being chains, or as deep as a request asks where `others` has it. */
+/**
+ * Plans every round with tier `begin`, or with the depth that a request asks for if `others` has it. Numbers are
+ * chains.
+ */
 export function statically(
   begin: number | DraftShape,
   others: readonly (number | DraftShape)[] = [],
@@ -55,7 +57,10 @@ export function statically(
   return (algorithm) => algorithm === "NONE" ? staticPlan(chain(0)) : staticPlan(tier, tiers);
 }
 
-/** @throws UsageError where what drafts were drawn from is not known. */
+/**
+ * @throws UsageError unless every draft is a chain of a STANDALONE draft, whose distributions are known, and acceptance
+ * is not relaxed.
+ */
 export function checkRejection(
   rule: RejectionRule,
   algorithm: OutputConfig["algorithm"],
@@ -79,7 +84,7 @@ export function checkRejection(
   );
 }
 
-/** Whether the draft may leave the GPU; where it may not, a line says why. */
+/** Whether the draft may be unloaded from the GPU; if not, a warning says why. */
 export function mayLeave(
   algorithm: OutputConfig["algorithm"],
   shapes: readonly DraftShape[],
@@ -98,7 +103,7 @@ export function mayLeave(
   return why === undefined;
 }
 
-/** What `--drafter` names, where that drafts on the host. */
+/** The drafter that `--drafter` names; undefined if it does not draft on the host or has nothing to draft. */
 export function drafterOf(
   { algorithm, draft }: ModelChoice,
   { speculate, ngram }: SpeculationOptions,
@@ -106,13 +111,13 @@ export function drafterOf(
   if (!isHostAlgorithm(algorithm)) return undefined;
   const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
     speculate && !("policy" in speculate) ? speculate : {};
-  // With a draft model the steps are the model's.
+  // With a draft model, `numSteps` counts the model's steps and does not limit the host's drafts.
   const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
   const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
   return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
 }
 
-/** What is drafted on the device. */
+/** The plan of what is drafted on the device. */
 export function planOf(
   { plan, speculate, maxBatch = 1, onWarning = () => {} }: {
     readonly plan?: LocalDrafting["plan"] | undefined;
@@ -131,7 +136,7 @@ export function planOf(
   const of = { ...draft, maxBatch, onWarning };
   if ("policy" in chosen) return policyPlan(chosen, of);
   if (drafter === undefined) return speculationPlan(chosen, of);
-  // Rows are the host's; without a draft model so are the steps.
+  // `numDraftTokens` is for the host's drafts; without a draft model so is `numSteps`.
   const asked = { ...chosen, numDraftTokens: undefined };
   if (draft.algorithm !== "NONE") return speculationPlan(asked, of);
   const named = { ...of, algorithm: drafter.name };

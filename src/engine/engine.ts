@@ -29,11 +29,9 @@ export interface EngineInfo
   readonly costsLine?: string | undefined;
   /** How keys and values are kept. */
   readonly kvDtype: KvDtype;
-  /**
-   * Tokens whose keys and values are kept, over all sequences; absent where it is not an engine of this program's own.
-   */
+  /** Capacity of the KV cache in tokens, over all sequences; absent if the engine is not one of this program's own. */
   readonly kvTokens?: number | undefined;
-  /** Where acceptance is relaxed: the text is not lossless. */
+  /** Thresholds of relaxed acceptance, with which the text is not lossless; undefined: acceptance is lossless. */
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
@@ -53,7 +51,7 @@ export interface EngineInfo
 export interface EngineStatus {
   readonly counts: Readonly<SchedulerCounts>;
   readonly speculation: SpeculationReport;
-  /** KV pages of 16 tokens; free are also those that only the prefix cache holds. */
+  /** KV pages of 16 tokens. `free` includes pages that only the prefix cache holds. */
   readonly pages: { readonly free: number; readonly total: number };
 }
 
@@ -61,16 +59,15 @@ export interface EngineStatus {
  * A target, its draft and a device, ready for requests: in this thread (`openEngine`) or in another one
  * (`engineInWorker`), where nothing that it does keeps the caller's thread busy.
  *
- * Disposing it stops the engine. One in another thread is waited for until that thread is idle, unless
- * an abort found that the thread does not answer; the thread itself continues until the process ends or
- * `terminate` is called: with NVIDIA's driver 580 a process that ends while a thread with a device is
- * busy, or is being ended, crashes.
+ * Disposing an engine stops it. If it is in another thread, disposing waits until that thread is idle, unless an abort
+ * has shown that the thread does not answer. The thread itself continues until the process ends or `terminate` is
+ * called: with NVIDIA's driver 580 a process crashes if it ends while a thread with a device is busy or is being ended.
  */
 export interface Engine extends AsyncDisposable {
   readonly info: EngineInfo;
   /**
-   * Token ids of a prompt. An engine in another thread encodes it in a thread of its own, one prompt
-   * after the other: nothing of it keeps the engine from its rounds.
+   * Token ids of a prompt. For an engine in another thread, a separate text thread encodes prompts one after the other,
+   * so encoding does not delay the engine's rounds.
    *
    * @throws UsageError for a prompt that cannot be encoded; the signal's reason where it aborts first.
    */
@@ -78,13 +75,13 @@ export interface Engine extends AsyncDisposable {
   /**
    * The text of token ids, special tokens included; computed where `encodePrompt` is.
    *
-   * @throws UsageError for what is no token and for more than a million of them.
+   * @throws UsageError for an id that is no token and for more than a million ids.
    */
   decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
   /**
-   * Runs a request together with all others. Its text depends on nothing but the request. What cannot
-   * be used ends with a UsageError. An engine in another thread ends it within INTERRUPT_MS of an
-   * abort, whatever the device computes.
+   * Runs a request in a batch with all others. Its text depends on the request alone. A request that cannot be used
+   * ends with a UsageError. An engine in another thread ends a request within INTERRUPT_MS of an abort, whatever the
+   * device computes.
    */
   submit(request: GenerateRequest): EventStream;
   /** The status now, or when the last request ended if the engine is in another thread. */

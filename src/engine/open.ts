@@ -38,13 +38,12 @@ import type { Speculation } from "./schedule/speculation.ts";
 const RANDOM_SEED = 1;
 
 /**
- * Rows of a prefill chunk on a software adapter. Its caches hold what 64 rows write: 991 tokens of the
- * fledgling took 2.9 s where chunks of 256 took 6.1 s (llvmpipe, two busy cores), and Ctrl+C is handled
- * after each.
+ * Rows of a prefill chunk on a software adapter. The values of 64 rows fit in its caches: 991 tokens of the fledgling
+ * took 2.9 s, and 6.1 s with chunks of 256 rows (llvmpipe, two busy cores). Ctrl+C is handled after each chunk.
  */
 const SOFTWARE_CHUNK_ROWS = 64;
 
-/** How costs are measured at start, for a policy or a limit that uses them. */
+/** Seconds for measuring costs at start, for a policy or a limit that uses them. */
 const QUICK_SECONDS = 3;
 
 /** What the engine runs on; tests give it less memory. */
@@ -64,7 +63,7 @@ export interface LocalEngine extends Engine, Disposable {
   readonly cache: PrefixCache;
   readonly speculation: Speculation;
   readonly costs: EngineCosts;
-  /** Rows of a forward of prompts between two rounds, and those that the caller has set. */
+  /** Rows of a forward of prompts between two rounds, and the number that the caller has set, if any. */
   readonly chunkRows: number;
   readonly maxBatchedRows: number | undefined;
   readonly sloItlMs: number | undefined;
@@ -73,8 +72,9 @@ export interface LocalEngine extends Engine, Disposable {
 }
 
 /**
- * Opens device and models, loads the weights and makes the programs of prompts and of the tier that
- * requests get by default, where the policy is adaptive of all tiers; others when a round wants them.
+ * Opens device and models, loads the weights and makes the round programs of the tier that requests get by default, or
+ * of all tiers if the policy is adaptive. Programs of prompts are made here only for `preparePrompts` or an ITL limit;
+ * all other programs are made when a forward or a round first needs them.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
  * too small: before loading where its size is known, else when a buffer cannot be allocated.
@@ -182,7 +182,7 @@ export async function openEngine(
     });
     const warming = performance.now();
     await opened.warmUp(warmed);
-    // A limit has forwards of all sizes, whose programs should not be made while others wait.
+    // With an ITL limit, forwards of prompts have all sizes; their programs should not be made while requests wait.
     const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
     if (limits.preparePrompts || anySize) await opened.warmUpPrompts();
     if (plan.packs) await opened.warmUpPacked(warmed);
@@ -226,13 +226,13 @@ export async function openEngine(
     onWarning,
   });
   stack.defer(() => costs.keep());
-  // One request alone waits for no other's prompt.
+  // With one request at a time, no request waits for another's prompt.
   const limited = sloItlMs !== undefined && capacity.batch > 1;
   const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
   const measured = lacking
     ? await costs.measure({ seconds: QUICK_SECONDS, prompts: limited ? "all" : "few" })
     : undefined;
-  // A file of the caller's is taken as it is.
+  // A cost file that the caller names is used as it is.
   if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {
     await costs.measurePrompts({ seconds: QUICK_SECONDS });
   }
@@ -327,7 +327,7 @@ export async function openEngine(
   };
 }
 
-/** Draft levels of the chains among the tiers, rising. */
+/** Draft levels of the chains among the tiers, ascending. */
 function depthsOf(tiers: readonly DraftShape[]): number[] {
   return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
 }

@@ -11,8 +11,8 @@ import type { CostsChoice } from "./tune/costs/engine_costs.ts";
 import type { AutotuneChoice } from "./tune/tuned.ts";
 
 /**
- * How an engine is opened, by what the options are about. All but the hooks is plain data, which
- * structuredClone copies: that is what an engine in another thread is sent.
+ * How an engine is opened; the options are grouped by topic. Everything but the hooks is plain data, which
+ * structuredClone copies and which is sent to an engine in another thread.
  */
 export interface EngineOptions {
   readonly model?: ModelOptions;
@@ -35,13 +35,13 @@ export interface ModelOptions extends ModelChoice, QuantizeChoice {
   readonly random?: { readonly target: string; readonly draft?: string };
 }
 
-/** Which device, and what is measured of it. No text depends on these but by `precision`. */
+/** Which device is used, and what is measured on it. Of these options only `precision` can change a text. */
 export interface DeviceOptions extends GpuChoice {
   /** Measure at first use which launches suit the adapter; default off. */
   readonly autotune?: AutotuneChoice;
   /**
-   * Cost table of rounds: a file, or "off" for none; absent: the cache's, which is measured where the
-   * policy uses costs and there is none.
+   * Cost table of rounds: a file, or "off" for none. Absent: the table in the cache; it is measured if there is none
+   * and the policy or `sloItlMs` needs costs.
    */
   readonly costs?: CostsChoice;
   /** Time the parts of each round on the device. */
@@ -55,8 +55,8 @@ export interface LimitOptions {
   /** Tokens a sequence may hold; default: the model's most, at most 8192. */
   readonly contextLength?: number;
   /**
-   * Tokens whose keys and values are kept, over all sequences; default: what the batch can use, or as many as fit in
-   * the GPU's memory (`fitMemory`).
+   * Capacity of the KV cache in tokens, over all sequences; default: what the batch can use, or as many as fit in the
+   * GPU's memory (`fitMemory`).
    */
   readonly maxKvTokens?: number;
   /**
@@ -64,35 +64,36 @@ export interface LimitOptions {
    */
   readonly gpuMemoryUtilization?: number;
   /**
-   * Rows of a forward of prompts, 1 to 8192: between rounds so many tokens of prompts are stored, padding included;
-   * default: what suits the adapter, fewer while other requests decode.
+   * Rows of a forward of prompts, 1 to 8192, padding included: at most so many prompt tokens are stored between two
+   * groups of rounds. Default: what suits the adapter, and fewer while other requests decode.
    */
   readonly maxBatchedRows?: number;
   /**
-   * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
-   * rows for it, by the cost table, of which what lacks is measured at start. Default: no limit.
+   * Limit of the inter-token latency, in milliseconds: the longest that a decoding request should wait between two
+   * tokens. Forwards of prompts get fewer rows to meet it, by the cost table; missing costs are measured at start.
+   * Default: no limit.
    */
   readonly sloItlMs?: number;
   /** How the keys and values of target and draft are kept; default f32. */
   readonly kvDtype?: KvDtype;
-  /** Keep the keys and values of earlier requests for those that begin alike; default true. */
+  /** Keep the keys and values of earlier requests for later ones with the same prefix; default true. */
   readonly prefixCache?: boolean;
   /** Give the draft's memory to KV pages while nothing is drafted and pages are short; default false. */
   readonly elasticDraft?: boolean;
-  /** When that is. */
+  /** When the draft's memory is given to KV pages and when it is taken back. */
   readonly residency?: Partial<ResidencyOptions>;
   /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
-  /** Requests may have a grammar, whose forced tokens are drafted: a tier for them is prepared. */
+  /** Requests may have a grammar. Tokens that a grammar forces are used as drafts, and tiers for them are prepared. */
   readonly constrained?: boolean;
   /**
-   * Requests may have a prediction, whichever drafter there is: room for rounds of its drafts is
-   * prepared, their programs are made when first wanted.
+   * Requests may have a prediction, whichever drafter there is. Buffers for rounds with its drafts are allocated; the
+   * programs of these rounds are made when first used.
    */
   readonly predictions?: boolean;
   /**
-   * Make the programs of prompts of every length before the first request; default false: each is made when a
-   * prompt first wants it, which takes some hundredths of a second.
+   * Make the programs of prompts of every length before the first request; default false: each is made when a prompt
+   * first needs it, which takes some hundredths of a second.
    */
   readonly preparePrompts?: boolean;
   /** The caller's flags for sizes, named where the GPU's memory is too small. */
@@ -110,6 +111,8 @@ export interface EngineHooks {
 /** Hooks that only an engine in the same thread can call. */
 export interface LocalHooks extends EngineHooks, LocalDrafting {
   readonly onRound?: (sample: RoundSample) => void;
-  /** True when messages wait that are received only in a turn of the event loop: the engine takes one then. */
+  /**
+   * Returns true while messages wait that only a turn of the event loop can receive; the engine then takes such a turn.
+   */
   readonly mail?: () => boolean;
 }

@@ -1,15 +1,15 @@
 /**
  * Few large buffers for many operands. wgpu cuts buffers out of blocks of up to 256 MiB (gpu-allocator
- * with the memory hint Performance), so a buffer of 224 MiB leaves 32 of its block unused. A buffer
+ * with the memory hint Performance), so a buffer of 224 MiB leaves 32 MiB of its block unused. A buffer
  * larger than a block is an allocation of its own and wastes nothing.
  *
- * wgpu keeps account of uses by the buffer: a dispatch that writes into one of these can read
- * nothing else of it.
+ * wgpu tracks usage per buffer, so a dispatch that writes to one operand cannot read another operand of
+ * the same buffer.
  */
 import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
 
-/** Allocates operands: zeros, each bound by its own length. */
+/** Allocates operands. Each is filled with zeros and bound with its own length. */
 export interface Arena {
   /** @param bytes a multiple of 4. */
   allocate(label: string, bytes: number): Operand;
@@ -20,7 +20,7 @@ export interface OpenArena extends Arena {
   readonly buffers: readonly GPUBuffer[];
 }
 
-/** Where an item is. */
+/** Where an item is placed. */
 export interface Place {
   readonly buffer: number;
   /** Bytes, a multiple of ALIGNMENT. */
@@ -35,27 +35,27 @@ export interface ArenaPlan {
 }
 
 export interface BufferSizes {
-  /** No buffer has more bytes: the adapter's maxBufferSize. */
+  /** Most bytes of a buffer: the adapter's maxBufferSize. */
   readonly limit: number;
-  /** Where the next buffer begins. */
+  /** Bytes after which a new buffer is begun. */
   readonly most: number;
-  /** A buffer of so few bytes joins the one before or after it. */
+  /** A buffer of at most this many bytes is joined with the one before or after it. */
   readonly least: number;
 }
 
-/** What every adapter can bind at: the largest minStorageBufferOffsetAlignment there is. */
+/** Binding offsets that every adapter accepts: the largest minStorageBufferOffsetAlignment there is. */
 export const ALIGNMENT = 256;
 
-/** Smaller buffers share wgpu's blocks. */
+/** Bytes of wgpu's blocks; buffers that are smaller share one. */
 const BLOCK = 256 * 2 ** 20;
 /**
- * 1 GiB with the block that may join it, the largest allocation that Vulkan promises
- * (maxMemoryAllocationSize). A full or fragmented card has room for several of these sooner than
- * for one as large as all weights.
+ * Together with a block that may be joined this is 1 GiB, the largest allocation that Vulkan promises
+ * (maxMemoryAllocationSize). A full or fragmented card is more likely to have room for several of these
+ * than for one buffer with all weights.
  */
 const MOST = 768 * 2 ** 20;
 
-/** What suits an adapter. */
+/** Buffer sizes for an adapter. */
 export function bufferSizes(
   { maxBufferSize }: Pick<GPUSupportedLimits, "maxBufferSize">,
 ): BufferSizes {
@@ -63,8 +63,8 @@ export function bufferSizes(
 }
 
 /**
- * Places items one after the other, in their order. Where the limit allows it, buffers have more than
- * `least` bytes, or there is but one.
+ * Places items one after the other, in their order. Where the limit allows it, every buffer has more than
+ * `least` bytes, unless there is only one.
  */
 export function planArena(
   items: readonly number[],
@@ -80,7 +80,7 @@ export function planArena(
   return { buffers: buffers.map(extent), places: buffers.flatMap(placesIn) };
 }
 
-/** Runs of items that `most` bytes hold; an item beyond them has a run of its own. */
+/** Groups items into runs of at most `most` bytes; a larger item has a run of its own. */
 function runsOf(items: readonly number[], most: number): number[][] {
   const runs: number[][] = [];
   let end = Infinity;
@@ -111,7 +111,7 @@ function placesIn(items: readonly number[], buffer: number): Place[] {
   });
 }
 
-/** Records what is allocated and allocates nothing: its operands must not be bound. */
+/** Records the sizes asked for and allocates nothing: its operands must not be bound. */
 export function measuringArena(): Arena & { readonly items: readonly number[] } {
   const items: number[] = [];
   return {
@@ -123,7 +123,7 @@ export function measuringArena(): Arena & { readonly items: readonly number[] } 
   };
 }
 
-/** Makes the buffers for `items`, which are then allocated in their order. */
+/** Makes the buffers for `items`; the caller must then allocate these items in this order. */
 export function openArena(
   { device, limits }: Gpu,
   label: string,

@@ -1,12 +1,12 @@
-/** What an adapter speaks to its driver: Deno does not report it. */
+/** Guesses the graphics API of an adapter (Vulkan, Metal, OpenGL), which Deno does not report. */
 
 /** OpenGL has few storage buffers: 16 with Mesa; Vulkan drivers have 32 (llvmpipe) and more. */
 const MOST_GL_BUFFERS = 16;
 
 /**
- * A guess. OpenGL is recognized by having no limit on bindings (wgpu-hal gles reports the largest u32) but
- * few storage buffers; NVIDIA's Vulkan has no limit on either. Otherwise wgpu takes the system's
- * first choice.
+ * Returns the likely backend. OpenGL is recognized by having no limit on bindings (wgpu-hal gles reports the
+ * largest u32) but few storage buffers; NVIDIA's Vulkan has no limit on either. Otherwise wgpu takes the
+ * system's first choice.
  * @param forced DENO_WEBGPU_BACKEND
  */
 export function guessBackend(

@@ -2,10 +2,10 @@
 import { createRequire } from "node:module";
 import { reason, UsageError } from "../errors.ts";
 
-/** Not an import: Deno would download it for everybody. */
+/** The package is not imported, because Deno would then download it for every user. */
 export const DAWN_PACKAGE = "npm:webgpu@0.6.2";
 
-/** Without a config file, or a clone's lockfile would name the package and bring it to everybody. */
+/** --no-config keeps the package out of a clone's lockfile, which would make every user download it. */
 export const ADD_DAWN: string = `deno cache --no-config ${DAWN_PACKAGE}`;
 
 /** What the addon exports. */
@@ -17,7 +17,7 @@ interface Addon {
 /** Dawn, loaded and created. */
 export interface Dawn {
   readonly gpu: GPU;
-  /** What its adapters speak to their drivers. */
+  /** The graphics API of its adapters: "vulkan", "metal" or "d3d12". */
   readonly backend: string;
   isOutOfMemory(error: GPUError): boolean;
 }
@@ -27,7 +27,7 @@ const BACKENDS: Partial<Record<typeof Deno.build.os, string>> = {
   darwin: "metal",
 };
 
-/** Subgroup matrices are behind the first; NVIDIA's f16 behind the second; times exact to 1 ns. */
+/** The first enables subgroup matrices, the second f16 on NVIDIA; DISABLED makes timestamps exact to 1 ns. */
 const ENABLED = "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia";
 const DISABLED = "disable-dawn-features=timestamp_quantization";
 

@@ -4,28 +4,28 @@
 const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
 
 /**
- * The addon polls while something is awaited: it hands a native function to the global `setImmediate`,
- * which does so again and again. That costs a core, and 9 to 17 ms a read while the H200 works for 5,
- * and on a software adapter the time of the very threads that it waits for. So the function is kept
- * where it can be called.
+ * While something is awaited the addon polls: it hands a native function to the global `setImmediate`, and
+ * that function hands itself over again and again. This keeps a core busy, and a read takes 9 to 17 ms
+ * while the H200 works for 5. On a software adapter it takes time from the threads that it waits for. So the
+ * function is caught and kept, and called only when the functions below poll.
  */
 export interface EventPoll {
   /** Polls once; false where the addon awaits nothing. */
   poll(): boolean;
-  /** How often the addon has polled until now, for one instance of Dawn or another, also in turns of the event loop. */
+  /** How often the addon has polled until now, for all instances of Dawn, also in turns of the event loop. */
   count(): number;
 }
 
-/** Polls by the `setImmediate` that catches their callbacks: a thread has one, however many devices it opens. */
+/** The poll of each replaced `setImmediate`: a thread replaces it once, however many devices it opens. */
 const caught = new WeakMap<typeof globalThis.setImmediate, EventPoll>();
 
-/** Replaces the thread's `setImmediate`; what others hand to it runs as before. */
+/** Replaces the thread's `setImmediate`. Callbacks that are not the addon's run as before. */
 export function catchPolls(): EventPoll {
   const { setImmediate, clearImmediate } = globalThis;
   const before = caught.get(setImmediate);
   if (before) return before;
   let handle: ReturnType<typeof setImmediate> | undefined;
-  /** One for each instance of Dawn that awaits something. */
+  /** The caught functions: one for each instance of Dawn that awaits something. */
   let kept: (() => void)[] = [];
   let count = 0;
 
@@ -58,7 +58,7 @@ export function catchPolls(): EventPoll {
 /**
  * Maps a buffer for reading; the thread sleeps meanwhile, as it does in Deno's own mapAsync.
  *
- * @param options.busyMs milliseconds from now before which it does not poll: for each poll the addon allocates a
+ * @param options.busyMs milliseconds from now in which it does not poll yet: for each poll the addon allocates a
  *   function of 750 bytes in V8's old space, which only a full garbage collection frees.
  * @param options.stillBusy is called if the first poll does not find it mapped.
  * @param options.meanwhile is called once, while the device works.
@@ -84,14 +84,14 @@ export async function mappedByPolling(
     if (polls === 0) stillBusy();
     sleepSince(began);
   }
-  // Else it failed, or the addon polls in another way.
+  // Otherwise the map failed, or the addon polls in another way.
   if (buffer.mapState !== "mapped") await mapped;
   return buffer.getMappedRange();
 }
 
 /**
- * Waits for a promise of the addon's. Other than `mappedByPolling` it lets the event loop turn, so that messages are
- * answered: what is waited for takes long.
+ * Waits for a promise of the addon. Such waits are long, so unlike `mappedByPolling` it lets the event loop turn, and
+ * messages are answered meanwhile.
  *
  * @param meanwhile is called before each turn.
  */

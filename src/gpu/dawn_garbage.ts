@@ -1,30 +1,30 @@
-/** Has V8 collect the functions that polling Dawn leaves behind, before there are so many that it takes long. */
+/** Makes V8 collect the functions that polling Dawn leaves behind, before there are so many that collecting is slow. */
 import v8 from "node:v8";
 import vm from "node:vm";
 
 /**
- * Polls whose functions are collected together. A collection takes 13 ms and more without any, and Deno needs time for
- * each that grows with their number: on two cores 2 ms for 1,000, 20 for 2,000, 160 for 5,000 and 3 to 8 s for 20,000.
+ * Polls after which their functions are collected. A collection without any takes 13 ms and more. Their own share grows
+ * faster than their number: on two cores 2 ms for 1,000, 20 for 2,000, 160 for 5,000 and 3 to 8 s for 20,000.
  */
 const POLLS = 2000;
 
-/** The same where the device has work for long, as a prompt's forward: it comes with prompts, if there are any. */
+/** The same while the device is busy for long, as with a prompt's forward: a good time to collect, so fewer suffice. */
 const LASTING_POLLS = 1000;
 
 export interface Collector {
   /**
-   * Collects if there were enough polls since the last time; called while the device is busy, `lasting` where that
-   * takes tens of milliseconds.
+   * Collects if there were enough polls since the last collection. Call it while the device is busy, with `lasting`
+   * where that takes tens of milliseconds.
    */
   collectOverdue(lasting?: boolean): void;
 }
 
 /**
- * For each poll the addon allocates a function in V8's old space, which only a full collection frees; V8 itself runs
- * one after minutes. What a round leaves behind (encoders, passes and command buffers) is in the young space, and V8
- * frees it with a scavenge in 2 ms.
+ * For each poll the addon allocates a function in V8's old space, which only a full collection frees; V8 by itself runs
+ * one after minutes. Objects of a round (encoders, passes and command buffers) are in the young space, which V8
+ * scavenges in 2 ms.
  *
- * @param run a full collection.
+ * @param run runs a full collection.
  * @param polls how often the addon has polled until now, see dawn_events.ts.
  */
 export function openCollector(run: () => void, polls: () => number): Collector {
@@ -39,7 +39,10 @@ export function openCollector(run: () => void, polls: () => number): Collector {
   };
 }
 
-/** V8 has it in contexts that are made while the flag is set; undefined where Deno does not allow setting it. */
+/**
+ * Returns V8's `gc`, which exists only in contexts made while --expose-gc is set; undefined where Deno does not allow
+ * setting the flag.
+ */
 export function collectorOfV8(): (() => void) | undefined {
   try {
     v8.setFlagsFromString("--expose-gc");

@@ -10,28 +10,28 @@ export interface GpuChoice {
   readonly adapter?: AdapterChoice;
   /** Default: EYRIE_WEBGPU, else the built-in one. */
   readonly webgpu?: WebGpuName;
-  /** How rows go to its matrix units, without which f16 is refused; default f32. */
+  /** Precision of rows on matrix units; f16 is refused on a device without them. Default f32. */
   readonly precision?: Precision;
 }
 
-/** What the machine offers, in words for `--json` and `doctor`. */
+/** The opened device, described for `--json` and `doctor`. */
 export interface DeviceInfo {
   readonly webgpu: WebGpuName;
   readonly adapter: string;
-  /** Vendor, device and architecture as WebGPU reports them: what else identifies it. */
+  /** Vendor, device and architecture as WebGPU reports them, to identify it beside its name. */
   readonly hardware: string;
   readonly backend: string;
   readonly software: boolean;
   /** Features granted, not merely listed. */
   readonly features: readonly string[];
   /**
-   * Invocations of every subgroup, where all have as many. Absent where the WGSL of subgroups needs a line that
-   * Deno's compiler refuses.
+   * Subgroup size, where all subgroups have the same. Absent on Dawn too: there WGSL needs a line to use subgroups
+   * that Deno's compiler refuses.
    */
   readonly subgroup?: number;
 }
 
-/** An open WebGPU device; those of its limits that kernels depend on are the adapter's. */
+/** An open WebGPU device. The limits that kernels depend on are raised to the adapter's. */
 export interface Gpu extends Disposable {
   readonly device: GPUDevice;
   readonly limits: GPUSupportedLimits;
@@ -40,14 +40,14 @@ export interface Gpu extends Disposable {
   readonly matrixUnit: MatrixUnit | undefined;
   /**
    * Throws the first error the device reported since the last call, if any: OutOfMemory where a
-   * buffer could not be allocated. What is reported now arrives in a later turn of the event loop.
+   * buffer could not be allocated. An error that the device reports now arrives in a later turn of the event loop.
    */
   check(): void;
   /** Maps a buffer for reading once all that was submitted is done. */
   readonly mapped: WebGpu["mapped"];
-  /** Waits for pipelines that are compiled side by side. */
+  /** Waits for pipelines that are compiled in parallel. */
   readonly settled: WebGpu["settled"];
-  /** Bounds what the device holds of uploads: waits for them where WebGPU waits within a call. */
+  /** Bounds the memory of pending uploads: waits for them where WebGPU can wait within a call. */
   drain(): void;
 }
 

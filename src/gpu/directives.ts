@@ -1,35 +1,35 @@
 /**
- * What a kernel's text depends on: a flag by `#if`, a number by `#for` and `$NAME`, a word (the format of
- * weights, say) by `#if name == word` and in the path of an `#import`.
+ * Parameters of a kernel's text: flags for `#if`, numbers for `#for` and `$NAME`, and words (the format of
+ * weights, for example) for `#if name == word` and the path of an `#import`.
  */
 export type KernelParameters = Readonly<Record<string, boolean | number | string>>;
 
-/** What a type of parameters must be: an interface, whose members are such values. */
+/** The constraint on a type of parameters: an interface whose members are flags, numbers or words. */
 export type ParametersOf<T> = { readonly [Name in keyof T]: boolean | number | string };
 
-/** A WGSL text by its path: relative to one folder, with slashes, without ".wgsl"; undefined where there is none. */
+/** The WGSL text of a path: relative to one folder, with slashes, without ".wgsl"; undefined if there is none. */
 export type Texts = (path: string) => string | undefined;
 
 /**
- * The WGSL of a kernel. Its directives are comments to everything else that reads WGSL:
+ * Expands the directives of a kernel's WGSL. To every other reader of WGSL they are comments:
  *
- *     //#import lib/name       the declarations of that path, once however often they are imported; where the line is
- *                              indented, in a function, its statements, each time
+ *     //#import lib/name       inserts the declarations of that path, once however often they are imported. An indented
+ *                              import, inside a function, inserts the statements of that path each time
  *     //#import lib/name_$x    the same, `$x` being the value of a parameter
  *     //#if FLAG               also !FLAG, name == word and name != word
  *     //#else if FLAG
  *     //#else
  *     //#endif
- *     //#for i in N            the lines up to `//#endfor` N times (or so many as a number says), `$i` being 0, 1, 2, ...
+ *     //#for i in N            the lines up to `//#endfor` N times (N a parameter or a number); `$i` is 0, 1, 2, ...
  *     //#endfor
  *
- * naga emits loops that drivers do not unroll (gfx-rs/wgpu#7698), hence `#for`. `$NAME` is the value of a
- * parameter, 1 or 0 for a flag, `$(i * NAME + 1)` that of a sum of products. A number as a flag is set unless it is 0.
+ * naga emits loops that drivers do not unroll (gfx-rs/wgpu#7698), hence `#for`. `$NAME` is the value of a parameter,
+ * 1 or 0 for a flag; `$(i * NAME + 1)` is the value of a sum of products. `#if` on a number holds unless it is 0.
  *
  * @param texts is called once for each path.
- * @returns expands the text of a path. It throws an Error on a path without a text, a parameter that is missing, or
- * that nothing names (in branches that are not taken it counts as named), an unbalanced block, and files that import
- * each other in a circle.
+ * @returns a function that expands the text of a path. It throws an Error on a path without a text, a missing
+ * parameter, a parameter that no directive or value names (branches that are not taken count), an unbalanced block, and
+ * files that import each other in a circle.
  */
 export function expander(
   texts: Texts,
@@ -68,7 +68,7 @@ function expand(
     return out.join("\n");
   }
 
-  /** Lines up to the directive that ends the block, which is left unread; none where it is not `taken`. */
+  /** Reads up to the directive that ends the block, but not that one. Returns no lines if the block is not `taken`. */
   function block(cursor: Cursor, files: readonly string[], taken: boolean): string[] {
     const out: string[] = [];
     const { path, lines } = cursor.file;
@@ -110,7 +110,7 @@ function expand(
     taken: boolean,
   ): string[] {
     const out: string[] = [];
-    let open = taken; // whether no branch was taken yet
+    let open = taken; // whether a branch may still be taken
     for (let condition: string | undefined = first;;) {
       const here: boolean = open &&
         (condition === undefined || holds(condition, parameters, cursor));
@@ -133,7 +133,7 @@ function expand(
     const [, variable = "", name = ""] = LOOP.exec(of) ?? [];
     const count = taken ? valueOf(name, parameters, cursor.file.path) : 0;
     const times = Number(count);
-    // A share of a load for each invocation is a load of which some write elsewhere.
+    // With a fractional number of loads per invocation some invocations would write to wrong places in the last load.
     if (!Number.isInteger(times) || times < 0) {
       throw new Error(`Cannot expand "${cursor.file.path}": #for ${of}, which is ${count}`);
     }
@@ -154,7 +154,7 @@ function expand(
   return `${text}\n`;
 }
 
-/** What directives and values name in a file and in what it imports for these parameters, under any condition. */
+/** All names in the directives and values of a file and of its imports for these parameters, under any condition. */
 function namesIn(
   path: string,
   fileOf: (path: string) => File | undefined,
@@ -173,12 +173,12 @@ function namesIn(
   return names;
 }
 
-/** A comment, which stays, a sum of products of numbers, variables and parameters, or a parameter. */
+/** Matches a comment, which stays; `$(...)`, a sum of products of numbers, variables and parameters; or `$NAME`. */
 const VALUE = /\/\/.*|\$(?:\(([^)]*)\)|([A-Z][A-Z0-9_]*))/g;
 
 const ENDS: ReadonlySet<string> = new Set(["else", "endif", "endfor"]);
 
-/** The parameter that chooses a file to import, or its part of the path. */
+/** Matches the parameter in the path of an import: its value is the path or a part of it. */
 const CHOSEN = /\$(\w+)/g;
 
 const CONDITION = /^(!?)(\w+)(?: ([!=])= (\w+))?$/;
@@ -187,7 +187,7 @@ const LOOP = /^(\w+) in (\w+)$/;
 interface File {
   readonly path: string;
   readonly lines: readonly Line[];
-  /** What its directives and values name: parameters, variables of loops. */
+  /** Names in its directives and values: parameters and loop variables. */
   readonly names: ReadonlySet<string>;
   /** Paths as they are written. */
   readonly imports: readonly string[];
@@ -255,7 +255,7 @@ function sumOf(sum: string, valueOf: (name: string) => number, whole: string): n
   return value;
 }
 
-/** `body` with a variable's value in the place of its name. */
+/** Returns `body` with the loop variable replaced by its value. */
 function assigned(body: readonly string[], variable: string, value: number): string[] {
   const name = new RegExp(`\\b${variable}\\b`, "g");
   return body.map((line) =>

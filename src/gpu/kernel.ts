@@ -15,17 +15,17 @@ export interface Kernel<Binding extends string = string, Constant extends string
   readonly code: string;
   /** Bindings in the order of their numbers; all are storage buffers. */
   readonly bindings: readonly Binding[];
-  /** What the WGSL binds each of them to; numbers may be left out. */
+  /** The @binding number of each; numbers may have gaps. */
   readonly numbers: readonly number[];
   readonly constants: readonly Constant[];
 }
 
-/** What a launch has to do at least, for the profile: a floor for its time. */
+/** The least memory traffic and arithmetic of a launch: the profile derives a lower bound of its time. */
 export interface Cost {
-  /** Read and written, everything once however often the kernel reads it. */
+  /** Bytes read and written; each counts once however often the kernel reads it. */
   readonly bytes: number;
   readonly flops: number;
-  /** What grows with the context, which the recorder does not know. */
+  /** The part that grows with the context, whose length is not known when the launch is recorded. */
   readonly context?: {
     /** Bytes for each cell that is read, over all sequences. */
     readonly bytesPerCell: number;
@@ -44,19 +44,19 @@ export interface Dispatch {
   /** WGSL `override` values. */
   readonly constants: Readonly<Record<string, number>>;
   readonly workgroups: readonly [x: number, y: number, z: number];
-  /** Where z grows with the context: cells of a slot that each has, `workgroups` being for most. */
+  /** Where z grows with the context: cells of a slot per workgroup. `workgroups` then has z for the longest slot. */
   readonly cellsEach?: number;
-  /** Workgroups along z that come before those, for any number of cells; default 0. */
+  /** Workgroups along z that come before those, launched for any number of cells; default 0. */
   readonly groupsBefore?: number;
-  /** Numbers of cells that it is for; absent: any. */
+  /** The launch runs only where the longest slot has this many cells; absent: always. */
   readonly forCells?: CellRange;
   /** What it is for in the model ("layers.3.down"); the profile's key. */
   readonly label: string;
-  /** Absent where it is too little to matter. */
+  /** Absent where the work is too little to matter. */
   readonly work?: Cost;
 }
 
-/** Most cells that a slot has pages for. */
+/** A range of the largest number of cells that a slot has pages for, both ends included. */
 export interface CellRange {
   readonly from: number;
   readonly upTo: number;
@@ -65,9 +65,9 @@ export interface CellRange {
 export type Plan = readonly Dispatch[];
 
 /**
- * A kernel of a WGSL text. Bindings and constants are the text's; where they are declared too, the compiler knows their
- * names at each `dispatch`, and they are compared with the text's here, so that a renamed one is an error with both
- * names.
+ * Makes a kernel of a WGSL text and reads its bindings and constants from the text. Where the caller declares them too,
+ * TypeScript checks their names at each `dispatch`, and this function compares them with the text's: a renamed one is
+ * an error with both names.
  *
  * @throws Error when the WGSL has other bindings or override constants than are declared.
  */
@@ -98,7 +98,7 @@ export function kernel<
 }
 
 /**
- * Records a launch. The compiler asks for exactly the bindings and constants that the kernel declares.
+ * Records a launch. TypeScript asks for exactly the bindings and constants that the kernel declares.
  *
  * @throws Error with the names where one of the WGSL's is missing.
  */

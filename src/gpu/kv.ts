@@ -1,4 +1,4 @@
-/** How keys and values are kept; kernels/lib/ reads and writes each. */
+/** The type in which keys and values are stored; kernels/lib/ reads and writes each. */
 export type KvDtype = "f32" | "f16" | "bf16";
 
 /** Bytes of one element. */

@@ -8,9 +8,9 @@ export type FloatFormat = "bf16" | "f16" | "f32";
 export type Quantization = "q8" | "q4";
 
 /**
- * What quantized checkpoints hold: integers of 4 bits less a zero, integers of 8 bits, FP8 (e4m3), or FP4 (e2m1).
- * Each GROUP along k has a 32-bit word with its scale, and for u4 its zero; of mxfp4 a byte with the exponent (e8m0),
- * of nvfp4 two f16 scales.
+ * What quantized checkpoints hold: 4-bit integers with a zero point, 8-bit integers, FP8 (e4m3), or FP4 (e2m1).
+ * Each GROUP along k has a 32-bit word with its scale, and with its zero point in u4. In mxfp4 a group has one byte
+ * instead, the exponent of its scale (e8m0); in nvfp4 the word is two f16 scales.
  */
 export type Prequantized = "u4" | "i8" | "f8" | "mxfp4" | "nvfp4";
 
@@ -31,7 +31,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   nvfp4: 0.5,
 };
 
-/** Vec8s (8 weights) in one packed block of a format, which is one load. */
+/** Vec8s (8 weights each) in one packed block of a format. A lane reads a block with one load. */
 export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   bf16: 1,
   f16: 1,
@@ -45,7 +45,7 @@ export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   nvfp4: 4,
 };
 
-/** Weights that share a scale, along k. */
+/** Consecutive weights along k that share a scale. */
 export const GROUP = 32;
 
 /** Whether weights share scales. */
@@ -62,7 +62,7 @@ export function isPrequantized(format: WeightFormat): format is Prequantized {
   return isFp4(format) || format === "u4" || format === "i8" || format === "f8";
 }
 
-/** Whether weights are of 4 bits as e2m1. */
+/** Whether weights are 4-bit floats (e2m1). */
 export function isFp4(format: WeightFormat): format is "mxfp4" | "nvfp4" {
   return format === "mxfp4" || format === "nvfp4";
 }
@@ -80,10 +80,10 @@ export function scaleBytes(format: WeightFormat, cols: number): number {
 }
 
 /**
- * Invocations that share an output of a matrix [rows, cols]. Every lane of a quantized matrix has
- * whole packed blocks, because they are packed in lane order.
+ * Returns how many lanes share one output of a matrix [rows, cols]. A quantized matrix is packed in lane
+ * order, so its number of blocks along k must be a multiple of the lanes.
  *
- * @param most a power of two: the adapter's.
+ * @param most the adapter's limit, a power of two.
  */
 export function lanesFor(format: WeightFormat, cols: number, most: number): number {
   if (!isQuantized(format)) return most;
@@ -94,12 +94,12 @@ export function lanesFor(format: WeightFormat, cols: number, most: number): numb
 }
 
 /**
- * Which rows of the checkpoint's tensors the rows of a shard are, in order. The loader puts them there
- * (src/model/weights/shards.ts); what reads the outputs of a matrix says which order it takes (`requireRowOrder`).
+ * The order in which the rows of the checkpoint's tensors are stored in a shard. The loader stores them so
+ * (src/model/weights/shards.ts); the reader of a matrix's outputs names the order that it expects (`requireRowOrder`).
  *
  *     stacked      the tensors' rows, one tensor after the other
- *     gate_up      [gate; up] of the same outputs: the gate's row of an output and up's are half a shard apart
- *     rope_halves  the first halves of heads of q, k and v, and then their second halves, each in the order of the heads:
+ *     gate_up      [gate; up]: the gate row and the up row of one output are half a shard apart
+ *     rope_halves  the first halves of all heads of q, k and v, then their second halves, both in the order of heads:
  *                  the two rows of a rope pair are half a shard apart
  */
 export type RowOrder = "stacked" | "gate_up" | "rope_halves";
@@ -108,8 +108,8 @@ export type RowOrder = "stacked" | "gate_up" | "rope_halves";
 export interface Shard {
   readonly operand: Operand;
   /**
-   * Where the format is quantized, [rows, cols / GROUP] in the order of quantize.wgsl: f16, or the
-   * words or bytes of a prequantized one.
+   * Scales of a quantized format, [rows, cols / GROUP] in the order of quantize.wgsl. They are f16, or
+   * the words or bytes of a prequantized format.
    */
   readonly scales?: Operand;
   /** First output column this shard makes (first row of the matrix where rows are not paired). */
@@ -122,10 +122,11 @@ export interface Shard {
  * A weight matrix [rows, cols], cut by rows into shards where a binding limit needs it. What its bytes mean:
  *
  *     rowOrder       which rows of the checkpoint's tensors a shard has
- *     format         the numbers of a row. Those of float formats are in order of k. Those of quantized ones are in lane
- *                    order: the block that a lane loads is followed by those of the other lanes, so that neighbouring
- *                    lanes read neighbouring blocks (kernels/matmul/quantize.wgsl, src/model/checkpoint/quantized)
- *     lanes          the lanes of that order
+ *     format         the type of the weights. Rows of float formats are stored in order of k. Rows of quantized
+ *                    formats are stored in lane order: the block that a lane loads is followed by those of the other
+ *                    lanes, so that neighbouring lanes read neighbouring blocks (kernels/matmul/quantize.wgsl,
+ *                    src/model/checkpoint/quantized)
+ *     lanes          the number of lanes that lane order is made for
  *     Shard.scales   scales and zeros of a quantized format, by groups of GROUP numbers along k, in lane order too
  *
  * Matrix units take bf16 matrices as f16, see `TensorShard`.
@@ -136,8 +137,8 @@ export interface Matrix {
   readonly rows: number;
   readonly cols: number;
   /**
-   * Invocations that share one output of a matmul, or that quantized rows are packed for where more share
-   * one (`lanesOf`). Decides the order of its sum, so it is one number for every row count.
+   * Lanes that share one output of a matmul. Quantized rows are packed for this many; more may then share an
+   * output (`lanesOf`). It decides the order of the sum, so it is the same for every number of rows of x.
    */
   readonly lanes: number;
   readonly shards: readonly Shard[];
@@ -165,53 +166,53 @@ export interface Table extends Matrix {
 /** Most ranges of k (splits) whose partial sums a split-K matmul stores. */
 export const MOST_SPLIT_K = 4;
 
-/** How a matmul is launched on hardware. None of it touches a bit of the result. */
+/** How a matmul is launched on hardware. No field changes a bit of the result. */
 export interface Launch {
-  /** Vec8s of k that pass through workgroup memory at a time; 0 = x is read through the cache. */
+  /** Vec8s of k in one stage, which is copied to workgroup memory; 0: x is read through the cache. */
   readonly stage: number;
   /** Groups of `Tuning.lanes` invocations in a workgroup. */
   readonly groups: number;
-  /** Pairs of outputs that a group makes of one row where x passes by stages; absent: by rule. */
+  /** Output pairs that a group computes of one row where x is staged; absent: the rule decides. */
   readonly pairs?: 1 | undefined;
   /** Whether the next stage of one row of packed integers is prefetched; default false. */
   readonly prefetch?: true | undefined;
 }
 
-/** Measured launches, by `shapeKey` of the matrix and then by rows of x. */
+/** Measured launches, keyed by the matrix's `shapeKey` and then by the rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
 /**
- * Not a shape: whether two dispatches of one row run as one (kernels/joined.ts), measured for the MLP whose shapes
- * follow; its stage is 0 where they do not.
+ * Prefix of a key of `Launches` that is not a matrix shape. The entry says whether two dispatches of one row of the MLP
+ * whose shapes follow run as one (kernels/joined.ts), as measured: its stage is 0 where they do not.
  */
 export const JOINED = "joined ";
 
-/** Whether a model's launches may be joined as far as it was measured. */
+/** Whether no measurement says that a model's dispatches should stay apart. */
 export function mayJoin(launches: Launches = new Map()): boolean {
   return [...launches].every(([key, rows]) => !key.startsWith(JOINED) || rows.get(1)?.stage !== 0);
 }
 
-/** How x goes to matrix units: as two f16 numbers, which is nearly f32, or rounded to one. */
+/** How matrix units get each number of x: "f32" as the sum of two f16 numbers, "f16" rounded to one. */
 export type Precision = "f32" | "f16";
 
 /**
- * What matrix units take where nobody asks for another. Logits of Llama-3.1-8B's shape are 60 times, those of small
- * checkpoints 15 times as near to float32's as bf16 inference's are (lab/units/precision.py), and a prompt of 512
- * tokens of that shape takes 39 ms where f32 takes 61.
+ * The precision on matrix units where the user asks for none. Its logits are nearer to float32's than those of bf16
+ * inference, 60 times for Llama-3.1-8B's shape and 15 times for small checkpoints (lab/units/precision.py). A prompt of
+ * 512 tokens of that shape takes 39 ms where f32 takes 61.
  */
 export const DEFAULT_PRECISION: Precision = "f16";
 
-/** The matrices that matrix units multiply, all numbers of rows alike: see kernels/matmul/tensor. */
+/** The matrices that matrix units multiply, at any number of rows: see kernels/matmul/tensor. */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
   /** Default f32; with quantized weights it is f16. */
   readonly precision?: Precision | undefined;
-  /** All shards of a matrix are here, or none. */
+  /** Shards of dense matrices; either all shards of a matrix are here, or none. */
   readonly shards: ReadonlyMap<Shard, TensorShard>;
-  /** The same of the shards of experts. Both matrices of a mixture are here, or none. */
+  /** Shards of experts' matrices; either both matrices of a mixture are here, or none. */
   readonly experts: ReadonlyMap<Shard, TensorShard>;
-  /** Scales of the rows of x, for one matmul after the other: f32 [MOST_DISPATCHED]. */
+  /** Scales of the rows of x, f32 [MOST_DISPATCHED]. All matmuls use this buffer, one after the other. */
   readonly xScales: Operand;
 }
 
@@ -223,11 +224,11 @@ export interface TensorShard {
 }
 
 /**
- * How the weights of a shard are stored since matrix units were prepared for it:
+ * How the weights of a shard are stored after the matrix units were prepared:
  *
- *     loaded     as the matrix says; every kernel may read them
- *     f16        in the place of bf16, f16 times the scales of the rows, in order of k (halve_weights.wgsl)
- *     f16_tiles  the same of experts, in the order of tile_weights.wgsl
+ *     loaded     as `Matrix` says; every kernel may read them
+ *     f16        bf16 was overwritten by f16, multiplied by the scales of the rows, in order of k (halve_weights.wgsl)
+ *     f16_tiles  the same for experts, in the order of tile_weights.wgsl
  */
 export type StoredWeights = "loaded" | "f16" | "f16_tiles";
 
@@ -259,19 +260,25 @@ export type TensorLimits = Pick<
 /** Workgroups that every adapter takes along one dimension. */
 export const MOST_DISPATCHED = 65535;
 
-/** Attention by matrix units, all numbers of rows alike: see kernels/attention/units. */
+/** Attention on matrix units, at any number of rows: see kernels/attention/units. */
 export interface AttentionUnits {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits & Partial<Pick<GPUSupportedLimits, "maxStorageBufferBindingSize">>;
   /** Precision of queries, keys, weights and values; default f32. */
   readonly precision?: Precision | undefined;
-  /** Cells of a split of keys: decides bits. For benchmarks; default the kernels' own. */
+  /** Cells of a split of keys; it changes bits. For benchmarks; default: the kernels' own. */
   readonly cells?: number | undefined;
-  /** Workgroups that keep the GPU busy, each with 1,024 cells; fewer have 64 cells each. Touches no bit. */
+  /**
+   * How many workgroups of 1,024 cells each keep the GPU busy; where there would be fewer, a workgroup has 64 cells.
+   * Changes no bit.
+   */
   readonly enough?: number | undefined;
-  /** Workgroups of several splits of few rows that keep the GPU busy; fewer have one split each. Touches no bit. */
+  /**
+   * How many workgroups of several splits each keep the GPU busy where rows are few; where there would be fewer, a
+   * workgroup has one split. Changes no bit.
+   */
   readonly enoughApart?: number | undefined;
-  /** Rows of a slot from which on its keys and values are turned to f16 numbers once. Touches no bit. */
+  /** From this many rows of a slot on, its keys and values are converted to f16 once. Changes no bit. */
   readonly chunkRows?: number | undefined;
 }
 
@@ -293,17 +300,17 @@ export function attentionUnitsOf(
 
 /** Launch shapes of one adapter. */
 export interface Tuning {
-  /** A processor plays the GPU: loads and barriers cost more than arithmetic. */
+  /** Whether a CPU emulates the GPU: loads and barriers then cost more than arithmetic. */
   readonly software: boolean;
   /** Most invocations that share one output of a matmul; a power of two. */
   readonly lanes: number;
-  /** Groups of that many lanes in a matmul workgroup. */
+  /** Groups of `lanes` invocations in a matmul workgroup. */
   readonly groups: number;
-  /** Output pairs a group of lanes makes. */
+  /** Output pairs that a group of lanes computes. */
   readonly pairs: number;
-  /** Most rows of x in one tile of a matmul that prefetches x: its workgroup memory. */
+  /** Most rows of x in one tile of a matmul that prefetches x; workgroup memory limits them. */
   readonly stagedRows: number;
-  /** Most rows of a tile of x that are multiplied with packed integers four at a time, see `Dots`; 0: none. */
+  /** Most rows of a tile of x that integer weights are multiplied with as packed bytes, see `Dots`; 0: never. */
   readonly packedRows: number;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;
@@ -313,17 +320,17 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
-  /** Invocations of every subgroup, where kernels of SIMT may use them; see `DeviceInfo`. */
+  /** Invocations of every subgroup, where kernels without matrix units may use subgroups; see `DeviceInfo`. */
   readonly subgroup?: number | undefined;
-  /** Whether workgroups may wait for others of their dispatch: see kernels/matmul/relay. */
+  /** Whether workgroups may wait for other workgroups of the same dispatch: see kernels/matmul/relay. */
   readonly relays: boolean;
   /** Attention over many rows uses attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
-  /** What was measured to be faster than the rules of kernels/matmul/matmul_shape.ts. */
+  /** Launches measured to be faster than those of the rules in kernels/matmul/matmul_shape.ts. */
   readonly launches?: Launches | undefined;
   /** Absent where the device has no matrix units. */
   readonly tensor?: TensorMatrices | undefined;
-  /** Absent where attention is left to other kernels. */
+  /** Absent where attention does not run on matrix units. */
   readonly attentionUnits?: AttentionUnits | undefined;
 }
 
@@ -343,11 +350,11 @@ const LEAST: TuningLimits = {
 };
 
 /**
- * A software adapter has no memory to coalesce for, and each load costs far more than arithmetic:
- * an invocation makes many outputs alone.
+ * Returns the launch shapes for an adapter. On a software adapter loads need not coalesce, and each costs
+ * far more than arithmetic, so one invocation computes many outputs alone.
  *
- * @param limits the adapter's; the defaults are what every adapter has.
- * @param backend of the adapter. Metal has no instruction for `dot4I8Packed`: naga spells it out there.
+ * @param limits the adapter's; the defaults are the minimum of every adapter.
+ * @param backend the adapter's. Metal has no instruction for `dot4I8Packed`: naga emulates it there.
  */
 export function tuning(
   software: boolean,
@@ -383,7 +390,8 @@ export function tuning(
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
-      // Where those that run need not go on side by side, waiting ends only when words are made again.
+      // Elsewhere resident workgroups need not all make progress: a wait would end only when the waiting workgroup
+      // computes the words again itself.
       relays: backend === "vulkan",
     };
 }

@@ -1,4 +1,4 @@
-/** Matrix units: what subgroups of an adapter multiply in one instruction. */
+/** Matrix units: hardware that multiplies a small matrix product per subgroup instruction. */
 
 import { UsageError } from "../errors.ts";
 
@@ -14,16 +14,16 @@ const ATTENTION_VARIABLE = "EYRIE_ATTENTION_UNITS";
 const CHOICES = ["auto", "on", "off"] as const;
 
 /**
- * Contexts up to here are left to the other kernels: on an H200 a single token's attention takes 1.7 times as long on
- * units, a prompt's 0.42, so that units are faster where prompts are many times as long as answers.
+ * Up to this context length attention uses the other kernels. On an H200 a single token's attention takes 1.7 times as
+ * long on matrix units, a prompt's 0.42 times, so units are faster where prompts are many times as long as answers.
  */
 const SHORT_CONTEXT = 32768;
 
 /**
- * Whether matrix units are to be used: "on" and "off" are what they say. Default: except on a software
- * adapter, which plays a product of tiles element by element: there the other kernels are faster.
+ * Whether matrix units are to be used. Default: on every adapter but a software one, which emulates a
+ * product of tiles element by element, so that the other kernels are faster.
  *
- * @param value the variable's. @throws UsageError on another one.
+ * @param value of the variable: "on", "off" or "auto". @throws UsageError on another value.
  */
 export function wantsUnits(
   software: boolean,
@@ -34,10 +34,10 @@ export function wantsUnits(
 }
 
 /**
- * Whether attention is to be computed on matrix units: "on" and "off" are what they say. Default: where
- * sequences may be long, whose prompts are then faster and single tokens slower.
+ * Whether attention is to be computed on matrix units. Default: where sequences may be long. Their prompts
+ * are then faster, and single tokens slower.
  *
- * @param contextLength tokens that a sequence may hold. @param value the variable's.
+ * @param contextLength tokens that a sequence may hold. @param value of the variable: "on", "off" or "auto".
  * @throws UsageError on another value.
  */
 export function wantsAttentionUnits(
@@ -60,11 +60,11 @@ function choiceOf(variable: string, value: string | undefined): typeof CHOICES[n
 const QUANTIZED_BATCH = 16;
 
 /**
- * Whether quantized matrices go to matrix units, which take them at any number of rows or at none: they are
- * faster there in prompts and at many rows, and slower at one. "on" is that they do; default: where an
- * engine answers several requests at a time.
+ * Whether matrix units multiply quantized matrices, which must be so for every number of rows or for none.
+ * Units are faster for prompts and for many rows, and slower for one row. Default: where the engine answers
+ * many requests at a time.
  *
- * @param batch most of them. @param value the variable's. @throws UsageError as `wantsUnits`.
+ * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
  */
 export function takesQuantized(
   batch: number,
@@ -74,20 +74,20 @@ export function takesQuantized(
 }
 
 /**
- * Whether quantized experts go to matrix units: with "on" alone. A round of many requests has few rows for each
- * expert, so that only prompts would gain. Those of 4-bit floats (MXFP4, NVFP4) go there in any case.
+ * Whether matrix units multiply quantized experts: only with "on". A round of many requests has few rows for each
+ * expert, so only prompts would be faster. Experts of 4-bit floats (MXFP4, NVFP4) always run on matrix units.
  */
 export function takesQuantizedExperts(value: string | undefined = Deno.env.get(VARIABLE)): boolean {
   return wantsUnits(true, value);
 }
 
-/** A product [m, k] x [k, n] of f16 numbers that is added to [m, n] f32, by `lanes` lanes together. */
+/** One matrix instruction: f16 [m, k] x [k, n], added to f32 [m, n], by a subgroup of `lanes` lanes. */
 export interface MatrixUnit {
   readonly m: number;
   readonly n: number;
   readonly k: number;
   readonly lanes: number;
-  /** Fewer columns that a unit of the same m and k has: for one row. Absent where there is none. */
+  /** The n of a narrower instruction with the same m and k, used for one row. Absent where there is none. */
   readonly narrow?: number;
 }
 
@@ -101,8 +101,8 @@ interface MatrixConfig {
 }
 
 /**
- * The adapter's largest unit of f16 products and f32 sums; undefined where it has none, or subgroups
- * of several sizes, of which a kernel would not know which it gets.
+ * Returns the adapter's largest unit of f16 products and f32 sums. Returns undefined where it has none, or
+ * has subgroups of several sizes: a kernel could not know which size it gets.
  */
 export function matrixUnit(
   info: GPUAdapterInfo & { readonly subgroupMatrixConfigs?: Iterable<MatrixConfig> },

@@ -1,4 +1,4 @@
-/** How much memory the adapter has. WebGPU does not report it, so the system is asked where it can. */
+/** How much memory the adapter has. WebGPU does not report it, so the operating system is asked where possible. */
 import type { DeviceInfo } from "./device.ts";
 
 /** Bytes. */
@@ -6,26 +6,26 @@ export interface GpuMemory {
   readonly total: number;
   /** Bytes that are free now. */
   readonly free: number;
-  /** True of the machine's own memory, which the GPU shares with every other program. */
+  /** True if this is the machine's main memory, which the GPU shares with all programs. */
   readonly shared?: boolean;
 }
 
-/** What is asked; tests give their own. */
+/** Where the numbers come from; tests pass their own sources. */
 export interface MemorySources {
   readonly os: string;
   /** Memory of the whole machine; undefined if it is unknown. */
   host(): GpuMemory | undefined;
   /** What `nvidia-smi` prints for NVIDIA_QUERY; undefined where it is not there or does not answer. */
   nvidia(): Promise<string | undefined>;
-  /** Bytes of cards of their own that the amdgpu driver knows. */
+  /** Memory of the discrete cards that the amdgpu driver knows. */
   amd(): readonly GpuMemory[];
 }
 
 const MIB = 2 ** 20;
 const ANSWER_MS = 2000;
-/** Bytes that any card has: less is tried at once, as `nvidia-smi` takes up to seconds where no daemon runs. */
+/** Bytes that every card has: for less nobody is asked, as `nvidia-smi` takes up to seconds where no daemon runs. */
 export const WORTH_ASKING = 1e9;
-/** An integrated GPU carves less out of the system's memory and uses the rest of it too. */
+/** Fewest bytes of a discrete card. An integrated GPU reserves less of main memory, and can use the rest too. */
 const CARD_BYTES = 4 * 2 ** 30;
 const NVIDIA_QUERY = [
   "--query-gpu=name,memory.total,memory.free",
@@ -33,11 +33,11 @@ const NVIDIA_QUERY = [
 ];
 
 /**
- * The memory that buffers of this adapter come from, undefined where it is not reported. Software
- * adapters and Apple's GPUs use the system's. Of several cards with the adapter's name the one with
- * most free memory counts: which of them WebGPU opened is not known.
+ * The memory that buffers of this adapter are allocated from, undefined where it is not reported. Software
+ * adapters and Apple's GPUs use main memory. Among several cards with the adapter's name the one with most
+ * free memory counts, because it is not known which of them WebGPU opened.
  *
- * @param need bytes that are wanted; so few that they fit any card are not asked for.
+ * @param need bytes that are wanted; below WORTH_ASKING an NVIDIA card is not asked.
  */
 export async function gpuMemory(
   { adapter, software }: Pick<DeviceInfo, "adapter" | "software">,
@@ -60,7 +60,7 @@ export async function gpuMemory(
 export function parseNvidia(csv: string, name: string): GpuMemory[] {
   return csv.split("\n").flatMap((line) => {
     const [card = "", total, free] = line.split(/, */);
-    // A part of a partitioned card has "[N/A]".
+    // For a part of a partitioned card (MIG) the numbers are "[N/A]".
     const memory = { total: Number(total) * MIB, free: Number(free) * MIB };
     const known = Number.isFinite(memory.total) && Number.isFinite(memory.free);
     return known && card.trim() !== "" && plain(name).includes(plain(card)) ? [memory] : [];
@@ -80,12 +80,12 @@ function systemSources(): MemorySources {
   return { os: Deno.build.os, host: hostMemory, nvidia: askNvidia, amd: amdCards };
 }
 
-/** Linux counts caches that can be given back as available; a container may get less. */
+/** Linux counts reclaimable caches as available; a container's limit may be lower. */
 function hostMemory(): GpuMemory {
   const { total, available } = Deno.systemMemoryInfo();
   const limit = Number(readText("/sys/fs/cgroup/memory.max")?.trim() ?? NaN);
   const most = Number.isFinite(limit) ? Math.min(total, limit) : total;
-  // Apple's systems compress and move out what others hold: all of it can be allocated.
+  // macOS compresses and swaps out the memory of other programs, so all of it can be allocated.
   return { total: most, free: Deno.build.os === "darwin" ? most : Math.min(most, available) };
 }
 

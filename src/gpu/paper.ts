@@ -1,16 +1,16 @@
-/** A GPU on paper: it adds up what is allocated and holds nothing. */
+/** A GPU on paper: it records the buffers that are made and stores no data. */
 import type { Gpu } from "./device.ts";
 
-/** What sizes depend on of a device. */
+/** The properties of a device that buffer sizes depend on. */
 export type Adapter = Pick<Gpu, "limits" | "info"> & Partial<Pick<Gpu, "matrixUnit">>;
 
-/** What was allocated under a label. */
+/** A buffer that was made. */
 export interface PaperBuffer {
   readonly label: string;
   readonly bytes: number;
 }
 
-/** What most hardware has: for sizes where no adapter is asked. */
+/** Properties that most hardware has, for computing sizes without an adapter. */
 export const PAPER_ADAPTER: Adapter = {
   limits: {
     maxBufferSize: 2 ** 31,
@@ -33,7 +33,7 @@ export const PAPER_ADAPTER: Adapter = {
   },
 };
 
-/** A GPU like `adapter` whose buffers have labels and sizes alone; what is written to them is dropped. */
+/** A GPU like `adapter` whose buffers have only labels and sizes; writes to them are dropped. */
 export function paperGpu(
   { limits, info, matrixUnit }: Adapter,
 ): Gpu & { readonly buffers: readonly PaperBuffer[] } {

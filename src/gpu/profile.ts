@@ -3,7 +3,7 @@ import type { Gpu } from "./device.ts";
 import { encode, type Program } from "./program.ts";
 import { openReadback } from "./readback.ts";
 
-/** When a pass began and ended on the device, milliseconds from the first one's begin. */
+/** When a pass began and ended on the device, in milliseconds since the first pass began. */
 export interface Span {
   readonly begin: number;
   readonly end: number;
@@ -12,8 +12,8 @@ export interface Span {
 /** Times programs on the device. */
 export interface Profiler extends Disposable {
   /**
-   * Runs the programs in order, each in a compute pass of its own between two timestamps. Such
-   * passes do not overlap, which dispatches of one pass may.
+   * Runs the programs in order, each in a compute pass of its own between two timestamps. These
+   * passes do not overlap, while dispatches of one pass may.
    */
   time(programs: readonly Program[]): Promise<Span[]>;
 }
@@ -84,12 +84,12 @@ async function openStamps(gpu: Gpu, queries: number): Promise<Stamps> {
   };
 }
 
-/** The middle one of several times, of an even number the larger of both; NaN of none. */
+/** The median of several times: the larger middle one of an even number, NaN of none. */
 export function medianTime(times: readonly number[]): number {
   return times.toSorted((a, b) => a - b)[times.length >> 1] ?? NaN;
 }
 
-/** A program for each dispatch. */
+/** Splits a program into one program per dispatch. */
 export function apart({ steps }: Program): Program[] {
   return steps.map((step) => ({ steps: [step] }));
 }

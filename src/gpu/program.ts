@@ -7,7 +7,7 @@ import { uniformConstants } from "./uniforms.ts";
 export interface Step {
   readonly pipeline: GPUComputePipeline;
   readonly bound: BoundGroup;
-  /** Constants that are in a buffer, see src/gpu/uniforms.ts. */
+  /** Binds the constants that are stored in a uniform buffer, see src/gpu/uniforms.ts. */
   readonly uniforms: GPUBindGroup | undefined;
   readonly workgroups: readonly [number, number, number];
   readonly cellsEach: number | undefined;
@@ -19,7 +19,7 @@ export interface Step {
   readonly work: Cost | undefined;
 }
 
-/** Buffers of steps; the group is another one once one of them was replaced, none while one is gone. */
+/** A bind group that steps share. It is made anew when one of its buffers is replaced, undefined while one is gone. */
 export interface BoundGroup {
   group: GPUBindGroup | undefined;
 }
@@ -50,9 +50,9 @@ export interface Compiler {
    */
   compile(plan: Plan): Promise<Program>;
   /**
-   * Binds `to` wherever plans name `from`, one of the movable buffers: in what is made already, and in
-   * what will be made. Undefined: the buffer is gone, and what binds it cannot run until there is
-   * another. Command buffers that were encoded before keep the old one.
+   * Binds `to` wherever plans name `from`, one of the movable buffers, in existing programs and in later
+   * ones. With undefined the buffer is gone: programs that bind it cannot run until it is replaced again.
+   * Command buffers that were encoded before keep the old buffer.
    */
   replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
 }
@@ -63,22 +63,22 @@ export function compiler(
   movable: ReadonlySet<GPUBuffer> = new Set(),
 ): Compiler {
   const { device } = gpu;
-  /** What stands for a movable buffer now, and what binds it. */
+  /** The current replacement of each movable buffer; `uses` has the functions that bind it again. */
   const moved = new Map<GPUBuffer, GPUBuffer | undefined>();
   const uses = new Map<GPUBuffer, (() => void)[]>();
   const created: CreationCounts = { modules: 0, pipelines: 0, bindGroups: 0 };
   const firsts = new Map<string, Use>();
   const modules = new Map<string, GPUShaderModule>();
   const pipelines = new Map<string, GPUComputePipeline>();
-  /** Pipelines that are being made, and those that were. */
+  /** Promises of pipelines, pending and settled. */
   const making = new Map<string, Promise<void>>();
-  /** Bind groups by what they bind to which pipeline: programs of neighbouring sizes have many alike. */
+  /** Bind groups by pipeline and bound buffers: programs of neighbouring sizes have many in common. */
   const bound = new Map<string, BoundGroup>();
   /** Numbers of buffers, for keys. */
   const numbers = new WeakMap<GPUBuffer, number>();
   let numbered = 0;
 
-  // By its name: hardware's kernels too may be compiled for a processor.
+  // The name is checked too: a CPU may run the kernels although `software` is false, which selects those for hardware.
   const { adapter, software } = gpu.info;
   const uniforms = isSoftware(adapter, software) ? uniformConstants(device) : undefined;
 
@@ -120,20 +120,20 @@ export function compiler(
     return pipelines.getOrInsertComputed(keyOf(launch), make);
   }
 
-  /** Begins all the pipelines that a plan lacks: compilers may work side by side. */
+  /** Starts compiling all pipelines that a plan lacks: the driver may compile them in parallel. */
   function begin(plan: Plan): readonly Promise<void>[] {
     const missing = plan.filter((launch) => !pipelines.has(keyOf(launch)));
     return missing.map((launch) =>
       making.getOrInsertComputed(keyOf(launch), (key) => {
         const made = device.createComputePipelineAsync(descriptorOf(launch))
           .then((pipeline) => void pipelines.set(key, pipeline));
-        made.catch(() => {}); // what the device says of a module comes first
+        made.catch(() => {}); // the error scope's message on the module is reported first
         return made;
       })
     );
   }
 
-  /** What `make` made, or what the device says against it. */
+  /** Returns what `make` returned. @throws Error with the device's message where it is not valid. */
   async function checked<T>(make: () => T): Promise<T> {
     device.pushErrorScope("validation");
     const made = make();
@@ -142,7 +142,7 @@ export function compiler(
     return made;
   }
 
-  /** @param fresh the groups that the same plan has made before, by their keys; a new one is added. */
+  /** @param fresh groups that this plan has made so far, by their keys; a new group is added to it. */
   function boundOf(
     launch: Dispatch,
     made: GPUComputePipeline,

@@ -1,11 +1,11 @@
-/** Buffers for values that only their graph reads: a value has one from its first write to its last read. */
+/** Buffers for values that only their graph reads: a value occupies one from its first write to its last read. */
 import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
 
-/** Passes over the plans of fixed sizes: each adds the buffers that were missing in the one before. */
+/** Most passes over the plans with fixed buffer sizes: each pass adds the buffers that the one before lacked. */
 const MOST_PASSES = 8;
 
-/** A value's bytes, and the first and the last operation, of a list, that need it. */
+/** A value's size, and the first and the last operation of a list that need it. */
 export interface Lifetime {
   readonly bytes: number;
   readonly first: number;
@@ -13,19 +13,19 @@ export interface Lifetime {
 }
 
 /**
- * Buffers of a decoder's scratch memory. Plans are first laid out on paper, where buffers grow as values need them.
- * Afterwards their sizes are fixed, and a value that none has room for gets a further buffer.
+ * Buffers of a decoder's scratch memory. Plans are first laid out on paper, where buffers grow as values need it.
+ * Then their sizes are fixed, and a value that fits no free buffer gets an additional one.
  *
  * From then on a list of operations gets the same places whenever it is placed, whatever was placed in between. The
  * parts of a round are compiled at different times, and one part reads what another leaves in scratch memory.
  *
- * Values have whole buffers, not parts of one: a dispatch cannot write to a buffer that it reads elsewhere.
+ * A value has a whole buffer, not a part of one: a dispatch cannot write to a buffer that it also reads.
  */
 export class ScratchPool {
   readonly #gpu: Gpu;
   readonly #label: string;
   readonly #sizes: number[] = [];
-  /** How many of them are laid out; undefined while they grow. */
+  /** How many buffers the layout on paper made; undefined while buffers still grow. */
   #laidOut: number | undefined;
   #buffers: GPUBuffer[] | undefined;
 
@@ -35,9 +35,9 @@ export class ScratchPool {
   }
 
   /**
-   * Lays out plans, so that the same plans find room in buffers of fixed sizes, and makes the buffers.
+   * Lays out plans on paper, then makes the buffers, so that the same plans find room in buffers of fixed sizes.
    *
-   * @param layouts each places the values of a plan; they are called several times.
+   * @param layouts each places the values of a plan; all are called several times.
    */
   allocate(layouts: readonly (() => void)[] = []): void {
     const place = () => {
@@ -67,7 +67,7 @@ export class ScratchPool {
     for (const { value, i } of largestFirst) {
       const free = this.#sizes.map((size, place) => ({ size, place }))
         .filter(({ place }) => isFree(place, value));
-      // Further buffers come last, in the order in which they were made: later ones change no earlier choice.
+      // Additional buffers come last, in the order in which they were made: later ones change no earlier choice.
       const bySize = laidOut === undefined ? free.toSorted((a, b) => a.size - b.size) : [
         ...free.filter(({ place }) => place < laidOut).toSorted((a, b) => a.size - b.size),
         ...free.filter(({ place }) => place >= laidOut),
@@ -84,14 +84,14 @@ export class ScratchPool {
     return places;
   }
 
-  /** The place of a further buffer. */
+  /** Adds a buffer and returns its place. */
   #add(bytes: number): number {
     const place = this.#sizes.push(bytes) - 1;
     this.#buffers?.push(this.#create(place));
     return place;
   }
 
-  /** So many bytes of a buffer. */
+  /** The first `bytes` bytes of a buffer. */
   operand(place: number, bytes: number): Operand {
     const buffer = this.#buffers?.[place] ?? { label: this.#name(place), size: bytes } as GPUBuffer;
     return { buffer, offset: 0, size: bytes };

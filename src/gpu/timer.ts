@@ -5,13 +5,13 @@ import { openReadback } from "./readback.ts";
 
 /** Times one program at a time. */
 export interface Timer extends Disposable {
-  /** Whose clock it reads: timestamps of the device, or the host's where the adapter has no timestamps. */
+  /** The clock that is read: the device's timestamps, or the host's clock if the adapter has no timestamps. */
   readonly clock: "device" | "host";
   /** Runs a program in a submission of its own: milliseconds. */
   ms(program: Program): Promise<number>;
 }
 
-/** Opens a timer. By the host's clock a program takes from its submission until a read that waits for it. */
+/** Opens a timer. On the host's clock a time ends when a read that waits for the program returns. */
 export async function openTimer(gpu: Gpu): Promise<Timer> {
   if (gpu.info.features.includes("timestamp-query")) {
     const profiler = await openProfiler(gpu, { queries: 2 });

@@ -2,20 +2,20 @@ import type { Dispatch, Kernel } from "./kernel.ts";
 import { type UniformModule, withUniforms } from "./wgsl.ts";
 
 /**
- * Constants of kernels in uniform buffers, for software adapters: a compiler of CPU code takes 0.25 to 0.5 s for each
- * pipeline, so dispatches that differ in constants share one. A GPU's compiler is fast, and the constants that it knows
- * make its code faster.
+ * Stores constants of kernels in uniform buffers on software adapters, so that dispatches with different constants
+ * share a pipeline: compiling CPU code takes 0.25 to 0.5 s for each. A GPU's compiler is fast, and constants that are
+ * known when it compiles make its code faster.
  */
 export interface UniformConstants {
   /** The kernel's text with its constants in @group(1) @binding(0). */
   codeOf(kernel: Kernel): string;
-  /** The constants that its pipeline still is made with: those that sizes depend on. */
+  /** The constants that the pipeline is still made with, because sizes depend on them. */
   overridesOf(launch: Dispatch): Readonly<Record<string, number>>;
-  /** Binds the values of a dispatch; undefined where its kernel has no such constants. */
+  /** Returns the bind group with a dispatch's constants; undefined where its kernel has none in a buffer. */
   groupOf(launch: Dispatch, pipeline: GPUComputePipeline): GPUBindGroup | undefined;
 }
 
-/** Modules, buffers and bind groups are made once each; a buffer is a few words, and goes with the device. */
+/** Each module, buffer and bind group is made once. A buffer has a few words and lives as long as the device. */
 export function uniformConstants(device: GPUDevice): UniformConstants {
   const modules = new Map<string, UniformModule>();
   const buffers = new Map<string, GPUBuffer>();

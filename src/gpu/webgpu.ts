@@ -1,42 +1,42 @@
-/** Opens either WebGPU, Deno's own or Dawn; what differs between them is here and nowhere else. */
+/** Opens one of the two WebGPU implementations, Deno's own or Dawn. All that differs between them is in this file. */
 import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
 import { catchPolls, mappedByPolling, settledByPolling } from "./dawn_events.ts";
 import { collectorOfV8, openCollector } from "./dawn_garbage.ts";
 
-/** Deno's own, which is wgpu, or Google's. */
+/** Deno's own WebGPU (wgpu), or Google's Dawn. */
 export type WebGpuName = "builtin" | "dawn";
 
 const NAMES: readonly WebGpuName[] = ["builtin", "dawn"];
 
-/** The variable that chooses where nothing else does. */
+/** The environment variable that chooses the WebGPU if the caller does not. */
 const VARIABLE = "EYRIE_WEBGPU";
 
-/** What is known of work that is waited for. */
+/** What the caller knows about the work it waits for. */
 export interface Wait {
-  /** Whether it takes tens of milliseconds, so that the host may do what else there is; default false. */
+  /** Whether the work takes tens of milliseconds, so that the host may do other work meanwhile; default false. */
   readonly lasting?: boolean | undefined;
-  /** Milliseconds from now for which the device works on it for sure; default 0. */
+  /** Milliseconds from now in which the device is certainly still busy; default 0. */
   readonly busyMs?: number | undefined;
-  /** Called if the device is still busy at the first poll; never where nobody polls. */
+  /** Called if the device is still busy at the first poll; never called on a WebGPU that is not polled. */
   readonly stillBusy?: (() => void) | undefined;
 }
 
-/** A WebGPU implementation. A process opens devices of one of them: two crash. */
+/** A WebGPU implementation. A process must open devices of one implementation only: both together crash. */
 export interface WebGpu {
   readonly name: WebGpuName;
   requestAdapter(options: GPURequestAdapterOptions): Promise<GPUAdapter | null>;
   /** What the system calls the adapter. */
   adapterName(info: GPUAdapterInfo): string;
-  /** What the adapter speaks to its driver. */
+  /** The adapter's graphics API: "vulkan", "metal", "gl", "d3d12". */
   backendOf(adapter: Pick<GPUAdapter, "limits">): string;
   isOutOfMemory(error: GPUError): boolean;
   /** Maps a buffer (MAP_READ) once all that was submitted is done; the fastest way there is. */
   mapped(buffer: GPUBuffer, wait?: Wait): Promise<ArrayBuffer>;
   /** Waits for work that the device does outside this thread, the fastest way. */
   settled<T>(promise: Promise<T>): Promise<T>;
-  /** Waits for what was submitted, at once if it can without a turn of the event loop, or not at all. */
+  /** Waits for the submitted work if that needs no turn of the event loop; otherwise does nothing. */
   drain(queue: GPUQueue): void;
 }
 
@@ -95,14 +95,14 @@ async function mappedByCall(buffer: GPUBuffer): Promise<ArrayBuffer> {
 
 function dawn(): WebGpu {
   const { gpu, backend, isOutOfMemory } = loadDawn();
-  // The closures below keep `gpu`: Dawn's instance goes with it, and all that it made.
+  // The closures below keep `gpu` alive: without it Dawn's instance is freed, and all that the instance made.
   const polls = catchPolls();
   const gc = collectorOfV8();
   const garbage = gc && openCollector(gc, polls.count);
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),
-    // Its `device` is the name in small letters and dashes, its `description` the driver.
+    // Dawn's `device` is the adapter's name in lower case with dashes, its `description` the driver.
     adapterName: ({ description, device }) =>
       [device.replace(/-$/, ""), description].filter(Boolean).join(", ") || "unknown adapter",
     backendOf: () => backend,

@@ -1,32 +1,32 @@
-/** Links WGSL modules into one: what each declares gets a prefix, wherever the module refers to it. */
+/** Links WGSL modules into one: each module's declared names get a prefix, at the declaration and at every use. */
 
 /** How a module becomes a part of another one. */
 export interface Link {
-  /** What the names of all that it declares begin with there. */
+  /** Prefix of every name that the module declares. */
   readonly prefix: string;
-  /** Added to the numbers of its bindings. */
+  /** Added to the module's @binding numbers. */
   readonly firstBinding: number;
-  /** What other parts declare for it, by its names here; its own declarations of them are left out. */
+  /** Names that other parts declare, by the module's own names for them; its own declarations are removed. */
   readonly given?: Readonly<Record<string, string>>;
 }
 
 /** A module as a part of another one. */
 export interface Part {
   readonly code: string;
-  /** Its entry point, which is a function like others there. */
+  /** The module's entry point, which becomes a plain function. */
   readonly entry: {
-    /** Expressions, as `@workgroup_size` has them. */
+    /** The expressions in `@workgroup_size`. */
     readonly workgroupSize: string;
-    /** Of its parameters, in order. */
+    /** The `@builtin` of each parameter, in order. */
     readonly builtins: readonly string[];
   };
 }
 
 /**
- * Makes a module a part of another one. Locals, parameters and members keep their names, also where something at module
- * scope has the same, and so do words in comments.
+ * Makes a module a part of another one. Locals, parameters, members and words in comments keep their names, even where
+ * a declaration at module scope has the same name.
  *
- * @throws Error on a text that is no module or has no entry point, and on a new name that the text uses already.
+ * @throws Error if the text is no module or has no entry point, or if it uses one of the new names already.
  */
 export function link(code: string, { prefix, firstBinding, given = {} }: Link): Part {
   const { tokens, declarations, references } = parse(code);
@@ -65,7 +65,7 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   return { code: linked.join(""), entry: { workgroupSize, builtins } };
 }
 
-/** A variable of workgroup memory, and its type without blanks. */
+/** A variable in workgroup memory, and its type without white space. */
 export interface WorkgroupVariable {
   readonly name: string;
   readonly type: string;
@@ -86,10 +86,10 @@ export function workgroupVariables(code: string): WorkgroupVariable[] {
   });
 }
 
-/** A module whose constants are read from a uniform buffer, where nothing needs them when it is compiled. */
+/** A module that reads from a uniform buffer those of its constants that compiling does not need. */
 export interface UniformModule {
   readonly code: string;
-  /** What the buffer holds, a word each, at @group(1) @binding(0): names of former `override`s. */
+  /** The former `override`s that the buffer at @group(1) @binding(0) holds, one word each, in this order. */
   readonly constants: readonly UniformConstant[];
 }
 
@@ -98,13 +98,13 @@ export interface UniformConstant {
   readonly type: "u32" | "i32" | "f32";
 }
 
-/** The structure of them, and the variable. */
+/** Names of the uniform's struct and of its variable. */
 const UNIFORM = "Constants_";
 const UNIFORM_VARIABLE = "constants_";
 
 /**
- * Makes `override`s members of a uniform buffer, but for those that sizes of workgroups and of workgroup memory or
- * other declarations at module scope depend on: dispatches with other constants then share a pipeline.
+ * Turns `override`s into members of a uniform buffer, so that dispatches with different constants share a pipeline.
+ * It leaves those that workgroup sizes, workgroup memory or other declarations at module scope depend on.
  *
  * @throws Error on a text that is no module.
  */
@@ -144,12 +144,12 @@ export function withUniforms(code: string): UniformModule {
   return { code: changed.join("") + declared, constants };
 }
 
-/** Numbers are indices of tokens, ends the index after the last. */
+/** A parsed module. Positions are indices of tokens; an end is the index after the last token. */
 interface Module {
-  /** The pieces of the text, blanks and comments too. */
+  /** The tokens of the text, white space and comments included. */
   readonly tokens: readonly string[];
   readonly declarations: readonly Declaration[];
-  /** Names at module scope, declared by this or another module or by WGSL: where they are declared and used. */
+  /** Where names of module scope are declared or used; this module, another one or WGSL itself declares them. */
   readonly references: readonly number[];
 }
 
@@ -174,10 +174,10 @@ interface Parameter {
   readonly attributes: Attributes;
 }
 
-/** By their names; `inner` is what is in the parentheses. */
+/** Attributes by name; `inner` is the range in the parentheses. */
 type Attributes = ReadonlyMap<string, { readonly whole: Range; readonly inner: Range }>;
 
-/** Blanks, comments, words, the digits of a number, or one character: what a module's scopes depend on. */
+/** A token: white space, a comment, a word, the digits of a number, or one character. Scopes need no finer ones. */
 const TOKEN = /\s+|\/\/.*|\/\*[^]*?\*\/|[A-Za-z_]\w*|\d[\w.]*|[^]/g;
 const WORD = /^[A-Za-z_]/;
 
@@ -186,10 +186,10 @@ const DIRECTIVES = new Set(["enable", "requires", "diagnostic"]);
 /** Declarations at module scope that end with a semicolon. */
 const VALUES = new Set(["var", "override", "const", "alias"]);
 
-/** What declares a name of a function; it is that name's from its semicolon on. */
+/** Keywords that declare a local of a function. Its name is in scope after the declaration's semicolon. */
 const LOCALS = new Set(["let", "var", "const"]);
 
-/** Attributes whose arguments are no expressions. */
+/** Attributes whose arguments are words, not expressions. */
 const WORDS_OF_THEIR_OWN = new Set(["builtin", "interpolate", "diagnostic"]);
 
 /** Whether a token is blanks or a comment, which begins with a slash and is longer. */
@@ -208,7 +208,7 @@ function parse(code: string): Module {
   const references: number[] = [];
   /** Locals and parameters, outermost first. */
   const scopes: Set<string>[] = [];
-  let at = -1; // of the token that is read next, never a blank
+  let at = -1; // index of the next token, which is never blank
   let token = "";
   advance();
   while (at < tokens.length) declaration();
@@ -227,7 +227,7 @@ function parse(code: string): Module {
     advance();
   }
 
-  /** From a token up to the last before this one. */
+  /** The range from token `from` up to the last non-blank one before this one. */
   function since(from: number): Range {
     let end = at;
     while (isBlank(tokens[end - 1])) end--;
@@ -276,13 +276,13 @@ function parse(code: string): Module {
     return tokens[next];
   }
 
-  /** What is left of a declaration that a semicolon ends. */
+  /** Passes the rest of a declaration, and the semicolon that ends it. */
   function value(): void {
     passTo(";");
     advance();
   }
 
-  /** Passes a token of a type, an expression or a statement, and what belongs to it. */
+  /** Passes one token of a type, an expression or a statement; with `@` a whole attribute, with `.` the member too. */
   function pass(): void {
     if (token === "@") return void attribute();
     if (token === ".") advance(); // before a member, which is no reference
@@ -321,7 +321,7 @@ function parse(code: string): Module {
     return [name, { whole: since(from), inner }];
   }
 
-  /** As of `var<storage, read>`, where there is one. */
+  /** Passes a template list, such as that of `var<storage, read>`, where there is one. */
   function template(): void {
     if (token !== "<") return;
     passTo(">");

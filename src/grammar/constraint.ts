@@ -4,28 +4,28 @@ import type { Counter, Position } from "./counts.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
-/** The grammar of one output, as far as it has come. */
+/** The grammar of one output, at the output's current position. */
 export interface Constraint {
   /** The tokens that may come next, as `Matcher.mask` gives them. */
   readonly mask: Uint32Array;
-  /** Nothing may come next but the end. */
+  /** Whether the output may only end here. */
   readonly complete: boolean;
   /**
-   * A token became output.
+   * Advances by a token that became output.
    *
-   * @throws UsageError where no token can follow, and the output may not end; and where the matcher
-   * failed, in whatever way. Nothing else is thrown.
+   * @throws UsageError if no token can follow and the output may not end, or if the matcher failed in any way.
+   * Nothing else is thrown.
    */
   take(token: number): void;
   /**
-   * A chain of at most `depth` tokens for what comes next whichever token is chosen: the longest that
-   * spell it. A guess where tokens alone cannot tell what else the grammar allows.
+   * A chain of at most `depth` tokens for the text that the grammar forces next, spelled with the longest
+   * tokens. It is only a guess if the masks cannot show what else the grammar allows.
    */
   forced(depth: number): Proposal;
-  /** The proposal without what the grammar does not allow, and what is below that. */
+  /** The proposal without tokens that the grammar does not allow and without their descendants. */
   pruned(proposal: Proposal): Proposal;
   /**
-   * Masks of a proposal's rows. A row that cannot be reached, or behind the end, gets all ones.
+   * Writes the masks of a proposal's rows. A row that cannot be reached, or that is after the end, gets all ones.
    *
    * @param into u32 [rows, words of a mask], at least as many rows as the proposal has.
    */
@@ -33,13 +33,13 @@ export interface Constraint {
   close(): void;
 }
 
-/** More tokens than that are taken for a choice: to look at all of them would take too long. */
+/** If more tokens may follow, nothing is taken to be forced: comparing them all would take too long. */
 const MOST_SPELLINGS = 1024;
 
-/** Where an output may be: made once, and found again by the tokens that lead there. */
+/** A position of the output; made once and then found through the tokens that lead to it. */
 interface State {
   readonly mask: Uint32Array;
-  /** Where its strings are counted. */
+  /** The position of the counter; undefined without one. */
   readonly position: Position | undefined;
   readonly next: Map<number, State>;
 }
@@ -53,9 +53,9 @@ type Walked = (State | "end" | undefined)[];
 /**
  * @param of.bytes what each token adds to the text, by id.
  * @param of.eosTokenIds tokens that end the output.
- * @param of.counter counts characters where the grammar says how many.
- * @param of.ignoreEos none of them is chosen: the output ends where nothing else may follow.
- * @throws UsageError where no token may begin the output.
+ * @param of.counter counts characters, for a grammar that bounds their number.
+ * @param of.ignoreEos masks out eosTokenIds, except where nothing else may follow.
+ * @throws UsageError if no token may begin the output.
  */
 export function openConstraint(
   matcher: Matcher,
@@ -66,7 +66,7 @@ export function openConstraint(
     readonly counter?: Counter | undefined;
   },
 ): Constraint {
-  /** The matcher failed: the next token ends the output with this error. */
+  /** Set when the matcher has failed: `take` of the next token throws it, which ends the output. */
   let failure: UsageError | undefined;
   let root = newState(counter?.start);
   if (isEmpty(root.mask)) throw nowhere();
@@ -87,7 +87,7 @@ export function openConstraint(
     return { mask: ignoreEos ? withoutEnd(mask) : mask, position, next: new Map() };
   }
 
-  /** The state behind the token, where the matcher is there. */
+  /** The state after the token; the matcher must have accepted the token already. */
   function behind(from: State, token: number): State {
     return from.next.getOrInsertComputed(token, () => {
       const text = bytes[token] as Uint8Array;
@@ -95,14 +95,14 @@ export function openConstraint(
     });
   }
 
-  /** The mask, or itself where nothing but the end may come. */
+  /** The mask without eosTokenIds, or the mask itself if only they may follow. */
   function withoutEnd(mask: Uint32Array): Uint32Array {
     const others = mask.slice();
     for (const id of eosTokenIds) others[id >>> 5] = cleared(others[id >>> 5] ?? 0, id);
     return isEmpty(others) ? mask : others;
   }
 
-  /** Runs `action` at the state behind the token, where the matcher is at that of `from`. */
+  /** Runs `action` with matcher and state advanced by the token; the matcher must be at `from`, and returns there. */
   function within<T>(from: State, token: number, action: (state: State) => T): T {
     step(matcher, token);
     const result = action(behind(from, token));
@@ -127,7 +127,7 @@ export function openConstraint(
     return walked;
   }
 
-  /** The longest token that each of those that may follow begins with, or is the beginning of. */
+  /** The longest allowed token that is a prefix of, or has as prefix, each other allowed token. */
   function only(mask: Uint32Array): number | undefined {
     const tokens = tokensOf(mask, MOST_SPELLINGS) ?? [];
     if (tokens.some((token) => eosTokenIds.includes(token))) return undefined;
@@ -136,7 +136,7 @@ export function openConstraint(
     if (any === undefined) return undefined;
     const fits = (text: Uint8Array) => texts.every((other) => startAlike(text, other));
     const length = (at: number) => texts[at]?.length ?? 0;
-    // What fits is one of the beginnings of any of them, or goes on from it.
+    // A token that fits is also a prefix of `any`, or has it as prefix.
     const candidates = [...texts.keys()].filter((at) => startAlike(texts[at] as Uint8Array, any))
       .sort((a, b) => length(b) - length(a));
     const found = candidates.find((at) => fits(texts[at] as Uint8Array));
@@ -173,7 +173,7 @@ export function openConstraint(
     },
     pruned(proposal) {
       const walked = attempt(() => walk(proposal), []);
-      /** Of each row what it is in what is left. */
+      /** Maps rows of the proposal to rows of the pruned proposal. */
       const rows = new Map([[0, 0]]);
       const tokens: number[] = [];
       const parents: number[] = [];
@@ -197,7 +197,7 @@ export function openConstraint(
   };
 }
 
-/** @throws Error where the mask said otherwise: a bug. */
+/** @throws Error if the matcher refuses a token that its mask allows, which would be a bug. */
 function step(matcher: Matcher, token: number): void {
   if (!matcher.accept(token)) throw new Error(`the grammar does not allow token ${token}`);
 }

@@ -1,13 +1,13 @@
 /**
- * Counts that xgrammar does not see: a grammar that counts characters has a place for each of them, and
- * a table of all tokens for each place. What is compiled allows counted strings, and counted repeats of
- * characters (rules/relaxed.ts), of any length. Here is where an output is in the rules, with its
- * characters counted, and the tokens that the rules do not allow are taken out of the masks. The result
- * is exact: the texts are those of the rules.
+ * Counts characters in place of xgrammar. For a rule that counts characters, xgrammar would need a place for
+ * each character and a table of all tokens for each place. So the compiled grammar allows counted strings, and
+ * counted repeats of characters (rules/relaxed.ts), of any length. This file tracks the position of an output
+ * in the original rules, with its characters counted, and removes the tokens that the rules do not allow from
+ * the masks. The result is exact: the possible texts are those of the rules.
  *
- * Positions are the states of a deterministic automaton that is built as it is used: a position
- * remembers where each kind of byte leads, so that most tokens cost one lookup a byte. Tokens that
- * consist of characters that are counted at the position are known by their numbers of characters.
+ * Positions are the states of a deterministic automaton that is built lazily: a position remembers where each
+ * kind of byte leads, so most tokens cost one lookup a byte. Tokens that consist only of characters counted at
+ * the position are decided by their number of characters.
  */
 import { ANY, both, type CodePoints, utf8Ranges } from "./rules/code_points.ts";
 import { GrammarError } from "./rules/grammar.ts";
@@ -24,7 +24,7 @@ import {
   SHORT_ESCAPES,
 } from "./utf8.ts";
 
-/** Where an output may be in the rules: all at once. */
+/** The set of all places in the rules where an output may be. */
 export interface Position {
   readonly places: readonly Place[];
   /** It may end here. */
@@ -33,12 +33,12 @@ export interface Position {
   readonly next: (Position | undefined)[];
 }
 
-/** What follows a part. Two that are the same are one object. */
+/** A stack frame: what follows a part. Equal frames are the same object. */
 interface Frame {
   readonly id: number;
   /** The sequence or repetition that goes on. */
   readonly of: Extract<Expression, { kind: "sequence" | "repeat" }>;
-  /** Its next part, or how often it was there. */
+  /** The index of the sequence's next part, or how often the repeated part has occurred. */
   readonly at: number;
   readonly next: Frame | undefined;
 }
@@ -49,7 +49,7 @@ interface Place {
   readonly of: Extract<Expression, { kind: "text" | "one of" | "counted string" }>;
   /** Bytes of the text or characters of the string that were read; 0 before its quote. */
   readonly at: number;
-  /** In a character the bytes so far, as a number; in a string, see IN_*. */
+  /** Within a character: the value of its bytes so far; within a string: BEFORE, INSIDE or ESCAPED. */
   readonly part: number;
   readonly next: Frame | undefined;
 }
@@ -58,10 +58,10 @@ const BEFORE = 0;
 const INSIDE = 1;
 const ESCAPED = 2;
 
-/** More places at once are too ambiguous to follow. */
+/** The most places to follow at once; a grammar with more is refused as too ambiguous. */
 const MOST_PLACES = 20_000;
 
-/** Positions that are found again, counted by their places; then all are forgotten. */
+/** The size of the cache of positions, counted in places; when it is full, all are dropped. */
 const MOST_KEPT = 200_000;
 
 /** Follows outputs of one grammar. */
@@ -74,8 +74,8 @@ export interface Counter {
 }
 
 /**
- * @param rules every one of them has a text, as of `productive`.
- * @param of.few in masks of fewer tokens each is looked at.
+ * @param rules each must have a text, as `productive` ensures.
+ * @param of.few in masks of at most so many tokens, each token is tried by itself.
  */
 export function openCounter(
   rules: Rules,
@@ -88,7 +88,7 @@ export function openCounter(
   const places = new Map<string, Place>();
   const positions = new Map<string, Position>();
   let kept = 0;
-  /** The sets without what UTF-8 has not. */
+  /** The sets without code points that UTF-8 cannot encode. */
   const sets = new Map<Expression, CodePoints>();
   const idOf = (expression: Expression) => ids.getOrInsertComputed(expression, () => ids.size);
 
@@ -97,7 +97,7 @@ export function openCounter(
     return frames.getOrInsertComputed(key, () => ({ id: frames.size, of, at, next }));
   }
 
-  /** Collects the places that are next. */
+  /** Collects the places of the next position. */
   class Step {
     readonly places = new Map<number, Place>();
     ended = false;
@@ -174,7 +174,7 @@ export function openCounter(
       const { part, least, most } = of;
       if (at >= least) this.resume(next);
       if (most !== undefined && at >= most) return;
-      // Beyond the least, how often is the same unless there is a most.
+      // Without an upper bound, counts above `least` are equivalent, so the count stops there.
       this.enter(part, frame(of, most === undefined ? Math.min(at + 1, least) : at + 1, next));
     }
   }
@@ -189,13 +189,13 @@ export function openCounter(
         return step.place({ of, at: at + 1, part: 0, next });
       }
       case "one of": {
-        // `at` bytes of the character were read, `part` is what they say.
+        // `at` bytes of the character were read; `part` holds its length and its value so far.
         if (continues(byte) !== at > 0 || byte > LAST_BYTE) return;
         const length = at === 0 ? lengthOf(byte) : (part >>> 24);
         const value = at === 0
           ? (length === 1 ? byte : byte & (0x7f >> length))
           : ((part & 0xffffff) << 6) | (byte & 0x3f);
-        // The characters that begin so.
+        // `least` to `most` are the code points that begin with these bytes.
         const left = 6 * (length - at - 1);
         const least = Math.max(value << left, LEAST_OF_LENGTH[length] as number);
         const most = ((value + 1) << left) - 1;
@@ -214,7 +214,7 @@ export function openCounter(
           if (at >= least) step.resume(next);
         } else if (continues(byte)) step.place(place);
         else if (byte >= 0x20 && at < most) {
-          // Beyond the least, how many is the same unless there is a most.
+          // Without an upper bound, counts above `least` are equivalent, so the count stops there.
           const count = of.most === undefined ? Math.min(at + 1, least) : at + 1;
           step.place({ of, at: count, part: byte === BACKSLASH ? ESCAPED : INSIDE, next });
         }
@@ -254,7 +254,7 @@ export function openCounter(
     return at.places.length > 0 || at.ended;
   }
 
-  /** Tokens that consist of characters of a repeat or a string at hand that may come that often. */
+  /** Tokens that consist only of characters which a repeat or string at this position still allows so many of. */
   function surelyPossible(position: Position, words: number): Uint32Array {
     const most = new Map<CodePoints | typeof STRING, number>();
     const may = (of: CodePoints | typeof STRING, count: number) =>
@@ -304,7 +304,7 @@ function without(mask: Uint32Array, tokens: readonly number[]): Uint32Array {
   return made;
 }
 
-/** Whether the part is one of the characters `of`, or that is one of its alternatives. */
+/** Whether the part is `of` itself, or a choice with `of` among its alternatives. */
 function isOneOf(of: Expression, part: Expression): boolean {
   switch (part.kind) {
     case "choice":
@@ -318,7 +318,7 @@ function isOneOf(of: Expression, part: Expression): boolean {
 
 /** The kind of each byte: all parts of the rules treat bytes of one kind alike. */
 function byteKinds(rules: Rules): Uint16Array {
-  /** Whether a kind begins at the byte. */
+  /** The bytes at which a new kind begins. */
   const begins = new Set([QUOTE, BACKSLASH, 0x20, 0x80, 0xc0, ...SHORT_ESCAPES].flatMap(around));
   const visit = (expression: Expression): void => {
     switch (expression.kind) {

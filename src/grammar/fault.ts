@@ -1,18 +1,18 @@
 import { reason, UsageError } from "../errors.ts";
 
-/** Characters of a reason that are shown: it may contain what the user wrote. */
+/** The most characters of a reason that are shown, because it may quote the user's grammar. */
 const MOST_SHOWN = 400;
 
 /**
- * What is thrown while one request's grammar is compiled or matched, as that request's own error, in
- * one line. Bugs keep their stack as its cause.
+ * Turns anything thrown while one request's grammar is compiled or matched into a one-line error of that
+ * request. A bug is kept, with its stack, as the error's cause.
  */
 export function grammarFault(error: unknown): UsageError {
   if (error instanceof UsageError) {
     if (error.field !== undefined) return error;
     return new UsageError(error.message, { cause: error.cause, field: "grammar" });
   }
-  // The stack that a circle of schemas, or thousands of brackets, did not fit on.
+  // A stack overflow, from circular schemas or thousands of nested brackets.
   const why = error instanceof RangeError ? "it is nested too deep" : reason(error);
   return new UsageError(`Cannot constrain the output: ${shown(why)}`, {
     cause: error,

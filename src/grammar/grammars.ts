@@ -25,7 +25,7 @@ export interface Grammars {
    * A new output's constraint.
    *
    * @param of.ignoreEos see `openConstraint`.
-   * @param of.signal ends the compilation, if nobody else waits for the same.
+   * @param of.signal ends the compilation if no other request waits for the same grammar.
    * @throws UsageError for a grammar that cannot be used; the signal's reason.
    */
   open(
@@ -38,7 +38,7 @@ export interface Grammars {
 
 /** Grammars that are compiled in this thread. */
 export interface LocalGrammars extends Pick<Grammars, "open"> {
-  /** Loads what every grammar needs, which the first would otherwise wait for. */
+  /** Loads what every grammar needs, so that the first one does not wait for it. */
   load(): Promise<void>;
 }
 
@@ -54,7 +54,7 @@ export interface Vocabulary {
 /** Compiled grammars that are kept for requests that want the same. */
 export const KEPT = 16;
 
-/** @param from which counted repeats xgrammar does not see; default: those that cost time. */
+/** @param from which counted repeats are counted outside xgrammar; default: those that are slow to compile. */
 export function openGrammars(
   vocabulary: Vocabulary,
   from: CountedFrom = COUNTED_FROM,
@@ -67,11 +67,11 @@ export function openGrammars(
   async function compile(text: string) {
     const known = compiled.get(text);
     compiled.delete(text);
-    // Those that run go on in the instance they have, also where it was aborted.
+    // Running matchers keep their instance, even an aborted one; it compiles no new grammars.
     if (known && !known.of.xgrammar.aborted) return known;
     if ((await module)?.xgrammar.aborted) {
       module = undefined;
-      // Nothing holds its memory once the matchers that run are closed.
+      // Drops all references to the aborted instance; its memory is freed when its matchers are closed.
       for (const [text, { of }] of compiled) if (of.xgrammar.aborted) compiled.delete(text);
     }
     const of = await (module ??= openCompiling(vocabulary));
@@ -143,7 +143,7 @@ async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Pr
 
 let probing: Promise<XGrammar> | undefined;
 
-/** Parses in an instance that has nothing to lose: a mistake of the user's aborts it. */
+/** Parses the grammar in an instance of its own first, because a mistake in it aborts the instance. */
 async function probe(text: string): Promise<void> {
   const { attempt } = await (probing ??= openXGrammar());
   try {
@@ -154,7 +154,7 @@ async function probe(text: string): Promise<void> {
   }
 }
 
-/** A grammar as xgrammar reads it, and the rules where they count what xgrammar does not see. */
+/** A grammar as EBNF for xgrammar, and its rules if they contain counts that are handled outside xgrammar. */
 interface Written {
   readonly text: string;
   readonly rules?: Rules;

@@ -33,8 +33,8 @@ export interface TokenClasses {
   readonly starts: Uint32Array;
   readonly eosTokenIds: readonly number[];
   /**
-   * Adds to a mask the tokens that consist of 1 to `most` characters of the class and are not empty. A
-   * token of STRING may begin and end within a character, and ends within no escape.
+   * Adds the tokens that consist of 1 to `most` characters of the class and are not empty to a mask. A token
+   * of STRING may begin and end within a character, but not end within an escape.
    */
   addUpTo(mask: Uint32Array, of: CodePoints | typeof STRING, most: number): void;
 }
@@ -110,7 +110,7 @@ function lengthIn(set: CodePoints): (text: Uint8Array) => number | undefined {
       }
       const length = lengthOf(byte);
       let point = byte & (0x7f >> length);
-      // A part of a character, and what is no UTF-8, is no character of a set.
+      // Part of a character, or bytes that are not UTF-8, are not a character of a set.
       if (continues(byte) || byte > LAST_BYTE || i + length > text.length) return undefined;
       for (let k = 1; k < length; k++) {
         const more = text[i + k] as number;

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { packageText } from "./package_text.ts";
 import { GrammarError } from "./rules/grammar.ts";
 
-/** Objects of the WebAssembly's memory, which end with `delete`. */
+/** Objects in the WebAssembly memory, which `delete` frees. */
 interface Owned {
   delete(): void;
 }
@@ -29,7 +29,7 @@ export interface GrammarMatcher extends Owned {
   GetNextTokenBitmask(vocabSize: number): VectorInt;
 }
 
-/** What the package is made of; its own classes around it cannot fill a mask without a promise. */
+/** The package's inner binding. Its public classes can fill a mask only asynchronously. */
 export interface Binding {
   readonly Grammar: { FromEBNF(text: string, root: string): ParsedGrammar };
   readonly TokenizerInfo: new (
@@ -82,9 +82,9 @@ const HEAP_BYTES = 256 * 1024 ** 2;
 const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;
 
 /**
- * A new instance. As published (0.1.27) the package cannot be imported: it is CommonJS in a package
- * that says it is not. So its text is run as a function, which also gives each instance its own
- * memory, its own `console` (reasons of aborts go there only), and the binding that it keeps to itself.
+ * Opens a new instance. The published package (0.1.27) cannot be imported: it is CommonJS, but its package.json
+ * says that it is not. So its source is run as a function. This also gives each instance its own memory, its own
+ * `console` (the only place where the reason of an abort is reported), and access to the private binding.
  */
 export async function openXGrammar(): Promise<XGrammar> {
   const published = await packageText();

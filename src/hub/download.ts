@@ -58,7 +58,7 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
       `Cannot use "${modelText(name)}": HF_HUB_OFFLINE is set, and ${cached.lacks}${goesOn}`,
     );
   }
-  // With the model at hand, it is not worth much waiting to learn whether there is a newer one.
+  // Where the cache has the model, retry only once to learn whether there is a newer commit.
   const patience = hub.waits ?? WAITS;
   const waits = "lacks" in cached ? patience : patience.slice(0, 1);
   try {
@@ -72,8 +72,8 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
 }
 
 /**
- * Makes sure that the cache has one file of a repository: its path. One that is there is taken as it
- * is, without asking.
+ * Makes sure that the cache has one file of a repository and returns its path. A file that is cached
+ * already is used without asking the hub.
  * @throws UsageError
  */
 export async function downloadFile(name: ModelName, path: string, hub: Hub): Promise<string> {
@@ -210,7 +210,7 @@ function freeOn(folder: string): number {
   }
 }
 
-/** Where nothing had come, what to do without a network; else that nothing is lost. */
+/** Adds advice: how to work offline where nothing was received, else that the download can continue. */
 function withAdvice(
   { message, cause }: UnreachableError,
   name: ModelName,

@@ -50,7 +50,7 @@ function checkToken({ token, tokenFrom = "HF_TOKEN" }: Access): void {
   throw new UsageError(`Cannot use the token of ${tokenFrom}: ${why}`);
 }
 
-/** The text with the token blotted out: a server, and so an error, may repeat what it was sent. */
+/** Replaces the token in a text: an error message may quote a server that repeats what it was sent. */
 export function withoutToken(text: string, { token }: Pick<HubSettings, "token">): string {
   return token === undefined ? text : text.replaceAll(token, "[the token]");
 }

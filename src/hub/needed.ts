@@ -68,7 +68,7 @@ export function shardsOf(index: unknown): string[] {
   return [...new Set(values.filter((value) => typeof value === "string"))];
 }
 
-/** What a snapshot lacks to be run, by the files it has; undefined where it has what it needs. */
+/** Names the files that a snapshot lacks to be run; undefined where it has them all. */
 export function lacking(
   has: (file: string) => boolean,
   readIndex: (file: string) => unknown,

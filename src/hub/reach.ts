@@ -8,12 +8,12 @@ export type Connect = (
   to: { readonly hostname: string; readonly port: number; readonly signal: AbortSignal },
 ) => Promise<Disposable>;
 
-/** All tries together; a hub that is slow to answer is quick to be connected to. */
+/** Limit of all tries together. It may be short: even a hub that answers slowly accepts connections quickly. */
 const CONNECT_MS = 2000;
 
 /**
- * Connects to the hub's host and hangs up; tries twice where it fails at once. Behind a proxy that tells
- * nothing and is left out.
+ * Connects to the hub's host and closes the connection; tries twice where it fails at once. Behind a proxy
+ * nothing is tried, because a direct connection would tell nothing.
  * @param what for the message: `Cannot get "org/name"`.
  * @throws UnreachableError before 3 s are over.
  */

@@ -48,7 +48,7 @@ function revisionRemoval(
   const kept = new Set(
     repo.revisions.filter((each) => !revisions.includes(each)).flatMap(({ blobs }) => [...blobs]),
   );
-  // Python may keep content in a store that all repositories share: only links to it are ours.
+  // Python may keep content in a store that all repositories share: only our links to it are removed.
   const blobs = filesUnder(`${repo.folder}/blobs`)
     .filter((path) => {
       const real = Deno.realPathSync(path);
@@ -59,7 +59,7 @@ function revisionRemoval(
   return { name, revisions, whole: false, blobs: files, freedBytes: bytesOf(files) };
 }
 
-/** Bytes that come free when these files go: links have none, a file of two names counts once. */
+/** Bytes that removing these files frees. Links free none; a file with two hard links counts once. */
 function bytesOf(files: readonly string[]): number {
   const seen = new Set<string>();
   return files.reduce((total, path) => {
@@ -71,7 +71,7 @@ function bytesOf(files: readonly string[]): number {
   }, 0);
 }
 
-/** Does it. Links go before content: what is left after a failure is never a link to nothing. */
+/** Removes the files, links before their content: a failure leaves no dangling link behind. */
 export function remove(cache: string, { name, revisions, whole, blobs }: Removal): void {
   const { root, refs } = repoFolders(cache, name.repo);
   writing(root, () => {

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { UsageError } from "../errors.ts";
 
-/** The hub or the way to it fails, and may be well soon: a lost connection, 429, 5xx. */
+/** A failure of the hub or the network that may soon pass: a lost connection, 429, 5xx. */
 export class TransientError extends Error {
   override readonly name = "TransientError";
   /** How long the server asks us to wait. */
@@ -13,7 +13,7 @@ export class TransientError extends Error {
   }
 }
 
-/** Given up on the hub: what is in the cache may still do. */
+/** Eyrie has given up on the hub; the cache may still have what is needed. */
 export class UnreachableError extends UsageError {}
 
 /** Milliseconds between attempts: one attempt more than there are waits. */
@@ -36,7 +36,7 @@ export interface Persistence {
 }
 
 /**
- * Tries until it works, or the waits are used up without progress.
+ * Repeats `attempt` until it succeeds, or until the waits are used up without progress.
  * @param what for the message: `Cannot get "org/name"`.
  * @throws UnreachableError with the last reason, or what `attempt` throws otherwise.
  */

@@ -1,17 +1,17 @@
-/** Models that the hub has under a name like one that it does not have. */
+/** Searches the hub for models whose names resemble one that it does not have. */
 import { asker } from "./http.ts";
 import type { ModelName } from "./names.ts";
 import type { HubSettings } from "./settings.ts";
 
-/** All requests together: they only improve a message. */
+/** Limit of all requests together. It is short, because they only improve an error message. */
 const SEARCH_MS = 5000;
 const MOST_SEARCHES = 3;
 const MOST_FOUND = 50;
 
 /**
  * Names (`org/name`) that the hub's search finds, most downloaded first; empty where it does not answer.
- * It finds names that hold the text, so a slip in the last part hides what was meant: that part is left
- * out then.
+ * The hub finds names that contain the text, so a typing error hides the name that was meant. Where nothing is
+ * found, the search is repeated without the last part of the name.
  */
 export async function searchModels(
   name: ModelName,

@@ -18,7 +18,7 @@ export interface Snapshot {
 /** The index of a model of a million tensors is smaller. */
 const MOST_JSON = 256 << 20;
 
-/** Why the cache does not do, as the end of a sentence. */
+/** Why the cache cannot be used, as the end of a sentence. */
 export interface Lack {
   readonly lacks: string;
   /** Something of the revision is there. */

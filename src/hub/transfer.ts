@@ -29,8 +29,8 @@ export interface Transport {
 const READ_BYTES = 1 << 20;
 
 /**
- * Receives the file, unless another process does so meanwhile. Interrupted at any moment it leaves
- * the blob as it was and a beginning in `.incomplete`, which the next call goes on from.
+ * Receives the file, unless another process has done so meanwhile. An interrupted call leaves the blob as
+ * it was and the bytes received so far in `.incomplete`; the next call continues from them.
  * @throws UsageError for a full disk, for content that is not what the hub lists, for a refusal.
  */
 export async function transfer(route: Route, transport: Transport): Promise<void> {
@@ -44,7 +44,7 @@ export async function transfer(route: Route, transport: Transport): Promise<void
   await receive(partial, route, transport);
   let hash = partial.hash();
   if (hash !== file.etag && resumed) {
-    // The beginning may be somebody else's leavings: once more from the start.
+    // The bytes of an earlier call may be wrong: download the file once more from the start.
     transport.onBytes(-file.size);
     partial.restart();
     await receive(partial, route, transport);
@@ -116,7 +116,7 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
   };
 }
 
-/** Opens a file that is there, or a new one; what is no file (a link out of the cache) goes first. */
+/** Opens an existing file or a new one. Anything else at the path (a link out of the cache) is removed first. */
 function openOwn(path: string): Deno.FsFile {
   const found = lstatOf(path);
   if (found && !found.isFile) Deno.removeSync(path);
@@ -158,7 +158,7 @@ async function receive(
   await persist(cannot, attempt, { ...persistence, received: () => received });
 }
 
-/** Whether the body goes on at `offset`; where not, it begins anew. @throws UsageError */
+/** Whether the body continues at `offset`; otherwise it holds the file from its start. @throws UsageError */
 function continues(response: Response, offset: number, file: RemoteFile): boolean {
   if (response.status !== 206) return offset === 0;
   const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("Content-Range") ?? "");

@@ -86,15 +86,15 @@ export function pairedRatio(logRatios: readonly number[]): Ratio {
 }
 
 /**
- * Median of paired ratios, given as natural logarithms a block, and its interval from the k-th
- * smallest to the k-th largest: k is the most that still covers the median with 95 %, by the
- * binomial distribution. One disturbed block does not widen it. Fewer than 6 blocks have none.
+ * Median of paired ratios, given as one natural logarithm for each block, and its interval from the k-th
+ * smallest to the k-th largest. k is the largest number for which this covers the median with 95 %, by the
+ * binomial distribution. One disturbed block does not widen it. Fewer than 6 blocks give no interval.
  */
 export function medianRatio(logRatios: readonly number[]): Ratio {
   const sorted = logRatios.toSorted((a, b) => a - b);
   const count = sorted.length;
   const at = (index: number) => Math.exp(sorted[index] ?? NaN);
-  // Missed by either end: fewer than k of `count` fair coins show heads.
+  // Probability that one end misses the median: fewer than k of `count` fair coins show heads.
   let [k, missed, term] = [0, 0, 0.5 ** count];
   while (2 * (missed + term) <= 0.05) {
     missed += term;

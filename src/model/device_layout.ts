@@ -7,10 +7,10 @@
 export const ROW_WORDS = 12;
 /** Word of a row's path: PATH_CELLS bytes, the first lowest. */
 export const ROW_PATH = 8;
-/** Cells from a row's `base` on to its own, at most. */
+/** Most cells from a row's `base` to its own cell, both included. */
 export const PATH_CELLS = 16;
 
-/** The words of a row whose token follows the ones in the cells before its own. */
+/** The words of a row whose token directly follows those in the cells before it. */
 export function chainRow(token: number, slot: number, cell: number): Uint32Array {
   return Uint32Array.of(token, cell, slot, cell, cell + 1, 1, 0, 0, 0, 0, 0, 0);
 }
@@ -29,7 +29,7 @@ export const MOST_STOPS = 8;
 /** Tokens a KV page. */
 export const PAGE = 16;
 
-/** First words of what a sequence's result has: the number of tokens emitted, then those tokens. */
+/** A sequence's result begins with the number of emitted tokens; the tokens begin at this word. */
 export const RESULT_CHOICES = 1;
 
 /** Where the drafts begin in the result of a sequence of `rows` rows. */
@@ -37,7 +37,7 @@ export function resultDrafts(rows: number): number {
   return RESULT_CHOICES + rows;
 }
 
-/** Where, in results that tell it, the number of verified drafts is, and behind it the draft's confidences. */
+/** Where results with confidences have the number of verified drafts, followed by the draft's confidences. */
 export function resultVerified(rows: number): number {
   return resultDrafts(rows) + rows - 1;
 }
@@ -52,34 +52,35 @@ export function resultWords(rows: number, withConfidences = false): number {
 }
 
 /**
- * What is drafted for a slot of at most `rows` rows takes this many u32 words: how many drafts
- * are to be verified, their tokens, their parents' rows. See kernels/lib/drafts.wgsl.
+ * Returns how many u32 words the drafts of a slot of at most `rows` rows take: the number of drafts to
+ * verify, their tokens, their parents' rows. See kernels/lib/drafts.wgsl.
  */
 export function draftWords(rows: number): number {
   return DRAFT_TOKENS + 2 * (rows - 1);
 }
-/** First words of what is drafted for a slot. */
+/** Word at which a slot's draft tokens begin. */
 export const DRAFT_TOKENS = 1;
 
-/** Drafts to verify where all of a round's are. */
+/** As the number of drafts to verify: all of the round. */
 export const ALL_DRAFTS = 0xffffffff;
 
 /** A place of the batch without a sequence. */
 export const NO_SLOT = 0xffffffff;
 
-/** Rows of a forward of prompts, and at least of one that others wait for. */
+/** Rows of a prompt chunk, and the fewest rows of a chunk while other sequences wait for it. */
 export const PREFILL_ROWS = 256;
 
 /**
- * Those of mixtures without matrix units, because each expert has few of them: of 256 rows an expert of Qwen3.6-35B-A3B
- * has 8 on average, and 512 rows take 82 ms instead of 91 (H200, q8). On matrix units, where no more can be asked for.
+ * Rows of a prompt chunk for mixtures without matrix units, where each expert has few rows: of 256 rows an expert of
+ * Qwen3.6-35B-A3B has 8 on average, and 512 rows take 82 ms instead of 91 (H200, q8). On matrix units it applies if
+ * all sequences together cannot have more tokens.
  */
 export const WIDE_PREFILL_ROWS = 512;
 
 /**
- * Those that matrix units multiply: small models fill a GPU better with so many rows, and where units compute attention
- * too, each forward turns all keys and values that its slot has stored to f16. On an H200 the matmuls of Llama-3.1-8B
- * reach 116 TFLOP/s with 512 rows, 100 with 256.
+ * Rows of a prompt chunk on matrix units. Small models fill a GPU better with so many rows. Also, where units compute
+ * attention, each forward converts all keys and values that its slot has stored to f16. On an H200 the matmuls of
+ * Llama-3.1-8B reach 116 TFLOP/s with 512 rows, 100 with 256.
  */
 export const LONG_PREFILL_ROWS = 1024;
 

@@ -9,7 +9,7 @@ export interface Acceptance {
   readonly drafts?: number | undefined;
   readonly draftTokens?: number | undefined;
   readonly acceptedTokens?: number | undefined;
-  /** Tokens that such a round brought, the bonus included. */
+  /** Mean tokens that a drafting round produced, the bonus token included. */
   readonly acceptLength?: number | undefined;
 }
 
@@ -52,14 +52,14 @@ export function total(answers: readonly (Acceptance | undefined)[]): Acceptance 
   return counted("answer", { drafts: sum((each) => each.drafts), draftTokens, acceptedTokens });
 }
 
-/** What was reported with the answer, together with the server's own counters. */
+/** Combines what was reported with the answer and the server's own counters. */
 export function together(
   answer: Acceptance | undefined,
   server: Acceptance | undefined,
 ): Acceptance | undefined {
   if (answer === undefined) return server;
   if (answer.acceptLength !== undefined || answer.draftTokens === 0) return answer;
-  // Nobody else's drafts are among them.
+  // Equal counts: the server's counters hold the drafts of this answer alone.
   const alone = server?.draftTokens === answer.draftTokens;
   return alone ? { ...answer, drafts: server?.drafts, acceptLength: server?.acceptLength } : answer;
 }

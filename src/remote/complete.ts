@@ -95,7 +95,7 @@ export async function complete(
   return completedOf(partial);
 }
 
-/** A stream that counts its tokens, as each server is asked for it. */
+/** Fields that request a stream with token counts, in the form that each kind of server takes. */
 function streamFields({ kind }: Server, prompt: RemotePrompt): Json {
   const counts = kind === "vllm" || kind === "sglang";
   return {
@@ -151,7 +151,7 @@ function completedOf(partial: PartialAnswer): Completed {
   };
 }
 
-/** Eyrie's rounds, vLLM's metrics of the request, llama-server's timings, OpenAI's usage: the first. */
+/** Uses the first that is there: Eyrie's rounds, vLLM's request metrics, llama-server's timings, OpenAI's usage. */
 function acceptanceOf({ rounds, metrics, timings, usage }: PartialAnswer): Acceptance | undefined {
   if (rounds.length > 0) return acceptanceOfRounds(rounds);
   const draftTokens = numberOf(metrics?.["num_draft_tokens"]);
@@ -170,7 +170,7 @@ function acceptanceOf({ rounds, metrics, timings, usage }: PartialAnswer): Accep
   const details = objectOf(usage["completion_tokens_details"]);
   const accepted = numberOf(details["accepted_prediction_tokens"]);
   const rejected = numberOf(details["rejected_prediction_tokens"]);
-  // OpenAI's own are of the field `prediction`, which is not sent: 0 there says nothing of drafts.
+  // OpenAI itself counts tokens of the field `prediction`, which is not sent: its 0 says nothing about drafts.
   if (accepted === undefined || rejected === undefined || accepted + rejected === 0) {
     return undefined;
   }

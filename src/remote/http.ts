@@ -26,7 +26,7 @@ export async function ask(endpoint: Endpoint, sent: RemoteRequest): Promise<Resp
   throw refusal(endpoint, sent, { response, text: await textIn(response, sent.signal) });
 }
 
-/** A server that does not say soon what it counts has nothing to say. */
+/** A server that has not answered within this time counts as one that reports nothing. */
 const LOOK_MS = 5000;
 
 /**
@@ -61,7 +61,7 @@ async function send(endpoint: Endpoint, { url, body, signal }: RemoteRequest): P
         ...key === undefined ? {} : { authorization: `Bearer ${key}` },
       },
       ...body === undefined ? {} : { body: JSON.stringify(body) },
-      // The key is for the address that was named.
+      // A redirect is not followed: the key must go only to the address that the user named.
       redirect: "manual",
       signal,
     });
@@ -73,7 +73,7 @@ async function send(endpoint: Endpoint, { url, body, signal }: RemoteRequest): P
   }
 }
 
-/** What lies at the ground of a failed fetch, without the address that the message has already. */
+/** The root cause of a failed fetch, without the address, which the message names already. */
 function networkReason(error: unknown): string {
   const { cause } = error instanceof Error ? error : { cause: undefined };
   if (cause !== undefined) return networkReason(cause);
@@ -142,7 +142,7 @@ function retryText({ headers }: Response): string {
 /** Most characters of a server's message. */
 const MOST = 300;
 
-/** What a server says of an error: OpenAI's, vLLM's older and FastAPI's shapes; of others the text. */
+/** A server's error message: read from the shapes of OpenAI, older vLLM and FastAPI, else the text itself. */
 function message(text: string): string {
   const json = parsed(text);
   const said = isObject(json) ? errorText(json) : /^\s*</.test(text) ? "" : text;

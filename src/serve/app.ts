@@ -14,7 +14,7 @@ import { openTrace, type Trace } from "./service/trace.ts";
 /** Answers what the routes answer, and writes each request to the service's log. */
 export function openApp(service: Service): Handler {
   const { options, log } = service;
-  // Made when it is first asked for: that takes a tenth of a second.
+  // Built at the first request for it, because that takes a tenth of a second.
   let described: unknown;
   const document = get(
     { path: "/openapi.json", summary: "This document", tag: "Status" },
@@ -90,8 +90,8 @@ export function openApp(service: Service): Handler {
 }
 
 /**
- * The shape of an error where the route has none of its own: that of the API whose paths begin alike, or
- * whose header the request has.
+ * The shape of an error where no route defines one: that of the API whose path prefix or header the request
+ * has.
  */
 function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
   const { pathname } = new URL(url);
@@ -111,7 +111,8 @@ function notAllowed(method: string, { method: allowed, path }: Route): ApiError 
 }
 
 /**
- * What was thrown as an answer. The log has what is no ApiError as a fault, and `trace` the reason.
+ * Turns what was thrown into an answer. An error that is no ApiError is logged as a fault; `trace` gets the
+ * reason.
  *
  * @param shape the error's JSON; default OpenAI's.
  */

@@ -10,7 +10,7 @@ export interface ServerOptions extends ServiceOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
-  /** How long requests are still taken once the server is to stop, while health says so. */
+  /** How long requests are still accepted after stop() was called, while /health reports the stop. */
   readonly drainDelayMs: number;
   /** How long requests may still run after that. */
   readonly drainMs: number;
@@ -23,9 +23,9 @@ export interface Server {
   /** Resolves once requests are answered. @throws what opening the engine threw. */
   readonly ready: Promise<Engine | undefined>;
   /**
-   * Lets health say that it stops, takes requests for `drainDelayMs` more, answers 503 until those
-   * that run are done, ends them after `drainMs`, and closes all connections. Resolves when nothing
-   * is open any more; the engine stays open.
+   * Makes /health report the stop and accepts requests for `drainDelayMs` more. Then new requests get 503,
+   * running ones are ended after `drainMs`, and all connections are closed. Resolves when no connection is
+   * open any more; the engine stays open.
    */
   stop(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function startServer(
         clearTimeout(timer);
       }
       const closed = http.close();
-      // What is open later are connections whose clients do not read.
+      // Connections that are still open after CLOSE_MS belong to clients that do not read.
       const ending = setTimeout(http.end, CLOSE_MS);
       await closed;
       clearTimeout(ending);

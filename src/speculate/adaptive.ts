@@ -28,8 +28,8 @@ export function startSlot(slot: AdaptiveSlot, initialSteps: number): SlotState {
  *
  *     ema = (1 - alpha) * ema + alpha * mean(accepted)
  *
- * in this order of float64 operations, which is Python's. Decides every `update_interval` rounds
- * once `warmup_batches` are over. Without drafts there is nothing to measure: the average rests.
+ * in this order of float64 operations, which is Python's. It decides every `update_interval` rounds
+ * once `warmup_batches` are over. At 0 steps there is nothing to measure and the average stays as it is.
  * @param accepted Drafts accepted by each request of the batch, the bonus not counted.
  */
 export function updateSlot(state: SlotState, accepted: readonly number[]): SlotState {
@@ -61,7 +61,7 @@ function decide(state: SlotState): SlotState {
   return { ...state, current: candidateSteps[limit(state, old, risen)] ?? current };
 }
 
-/** Zero steps measure nothing, so they are always left, to look again what drafts are worth. */
+/** At 0 steps nothing is measured, so every decision leaves 0 to probe what drafts are worth. */
 function leaveZero(state: SlotState): SlotState {
   const probe = state.slot.candidateSteps[1];
   if (probe === undefined) return state;
@@ -91,7 +91,7 @@ function rise({ slot, ema }: SlotState, from: number): number {
   return index;
 }
 
-/** Holds steps that did not rise to `max(1, ceil(ema * ceiling_coeff))`. */
+/** Limits steps that did not rise to at most `max(1, ceil(ema * ceiling_coeff))`. */
 function limit({ slot, ema }: SlotState, old: number, target: number): number {
   const { candidateSteps, ceilingCoeff } = slot;
   if (ceilingCoeff <= 0 || target > old) return target;

@@ -42,14 +42,14 @@ export interface BreakEven {
  * A closed function, which uses no name from outside: the page of `eyrie breakeven` has its source.
  */
 export function breakEven(): BreakEven {
-  // Beyond: no end.
+  // More steps than this count as endless.
   const MOST_STEPS = 2 ** 40;
 
   // expm1 and log1p keep the digits that 1 - alpha^(K+1) loses near alpha 1.
   const tokens = (alpha: number, steps: number): number =>
     alpha === 1 ? steps + 1 : Math.expm1((steps + 1) * Math.log1p(alpha - 1)) / (alpha - 1);
 
-  /** The last whole number from `first` on for which `holds`, which holds up to some number. */
+  /** The last whole number from `first` on for which `holds`; it must hold up to some number and no further. */
   function last(first: number, holds: (steps: number) => boolean): number {
     let [low, high] = [first - 1, MOST_STEPS];
     while (low < high) {
@@ -95,9 +95,9 @@ export function breakEven(): BreakEven {
 }
 
 /**
- * The alpha under which measured rounds are most likely: accepted drafts over tested ones, which
- * are those up to the first that is not accepted. With p_k the share of rounds that accepted
- * position k (and all before), alpha = (p_1 + ... + p_K) / (1 + p_1 + ... + p_(K-1)). 0 of no rate.
+ * The maximum-likelihood alpha of measured rounds: accepted drafts over tested ones. A draft is tested if all
+ * drafts before it were accepted. With p_k the share of rounds that accepted position k (and all before),
+ * alpha = (p_1 + ... + p_K) / (1 + p_1 + ... + p_(K-1)). 0 for an empty list.
  */
 export function fitAlpha(acceptedByPosition: readonly number[]): number {
   let [accepted, tested, reached] = [0, 0, 1];

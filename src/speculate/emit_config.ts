@@ -11,7 +11,7 @@ export function treeEntry({ depth, width, rows }: DraftShape): TreeEntry {
 /** What won at one batch size. */
 export interface Winner {
   readonly batchSize: number;
-  /** Steps of chains. One of them holds the bracket at it; of several, acceptance chooses while it runs. */
+  /** Steps of chains. A single value fixes the bracket; with several, acceptance chooses among them at run time. */
   readonly steps: readonly number[];
   readonly tree?: TreeEntry | undefined;
 }
@@ -19,7 +19,7 @@ export interface Winner {
 /** A batch-size entry as SGLang's file has it. */
 export interface SlotEntry {
   readonly candidate_steps: readonly number[];
-  /** Ours: SGLang runs a chain of as many steps instead. */
+  /** Eyrie's own field: SGLang ignores it and runs a chain of as many steps. */
   readonly candidate_trees?: readonly TreeEntry[];
   readonly up_hysteresis: number;
   readonly down_hysteresis: number;

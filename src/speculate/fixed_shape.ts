@@ -2,16 +2,16 @@ import { PolicyError } from "./policy.ts";
 import { chain, type DraftShape } from "./round_shape.ts";
 import { automaticTree, treeShape } from "./tree_shape.ts";
 
-/** What was asked for of the shape of drafts that every round has; undefined where nothing was. */
+/** The command line's settings for the draft shape of every round; undefined if not given. */
 export interface ShapeArguments {
   /** The kind of draft; NONE without one. */
   readonly algorithm: string;
-  /** Of the target, as config.json names it. */
+  /** Architecture of the target, as config.json names it. */
   readonly architecture: string;
   readonly numSteps?: number | undefined;
   readonly eagleTopk?: number | undefined;
   readonly numDraftTokens?: number | undefined;
-  /** All three of them; "auto" is SGLang's choice for `architecture`. */
+  /** Steps, topk and draft tokens together; "auto" is SGLang's choice for `architecture`. */
   readonly tree?: DraftShape | "auto" | undefined;
 }
 
@@ -48,7 +48,7 @@ export function fixedShape(
   return { tier: chain(numSteps), warnings: wrong ? [ADJUSTED_DRAFT_TOKENS] : [] };
 }
 
-/** A tree is named whole or in parts. */
+/** Refuses --num-steps beside a whole tree, which has its own steps. */
 function refuseBeside({ numSteps }: ShapeArguments): void {
   if (numSteps === undefined) return;
   throw new PolicyError(

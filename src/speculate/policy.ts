@@ -2,51 +2,51 @@ import type { CostTable } from "./costs/table.ts";
 import type { DraftShape } from "./round_shape.ts";
 
 /**
- * Chooses how far each round drafts. Pure: the engine keeps the state, and a recorded run can be
- * played again through any policy. State, choices and reports are plain data; what a policy draws
- * by chance it draws from `PolicySetup.random` with a number of its state, so it draws it again.
+ * Chooses how far each round drafts. A policy is pure: the engine keeps its state, so a recorded run can
+ * be replayed through any policy. State, choices and reports are plain data. A policy that needs random
+ * numbers calls `PolicySetup.random` with a count from its state, so a replay draws the same numbers.
  */
 export interface Policy<State = unknown> {
   /** Tiers that `pick` returns for requests that do not set their steps, in rising depth. */
   readonly tiers: readonly DraftShape[];
   readonly start: State;
-  /** Whether it uses contexts that `rank`: only then does the engine have the draft tell its confidence. */
+  /** Whether it uses `RoundContext.ranks`: only then does the engine let the draft report its confidence. */
   readonly confident?: boolean;
   /**
-   * Whether it gives depths or budgets: rounds that verify a part of the drafts are then prepared at start,
-   * others when first wanted. Default: as `confident`.
+   * Whether it returns `depths` or `verify`: packed rounds, which verify only some of the drafts, are then
+   * compiled at start instead of at first use. Default: as `confident`.
    */
   readonly packs?: boolean;
   /** Whether it uses `RoundContext.costs`: only then does the engine measure unknown costs. */
   readonly costs?: true;
-  /** How the next round is to draft. */
+  /** Decides how the next round drafts. */
   pick(state: State, context: RoundContext): Decision;
   /**
-   * How many rounds `pick` surely gives the same choice, the next one included and whatever they come
-   * to: 1 or more. So many may be launched before the first of them is learned.
+   * For how many rounds, the next one included, `pick` returns the same choice whatever their outcomes are:
+   * 1 or more. The engine may launch that many rounds before it learns the first of them.
    */
   holds(state: State, context: RoundContext): number;
   /**
-   * Whether `pick` may also be asked for a group of rounds before the last one is learned, so that no device waits for
-   * the host between the two: choices are then older by a group, and each is used for a group more than `holds` says.
-   * Default: no; rounds that are not learned yet count as some of those that `holds` promises.
+   * Whether `pick` may be called for the next group of rounds before the last group is learned, so that the device does
+   * not wait for the host between them. A choice then lags by one group and is used for one group more than `holds`
+   * says. Default: no; rounds in flight then count against the number that `holds` returns.
    */
   mayLag?(state: State, context: RoundContext): boolean;
   /** Updates the state by the result of a round. */
   learn(state: State, outcome: RoundOutcome): PolicyUpdate<State>;
-  /** What `--json` and `--stats` report of it. */
+  /** What `--json` and `--stats` report about the policy. */
   report(state: State): PolicyReport;
 }
 
-/** A round to come. */
+/** How the next round drafts and verifies. */
 export interface Decision {
   readonly tier: DraftShape;
   /**
-   * Drafts of each sequence that are verified, 0 to the tier's depth, [batchSize]; absent: all. For
-   * chains only. The verify forward has rows for these drafts alone.
+   * How many drafts of each sequence are verified, 0 to the tier's depth, [batchSize]; absent: all. For
+   * chains only. The verify forward has rows for these drafts only.
    */
   readonly depths?: readonly number[];
-  /** Leaves the depths to the device, which has seen the drafts. For chains, where the context `ranks`. */
+  /** Lets the device choose the depths once the drafts exist. For chains only, and only if the context `ranks`. */
   readonly verify?: VerifyBudget;
 }
 
@@ -68,7 +68,7 @@ export interface VerifyBudget {
   readonly slope: number;
   /** By position, [depth]. */
   readonly intercepts: readonly number[];
-  /** Chains end before the first draft whose confidence is below this; 0: none does. */
+  /** Each chain is cut before the first draft whose confidence is below this; 0 cuts none. */
   readonly leastConfidence: number;
 }
 
@@ -78,69 +78,69 @@ export interface PolicyUpdate<State> {
   readonly change?: TierChange;
 }
 
-/** From now on batches run with other steps. */
+/** A change of the draft steps that batches run with from now on. */
 export interface TierChange {
   readonly from: number;
   readonly to: number;
-  /** The smallest batch that it is for, where batches have settings of their own. */
+  /** The smallest batch that the change applies to, if batch sizes have settings of their own. */
   readonly slot?: number;
   /** A line that says why. */
   readonly reason: string;
 }
 
-/** What is known when a round is chosen; of sequences what was known before a group that is still to be read. */
+/** What is known when a round is chosen. Sequences are as they were before any group whose results are not read yet. */
 export interface RoundContext {
   /** Requests in the round. */
   readonly batchSize: number;
   /** Draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. */
   readonly asked: readonly (number | undefined)[];
-  /** [batchSize]. Gathered when it is first read, which is to be within `pick` or `holds`. */
+  /** [batchSize]. Built on first access, which must happen inside `pick` or `holds`. */
   readonly sequences: readonly SequenceContext[];
   /** Requests that wait for a place. */
   readonly waiting: number;
   /** KV pages of 16 tokens that no running request holds, cached ones among them. */
   readonly freePages: number;
   readonly totalPages: number;
-  /** Rounds that were last submitted at once. */
+  /** How many rounds the last submission contained. */
   readonly roundsPerSync: number;
-  /** What rounds cost here; undefined where it was not measured. */
+  /** The cost table of this machine; undefined if it was not measured. */
   readonly costs: CostTable | undefined;
   /** Whether the draft reports its confidence, which `Decision.verify` needs. */
   readonly ranks: boolean;
-  /** Milliseconds that the round should take at most, where requests must not wait longer; absent: any. */
+  /** The most milliseconds that the round should take, so that requests do not wait longer; absent: no limit. */
   readonly mostMs?: number | undefined;
 }
 
-/** A sequence of the round to come. */
+/** A sequence of the next round. */
 export interface SequenceContext {
-  /** Says in later rounds that it is the same request. */
+  /** Identifies the request across rounds. */
   readonly id: number;
   /** Tokens whose keys and values are stored: the position of the round's root. */
   readonly position: number;
-  /** Draft steps it last ran with; undefined before its first round. */
+  /** Draft steps of its last round; undefined before its first round. */
   readonly depth: number | undefined;
   /** Drafts accepted in its last rounds, at most RECENT_ROUNDS, the newest last. */
   readonly accepted: readonly number[];
-  /** Of the drafts of its last round, verified or not; empty where the draft does not tell. */
+  /** Confidences of the drafts of its last round, verified or not; empty if the draft does not report them. */
   readonly confidences: readonly number[];
-  /** Tokens that the draft has missed; before it drafts again it catches up on them. */
+  /** Tokens that the draft model has not prefilled yet; it catches up on them before it drafts again. */
   readonly lag: number;
 }
 
-/** Rounds that a `SequenceContext` describes. */
+/** The most rounds that `SequenceContext.accepted` covers. */
 export const RECENT_ROUNDS = 8;
 
 /** What a finished round reports. */
 export interface RoundOutcome {
-  /** It ran with this. Where `pick` gives another by now, it was launched before a change. */
+  /** The tier that the round ran with. It may differ from what `pick` returns now: the round was launched before. */
   readonly tier: DraftShape;
-  /** Requests that it was launched for. */
+  /** The number of requests that the round was launched for. */
   readonly batchSize: number;
   /** Requests that waited for a place when it was over. */
   readonly waiting: number;
   /** Rounds that were submitted at once, this one among them; absent: not known. */
   readonly roundsPerSync?: number;
-  /** At most [batchSize]: neither those that had ended nor those that are not to be drafted for. */
+  /** At most [batchSize]: without sequences that had ended and without those that must not be drafted for. */
   readonly sequences: readonly SequenceOutcome[];
   readonly ms: RoundTimes;
 }
@@ -154,29 +154,29 @@ export interface SequenceOutcome {
   readonly depth: number;
   /** Drafts accepted, the bonus not counted. */
   readonly accepted: number;
-  /** Of its drafts, verified or not; empty where the draft does not tell. */
+  /** Confidences of its drafts, verified or not; empty if the draft does not report them. */
   readonly confidences: readonly number[];
-  /** Of the round's root. */
+  /** Position of the round's root. */
   readonly position: number;
 }
 
-/** Milliseconds. `draft`, `verify`, `extend` and `host` are 0 where the device's time is not taken. */
+/** Milliseconds. `draft`, `verify`, `extend` and `host` are 0 if the device time is not measured. */
 export interface RoundTimes {
-  /** Wall time, an equal part of what its group took beyond device times included. */
+  /** Wall time. It includes an equal share of the time that its group took beyond the device times. */
   readonly round: number;
   readonly draft: number;
   readonly verify: number;
   readonly extend: number;
-  /** What is left of `round`. */
+  /** The rest of `round`. */
   readonly host: number;
   /**
-   * Wall time of the draft's prefill of what it had missed, before the first round that drafts again;
-   * no part of `round`, 0 for other rounds.
+   * Wall time of the draft's catch-up prefill, which runs before the first round that drafts again. It is
+   * not part of `round`, and 0 for other rounds.
    */
   readonly catchUp: number;
 }
 
-/** What a policy reports of itself; its names are a public format. No number in it is NaN. */
+/** What a policy reports about itself; the names are a public format. No number in it is NaN. */
 export interface PolicyReport {
   /** Its part of the object of `--json`. */
   readonly json: Readonly<Record<string, Plain>>;
@@ -193,7 +193,7 @@ export type Plain =
   | readonly Plain[]
   | { readonly [key: string]: Plain };
 
-/** What an engine gives a policy when it makes it. */
+/** What the engine passes to a policy's constructor. */
 export interface PolicySetup {
   /** Draft steps to begin with, where they were asked for. */
   readonly numSteps?: number;
@@ -203,14 +203,14 @@ export interface PolicySetup {
 }
 
 /**
- * Chance without state: 32 bits that depend on a seed, a round and a purpose alone.
+ * A stateless random generator: 32 bits that depend only on a seed, a round and a purpose.
  *
  * @param round u32, a count that the policy keeps in its state.
  * @param purpose u32; what is drawn for two purposes of one round is independent.
  */
 export type PolicyRandom = (round: number, purpose: number) => number;
 
-/** Options or a name that no policy can be made of. Callers turn it into a line for the user. */
+/** A policy name or options that cannot be used. Callers show the message to the user as one line. */
 export class PolicyError extends Error {
   override readonly name: string = "PolicyError";
 }

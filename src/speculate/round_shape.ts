@@ -3,10 +3,10 @@ export const MOST_ROWS = 64;
 
 /** Most draft levels: a row's path has a cell for each (src/model/device_layout.ts: PATH_CELLS). */
 export const MOST_STEPS = 16;
-/** Most candidates that a node of a tree has. */
+/** The most children of a tree node. */
 export const MOST_TOPK = 16;
 
-/** What a round makes of each sequence: programs, buffers and results are made for it. */
+/** The draft shape of each sequence in a round; programs, buffers and results are sized for it. */
 export interface DraftShape {
   /** Draft levels: a round adds at most one token more than that. */
   readonly depth: number;

@@ -7,7 +7,7 @@ import type { DraftShape } from "./round_shape.ts";
 export interface Proposal {
   /** Token ids, [count]. */
   readonly tokens: readonly number[];
-  /** Of each token the row of the one before it, at most i for token i, [count]. */
+  /** The row of each token's parent, at most i for token i, [count]. */
   readonly parents: readonly number[];
 }
 
@@ -15,14 +15,14 @@ export interface Proposal {
 export const NO_PROPOSAL: Proposal = { tokens: [], parents: [] };
 
 /**
- * Candidates of which the nodes of EAGLE-2's tree are chosen: `width` at the first level, `width`
- * of each of the `width` best at the others (SGLang `organize_draft_results`).
+ * The number of candidates from which the nodes of EAGLE-2's tree are chosen: `width` at the first level,
+ * then `width` children of each of the `width` best nodes (SGLang `organize_draft_results`).
  */
 export function poolSize({ depth, width }: Pick<DraftShape, "depth" | "width">): number {
   return width + (depth - 1) * width * width;
 }
 
-/** Levels of each row below the root, [count + 1]: the root is at 0. */
+/** The level of each row, [count + 1]: the root is at 0. */
 export function depthsOf({ parents }: Proposal): number[] {
   const depths = [0];
   for (const parent of parents) depths.push((depths[parent] ?? NaN) + 1);

@@ -28,38 +28,38 @@ export function templateBudget(inputSize: number): TemplateBudget {
   };
 }
 
-/** What an element of a list, a method of a value and an iteration of a loop take, in characters. */
+/** The charge, in characters, for an element of a list, a method of a value or an iteration of a loop. */
 const ELEMENT = 8;
 const METHOD = 128;
 const ITERATION = 64;
 
-/** Widest that `indent` and `tojson` may indent: it is written for every line. */
+/** The widest indent of `indent` and `tojson`, because it is written for every line. */
 const WIDEST_INDENT = 64;
 
 /** The clock is read after so many steps. */
 const STEPS_A_LOOK = 1024;
 
-/** What a template did that its budget does not hold: `takes more than 10 s`. */
+/** Thrown when a template exceeds its budget; the message says how: `takes more than 10 s`. */
 export class TemplateLimit extends Error {}
 
 /**
- * An interpreter that ends with a `TemplateLimit` before a template takes the machine: the package evaluates
- * whatever it is given, and one text of its can take all memory, which ends the whole process.
+ * An interpreter that throws a `TemplateLimit` before a template uses up the machine. The package itself evaluates
+ * any template, and a single text can take all memory, which ends the whole process.
  *
- * What a step builds is counted when it is there. It is bounded by what the step is given: texts by V8,
- * at 2^29 characters, lists by the size of the text or list that they come from.
+ * The result of a step is counted after the step. Its size is bounded by the step's inputs: V8 limits texts to
+ * 2^29 characters, and a list is no larger than the text or list that it comes from.
  */
 export class BoundedInterpreter extends FullerInterpreter {
   readonly #budget: TemplateBudget;
   readonly #ends: number;
   readonly #sizes = new WeakMap<object, number>();
-  /** Expressions that a loop goes through. */
+  /** Expressions that a loop iterates over. */
   readonly #iterated = new WeakSet<object>();
   /** Arguments that say how wide lines are indented. */
   readonly #widths = new WeakSet<object>();
   #steps = 0;
   #built = 0;
-  /** Size of the largest value that the step at hand was given. */
+  /** Size of the largest input of the current step. */
   #largest = 0;
 
   constructor(environment: Environment, budget: TemplateBudget) {
@@ -133,7 +133,7 @@ export class BoundedInterpreter extends FullerInterpreter {
         this.#built += size;
         break;
       default:
-        // A longer text is a rope: what it was made of stays where it is.
+        // V8 stores a longer text as a rope that refers to its parts, so only the growth is charged.
         this.#built += Math.max(0, size - this.#largest);
     }
     if (this.#built > this.#budget.built) {
@@ -142,8 +142,8 @@ export class BoundedInterpreter extends FullerInterpreter {
   }
 
   /**
-   * Characters that a value has as a text, about; more than `left` where it has more than that. A
-   * namespace may change, and may be in itself: what has one in it is counted each time.
+   * The approximate number of characters of a value as text; any number above `left` if it is larger than that.
+   * A namespace can change and can contain itself, so a value with one in it is counted again each time.
    */
   #sizeOf(value: Value | undefined, left: number, depth = 0): { size: number; fixed: boolean } {
     const inner: unknown = value?.value;

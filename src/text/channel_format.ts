@@ -14,7 +14,7 @@ export interface ChannelFormat {
   readonly stops: readonly string[];
   /** What a header may begin with behind the role. */
   readonly headers: readonly string[];
-  /** Header and mark of an answer, for a prompt that an answer goes on from. */
+  /** Header and mark of an answer, appended to a prompt whose answer begins with a given text. */
   readonly answer: string;
   readonly bodyOf: (header: string) => Body;
 }
@@ -22,11 +22,11 @@ export interface ChannelFormat {
 /** What a message's body is. */
 export interface Body {
   readonly kind: "reasoning" | "text";
-  /** What a parser of calls finds the call by: it is put around the body. */
+  /** Texts that are put around the body, by which the parser of calls finds the call. */
   readonly around?: readonly [before: string, after: string];
   /**
-   * A body is a call, with `around`, only if it is all between these texts; the second one is found before
-   * anything ends the body.
+   * The body is a call, with `around`, only if it lies entirely between these texts. Nothing ends the body before
+   * the second one is found.
    */
   readonly within?: readonly [open: string, close: string];
 }

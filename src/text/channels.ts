@@ -2,7 +2,7 @@ import type { Body, ChannelFormat } from "./channel_format.ts";
 import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
 import { HARMONY_CHANNELS } from "./harmony_channels.ts";
 
-/** By the name that `Reasoning` has, which is plain data. */
+/** Formats by name; `Reasoning` holds the name because it is plain data. */
 const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
   harmony: HARMONY_CHANNELS,
   glimmer: GLIMMER_CHANNELS,
@@ -26,8 +26,8 @@ export function channelsOf(template: string): ChannelName | undefined {
 }
 
 /**
- * Special tokens that are text for whoever reads the messages, though decoding leaves out others. They
- * stay control tokens: what a person writes is never one.
+ * Special tokens that decoding keeps in the text, because the parser of messages needs them. They remain control
+ * tokens: text that a person writes never becomes one.
  */
 export const CHANNEL_TOKENS: readonly string[] = ["<|start|>", "<|channel|>", "<|message|>"];
 
@@ -44,8 +44,8 @@ const LONGEST_HEADER = 300;
 const ROLE = "assistant";
 
 /**
- * The header that a text begins with, without its role, and what is behind it. "more" while it may
- * become one, "none" as soon as it cannot.
+ * The header at the beginning of a text, without its role, and the rest after it. "more" while the text may
+ * still become a header, "none" as soon as it cannot.
  */
 function headerIn(
   text: string,
@@ -68,8 +68,8 @@ function headerIn(
 }
 
 /**
- * Separates the bodies of an output's messages. An empty line parts those of one kind. What has no header
- * is text.
+ * Separates the bodies of an output's messages. Bodies of the same kind are joined with an empty line. Output
+ * without a header is text.
  *
  * @param answering the prompt has the header of an answer.
  */
@@ -108,13 +108,13 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
     if (held.trim() === "") return false;
     const found = headerIn(held, format);
     if (found === "more" && !ended) return false;
-    // A header that the output's end cuts is no text for anybody.
+    // A header that is cut off by the end of the output is dropped.
     if (found === "more" && openers.some((opener) => held.trimStart().startsWith(opener))) {
       held = "";
       return false;
     }
     if (typeof found === "string") {
-      // A message's beginning that no header follows is text; it ends nothing again.
+      // The start of a message without a header after it is text; it must not be found again as an end.
       const at = held.indexOf(next);
       const skipped = at >= 0 && held.slice(0, at).trim() === "" ? at + next.length : 0;
       [body, begun, isCall, inside] = [{ kind: "text" }, false, false, false];
@@ -139,7 +139,7 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
     return inside ? readCall(kind, close, ended) : readText(kind, around, ended);
   }
 
-  /** What looks like an end within a call's arguments is none. */
+  /** Reads a call up to its `close`. An end mark inside the call's arguments does not end the body. */
   function readCall(kind: Body["kind"], close: string, ended: boolean): boolean {
     const at = held.indexOf(close);
     const kept = ended ? 0 : openTail(held, [close]);

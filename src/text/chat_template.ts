@@ -10,7 +10,7 @@ import { withBudget } from "./reasoning.ts";
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string;
-  /** What the model thought before it said `content`: the template decides whether it sees it again. */
+  /** The model's reasoning before `content`; the template decides whether the model sees it again. */
   readonly reasoning_content?: string;
   /** Functions that the assistant calls, as transformers gives them to templates. */
   readonly tool_calls?: readonly unknown[];

@@ -2,8 +2,8 @@ import { channelsOf } from "./channels.ts";
 import type { ChatMessage, TemplateMessage } from "./chat_template.ts";
 
 /**
- * The messages of a conversation under the names, and in the order, that a template reads. Which
- * reasoning of earlier turns the model sees again is the template's to decide.
+ * The messages of a conversation with the field names and in the order that a template reads. The template
+ * decides which reasoning of earlier turns the model sees again.
  */
 export function historyFor(
   template: string,

@@ -4,8 +4,8 @@ type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
 
 /**
- * What templates of checkpoints use and the package lacks: objects whose keys are numbers (Seed-OSS's
- * budgets) in `dictsort` and in brackets, and `string` of None and of booleans as Python writes them.
+ * Adds what checkpoint templates use and the package lacks: objects whose keys are numbers (Seed-OSS's budgets)
+ * in `dictsort` and in brackets, and `string` of None and of booleans as Python writes them.
  */
 export class FullerInterpreter extends Interpreter {
   /** The maps whose keys are the digits of numbers. */
@@ -76,7 +76,7 @@ export class FullerInterpreter extends Interpreter {
   }
 }
 
-/** The type of a statement that is a value already. */
+/** The type of a statement that holds an evaluated value. */
 const VALUE = "EvaluatedValue";
 
 /** None and booleans as Python writes them; undefined for others. */

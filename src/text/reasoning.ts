@@ -10,7 +10,7 @@ import {
 export interface ReasoningMarks {
   readonly open: string;
   readonly close: string;
-  /** Texts that the end of a prompt may have behind `open`, besides white space. */
+  /** Texts, besides white space, that may follow `open` at the end of a prompt. */
   readonly begun?: readonly string[];
   /** Special tokens in them, where these are not the marks themselves. */
   readonly tokens?: readonly string[];
@@ -36,8 +36,8 @@ export const REASONING_MARKS: readonly ReasoningMarks[] = [
 ];
 
 /**
- * What ends reasoning that the model has forgotten to close, as Qwen3.5 does; it is text. The whole of it
- * is needed: reasoning may mention calls.
+ * The text that ends reasoning which the model forgot to close, as Qwen3.5 does; it is part of the answer. All of
+ * it must match, because reasoning may mention calls.
  */
 const BREAK = "<tool_call>\n<function=";
 
@@ -68,10 +68,10 @@ export interface Reasoning {
   readonly stops?: readonly number[];
 }
 
-/** What is needed to separate an output. */
+/** The fields that are needed to separate an output. */
 export type ReasoningParts = Pick<Reasoning, "marks" | "openings" | "channels" | "break">;
 
-/** What this needs of a tokenizer. */
+/** The part of a tokenizer that `reasoningOf` needs. */
 interface Vocabulary {
   encode(text: string, options: { readonly addSpecialTokens: boolean }): number[];
   idOf(token: string): number | undefined;
@@ -126,7 +126,7 @@ export function thinkArguments(think: "on" | "off" | "auto"): Record<string, boo
   return Object.fromEntries(SWITCHES.map((name) => [name, think === "on"]));
 }
 
-/** What templates without such a switch have instead: Seed-OSS's tokens for reasoning. */
+/** The variable that turns reasoning off in templates without such a switch: Seed-OSS's budget of tokens. */
 const OFF = { thinking_budget: 0 } as const;
 
 /** A template's variables with those that follow from a switch that is off. */
@@ -140,7 +140,7 @@ export interface SeparatedText {
   readonly text: string;
 }
 
-/** Where an output is: it has said nothing yet, reasons, has ended that, or answers. */
+/** The current part of an output: before any text, reasoning, after the reasoning, or the answer. */
 type Part = "begin" | "reasoning" | "gap" | "text";
 
 /** Parts an output that arrives in pieces. */
@@ -150,7 +150,7 @@ export interface ReasoningStream {
   /** Whether no more reasoning can come. */
   readonly over: boolean;
   push(piece: string): SeparatedText;
-  /** The output ended: what was held back. */
+  /** Called when the output ends; returns the text that was held back. */
   end(): SeparatedText;
 }
 
@@ -188,7 +188,7 @@ export function reasoningStream(
   let held = "";
   let begun = false;
 
-  /** What of `held` is sure to be reasoning; the rest waits. */
+  /** Takes the part of `held` that is certainly reasoning; the rest stays held. */
   function takeReasoning(ended: boolean): string {
     const closed = held.indexOf(close);
     const broken = breaks === undefined ? -1 : held.indexOf(breaks);
@@ -256,7 +256,7 @@ export function reasoningCounter(
   promptIds: readonly number[],
 ): ReasoningCounter {
   const stream = reasoningStream(reasoning, promptIds);
-  /** Tokens that reason, and those since whose part is not known yet. */
+  /** The number of reasoning tokens, and of later tokens whose part is not known yet. */
   let [tokens, pending] = [0, 0];
   return {
     get tokens() {

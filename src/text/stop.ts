@@ -4,7 +4,7 @@ import { UsageError } from "../errors.ts";
 export interface StopScanner {
   /** `text` may be shown now; `stopped` once a stop text is complete, and then for good. */
   push(piece: string): { readonly text: string; readonly stopped: boolean };
-  /** The output ended: what was held back because a stop might have begun there. */
+  /** Called when the output ends; returns the text that was held back because a stop might have begun there. */
   end(): string;
 }
 

@@ -12,9 +12,9 @@ export interface TextStream {
 export type StreamDecoder = Pick<Tokenizer, "decode" | "isSkipped">;
 
 /**
- * Tokens kept as context. A UTF-8 character waits for its end for at most 3 bytes and each token
- * kept has at least one, so 3 always contain the start of the last character (where a decoder
- * falls in step whatever came before); the rest is room for tokens that decode to nothing.
+ * Tokens kept as context. An unfinished UTF-8 character has at most 3 bytes, and each kept token has at least one,
+ * so 3 tokens always contain the start of the last character, where a decoder resynchronizes whatever came
+ * before. The rest is room for tokens that decode to nothing.
  */
 const CONTEXT = 8;
 
@@ -47,12 +47,12 @@ export function textStream(tokenizer: StreamDecoder): TextStream {
   };
 
   const push = (ids: readonly number[]): string => {
-    // Skipped tokens do not part the bytes of a character: they must not push it off the window.
+    // Skipped tokens may stand between the bytes of a character; they must not push it out of the window.
     const shown = ids.filter((id) => !tokenizer.isSkipped(id));
     if (shown.length === 0) return "";
     window.push(...shown);
     const text = decode(window);
-    // A decoder shows an unfinished character as one U+FFFD at the end, so no more is in doubt.
+    // A decoder shows an unfinished character as one U+FFFD at the end, so only that is uncertain.
     const end = text.endsWith(REPLACEMENT) ? text.length - 1 : text.length;
     const piece = text.slice(given, end);
     given = Math.max(given, end);

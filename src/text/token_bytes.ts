@@ -10,8 +10,8 @@ export interface TokenBytes {
 }
 
 /**
- * The UTF-8 bytes of every token: joined, those of a list of ids are what `decode` makes of it with
- * skipSpecialTokens, but for the first space.
+ * The UTF-8 bytes of every token. Joined over a list of ids, they equal the result of `decode` with
+ * skipSpecialTokens, except for the first space.
  *
  * @param of.name of the checkpoint, for messages.
  * @throws UsageError where tokenizer.json decodes in a way that is not one token after the other.

@@ -105,15 +105,15 @@ export function withinVocabulary(
   return { json: { ...tokenizerJson, added_tokens }, dropped };
 }
 
-/** The package's messages may quote what they stumbled over. */
+/** The most characters of the package's message that are shown; it may quote its input. */
 const LONGEST_REASON = 200;
 
 /** Far above any vocabulary: an id past it is a mistake. */
 const MOST_IDS = 2 ** 24;
 
 /**
- * The package takes tokens and ids as they are. An id that is none would turn up in the middle of a
- * prompt, a huge one or an empty token would keep it busy for ever.
+ * Checks tokens and ids, which the package does not. An invalid id would turn up in the middle of a prompt;
+ * a huge id or an empty token would keep the package busy for ever.
  */
 function checkTokens({ added_tokens: added, model }: Record<string, unknown>): void {
   const vocab = isObject(model) && isObject(model.vocab) ? Object.entries(model.vocab) : [];
@@ -131,13 +131,13 @@ function shown(value: unknown): string {
   return (JSON.stringify(value) ?? String(value)).slice(0, 50);
 }
 
-/** @param usable turns what the package throws, also late, into a line about tokenizer.json. */
+/** @param usable turns errors of the package, also later ones, into a one-line error about tokenizer.json. */
 function wrap(
   inner: HfTokenizer,
   config: Record<string, unknown>,
   usable: <T>(run: () => T) => T,
 ): Tokenizer {
-  // The marks are text for whoever parts reasoning from answer, though some are special tokens.
+  // Marks stay in the decoded text, because reasoning is separated by them, though some are special tokens.
   const marks = [
     ...REASONING_MARKS.flatMap(({ open, close, tokens = [open, close] }) => tokens),
     ...TOOL_MARKS,

@@ -1,6 +1,6 @@
 /**
- * Tokens that begin or part calls of functions. They are text for whoever reads the calls, though
- * some tokenizers have them as special tokens, which decoding leaves out.
+ * Tokens that begin or separate function calls. Decoding keeps them for the parser of calls, even if the tokenizer
+ * has them as special tokens, which decoding otherwise leaves out.
  */
 export const TOOL_MARKS: readonly string[] = [
   ...["<tool_call>", "</tool_call>"], // Hermes, Qwen

@@ -2,31 +2,31 @@ import { CHANNEL_TOKENS } from "./channels.ts";
 import { isObject, loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /**
- * Keeps control tokens that a person writes (`<|im_end|>`) text: only those that the chat template writes
- * are tokens.
+ * Encodes control tokens that a person spells out (`<|im_end|>`) as text; only those that the chat template
+ * writes become control tokens.
  */
 export interface UserText {
   /**
-   * The value with a mark in every control token that its texts spell; undefined where none does, and the
-   * conversation is to be encoded as ever.
+   * The value with a mark inserted into every control token that its texts spell out. Undefined if there is none;
+   * the conversation is then encoded as usual.
    */
   marked<T>(value: T): T | undefined;
   /** Ids of a rendered conversation whose messages are `marked`. */
   encode(rendered: string): number[];
 }
 
-/** Noncharacters (Unicode 23.7): no text that is meant to be read has them. In what a person wrote, */
+/** The mark in control tokens that a person wrote. A noncharacter (Unicode 23.7), which no readable text contains. */
 const WRITTEN = "\ufdd0";
-/** and in the control tokens of the tokenizer that reads the template's. */
+/** The mark in the control tokens of the second tokenizer, which encodes the template's. Also a noncharacter. */
 const CONTROL = "\ufdd1";
 
 /**
- * A second tokenizer has a mark in each of its control tokens. The template's get that mark, what people
- * wrote loses its own: so the text is encoded in one piece, as any other, and spelt tokens are found by
- * none.
+ * Uses a second tokenizer whose control tokens contain the mark CONTROL. Before encoding, control tokens from the
+ * template get that mark, and those that people wrote lose their mark WRITTEN. So the text is encoded in one piece,
+ * and tokens that people spelled out match no control token.
  *
- * @param of.tokenizer of the same files: what it skips is a control token, and so are the headers of
- * channels. Reasoning and tool marks are not, which templates look for.
+ * @param of.tokenizer made from the same files. Tokens that it skips are control tokens, and so are the headers of
+ * channels. Reasoning and tool marks are not, because templates look for them.
  */
 export function openUserText(
   { name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer }: {
@@ -43,7 +43,7 @@ export function openUserText(
   const isControl = ({ id, content }: Record<string, unknown>) =>
     typeof content === "string" && content !== "" &&
     (tokenizer.isSkipped(Number(id)) || CHANNEL_TOKENS.includes(content));
-  // The longest that begins at a place counts.
+  // Longest first, so that the longest token that begins at a place matches.
   const spellings = added.filter(isControl).map(({ content }) => String(content))
     .toSorted((a, b) => b.length - a.length);
   const pattern = new RegExp(spellings.map(RegExp.escape).join("|") || "(?!)", "g");
@@ -66,7 +66,7 @@ export function openUserText(
     marked<T>(value: T): T | undefined {
       let found = false;
       const written = mapTexts(value, (text) => {
-        // A text that has our marks loses them where it matters, else it could make a token of them.
+        // Marks that are in the text already are removed; with them a person could spell a control token.
         const plain = text.replace(marks, "");
         const changed = plain.replace(pattern, withMark(WRITTEN));
         found ||= changed !== plain;

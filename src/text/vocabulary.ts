@@ -1,4 +1,4 @@
-/** Whether two models mean the same by a token id. */
+/** Checks whether two models give the token ids the same meaning. */
 import { isObject } from "./tokenizer.ts";
 
 /** A model's vocabulary as its files have it. */
@@ -13,8 +13,8 @@ export interface Vocabulary {
 const SHOWN = 3;
 
 /**
- * Why a draft cannot read the target's tokens: its tokenizer or the first tokens, special ones among
- * them, that differ. Undefined where all are the same; padding is no token.
+ * Why a draft cannot read the target's tokens: a different tokenizer, or the first tokens that differ, special
+ * tokens included. Undefined if all are the same; padding is not compared.
  */
 export function vocabularyMisfit(target: Vocabulary, draft: Vocabulary): string | undefined {
   const [of, by] = [tokensOf(target), tokensOf(draft)];

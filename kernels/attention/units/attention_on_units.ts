@@ -23,22 +23,25 @@ import {
   type UnitsTile,
 } from "./units_kernels.ts";
 
-/** Workgroups of whole segments that keep a large GPU busy; fewer have a split each. */
+/** Workgroups of a whole segment each that keep a large GPU busy; if there are fewer, they take fewer splits each. */
 const ENOUGH = 96;
-/** Workgroups that keep a large GPU busy where rows are few: of contexts that have as many, each has several splits. */
+/**
+ * Workgroups that keep a large GPU busy where rows are few: contexts that make as many with APART splits each take
+ * these, shorter contexts take one split each.
+ */
 const ENOUGH_APART = 132;
-/** Those splits. */
+/** Splits of a workgroup where rows are few and contexts are long. */
 const APART = 4;
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
 
-/** The workgroup for so many rows of a slot, with `span` splits each. */
+/** Chooses the workgroup for these rows, with `span` splits each. */
 type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
 
 /**
  * Records attention of `count` rows over the pages of their slots.
  *
- * @param choose other workgroups than the rule's, of the same bits.
+ * @param choose replaces the rule that chooses workgroups; the bits stay the same.
  */
 export function attentionOnUnits(
   buffers: AttentionBuffers,
@@ -80,7 +83,7 @@ function inTiles(
   return parted(shape, SEGMENT_CELLS, () => [direct], () => inParts(segment));
 }
 
-/** `short` where slots have at most so many cells, else `long`, if there may be more. */
+/** `short` for contexts of at most `cells` cells, `long` for longer ones, if the block table has room for any. */
 function parted(
   { tablePages }: AttentionShape,
   cells: number,
@@ -92,7 +95,7 @@ function parted(
   return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
 }
 
-/** Those that are for some of these numbers of cells, and for these alone. */
+/** The dispatches of `plan` that run for contexts of `from` to `upTo` cells, restricted to those. */
 function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
   return plan.map((each) => {
     const { forCells = { from: 0, upTo: Infinity } } = each;
@@ -120,7 +123,7 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   return { queries, group, tile, span, ...ways };
 }
 
-/** Partial sums, then their combination, of as many rows at a time as those have room for. */
+/** Records partial sums, then their combination, for as many rows at a time as the scratch buffer has room for. */
 function inBlocks(
   buffers: AttentionBuffers,
   shape: AttentionShape,
@@ -210,7 +213,7 @@ function constantsOf(shape: AttentionShape, { tile, group }: UnitsTile, firstRow
     KV_HEADS: kvHeads,
     HEAD_TILES: heads / kvHeads / group,
     TABLE_PAGES: tablePages,
-    // Whole tiles need not know their slot: prompts of all lengths share a pipeline.
+    // If all tiles are whole, PER_SLOT does not depend on the prompt: prompts of all lengths share a pipeline.
     PER_SLOT: perSlot % tile === 0 ? tile : perSlot,
     FIRST_ROW: firstRow,
     PATHS: Number(paths),

@@ -232,7 +232,7 @@ fn main(
   let end = all_seen.z;
   let last = max(end, 1u) - 1u;
   let start = max(z * SPAN, select(begin / SPLIT_CELLS, 0u, end == 0u));
-  // A split that no row sees makes zeros, which a workgroup writes that sees no others.
+  // With DIRECT a workgroup takes at least one split: if no row sees it, this makes the zeros that are written.
   let stop = max(min((z + 1u) * SPAN, (end + SPLIT_CELLS - 1u) / SPLIT_CELLS), start + DIRECT);
   if (start >= stop) {
     return;

@@ -1,4 +1,4 @@
-/** Attention over the rows of one slot on matrix units, keys and values of all of them turned to f16 numbers once. */
+/** Attention over many rows of one slot on matrix units: its keys and values are converted to f16 numbers once. */
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../../src/gpu/kv.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
@@ -19,15 +19,15 @@ import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from ".
 
 /** Cells of a KV page: of rows.wgsl. */
 const PAGE = 16;
-/** Of a workgroup. */
+/** Queries of a workgroup. */
 const QUERIES = 64;
 /** Most dims of a head whose values and sums pass through workgroup memory at once. */
 const WHOLE_DIM = 80;
-/** Rows for which halving all keys and values once is less than doing it for every workgroup. */
+/** Rows from which converting all keys and values to f16 once is less work than doing it in every workgroup. */
 const CHUNK_ROWS = 64;
-/** Workgroups of it that a large GPU has room for at once. */
+/** Workgroups of chunk_units.wgsl that a large GPU runs at once. */
 const AT_ONCE = 264;
-/** Share of that room that goes to waste at most where each workgroup has all cells. */
+/** Largest share of that room that may stay empty where each workgroup takes all cells. */
 const WASTE = 0.05;
 /** Bindings begin at multiples of so many bytes. */
 const ALIGNMENT = 256;
@@ -52,7 +52,7 @@ function bytesEach(heads: Sizes, units: AttentionUnits): readonly [halves: numbe
   return [aligned(2 * (1 + KV_LOW) * heads.headDim * cells), aligned(2 * 4 * cells)];
 }
 
-/** The rule's workgroup: two have room on a multiprocessor of an H200. */
+/** The workgroup that the rule chooses: two fit on a multiprocessor of an H200. */
 export function chunkTile(
   shape: Heads & Pick<AttentionShape, "perSlot">,
   units: AttentionUnits,
@@ -76,8 +76,8 @@ export function chunkTile(
 }
 
 /**
- * f32 words of the f16 numbers of a slot's keys and values, which chunks of `rows` rows are computed with; 0 where
- * rows are too few for it, or cells too many for a binding.
+ * f32 words that a slot's keys and values take as f16 numbers, for chunks of `rows` rows; 0 if rows are too few to
+ * convert them, or cells too many for one binding.
  */
 export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): number {
   const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
@@ -88,7 +88,7 @@ export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): 
   return fits && rows >= chunkRows ? bytes / 4 : 0;
 }
 
-/** Where the keys and values of these rows are turned to f16 numbers once; undefined where they are not. */
+/** The scratch buffer in which keys and values are converted to f16 once; undefined where they are not. */
 export function halvesOf(
   { partial: { halves } }: AttentionBuffers,
   shape: AttentionShape,
@@ -108,14 +108,14 @@ function cellsIn(halves: Operand, heads: Sizes, units: AttentionUnits) {
   };
 }
 
-/** Which workgroup computes so many splits of so many rows. */
+/** Chooses the workgroup for these rows, with segments of `span` splits. */
 export type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: number) => ChunkTile;
 
 /**
  * Records attention of `count` rows of one slot, without paths.
  *
  * @param halves f32 words as `halvesWords` says.
- * @param choose other workgroups than the rule's, of the same bits.
+ * @param choose replaces the rule that chooses workgroups; the bits stay the same.
  */
 export function chunkOnUnits(
   buffers: AttentionBuffers,

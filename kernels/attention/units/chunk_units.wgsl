@@ -71,7 +71,8 @@ const NEGATIVE = -2.0e38; // below every score; 2^(1.5 NEGATIVE) is 0
 const LOG2_E = 1.4426950408889634;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
-// Only read; but a driver moves loads of read-only memory behind barriers to where they are used, and waits there.
+// These are only read, but not declared so: a driver would move the loads behind barriers to where they are used, and
+// wait there.
 @group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
 @group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
 @group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
@@ -84,8 +85,8 @@ const LOG2_E = 1.4426950408889634;
 //#endif
 
 var<workgroup> pool: array<vec4<u32>, $POOL>;
-// Of the tile's rows: the largest of ~ the first cell that it sees, one past the last one, the first one and ~ one
-// past the last one.
+// Maxima over the tile's rows: of ~ the first cell that a row sees, one past its last cell, its first cell, and ~ one
+// past its last cell.
 var<workgroup> bounds: array<atomic<u32>, 4>;
 var<workgroup> sight: vec4<u32>;
 var<workgroup> q_inverse: array<f32, QUERIES>; // 1 / scale
@@ -94,7 +95,7 @@ var<workgroup> v_exponent: array<vec4<f32>, CELLS / 4u>; // e
 var<workgroup> v_power: array<vec4<f32>, CELLS / 4u>; // 2^e
 
 //#if DIRECT
-// Peak, base 2, and total of the segments before, by invocation. They are not in registers, of which there are few.
+// Peak, base 2, and total of the segments before, for each invocation: here and not in registers, which are scarce.
 var<workgroup> merged: array<vec2<f32>, THREADS>;
 
 struct Segment {
@@ -170,7 +171,7 @@ fn most_of(x: vec4<f32>) -> f32 {
   return max(max(x.x, x.y), max(x.z, x.w));
 }
 
-// NEGATIVE for those of the four cells from `cell` on that are not seen.
+// The scores of the four cells from `cell` on, with NEGATIVE for cells that are not seen.
 fn seen_of(score: vec4<f32>, cell: u32, seen: vec2<u32>) -> vec4<f32> {
   let cells = vec4(cell) + vec4(0u, 1u, 2u, 3u);
   return select(vec4(NEGATIVE), score, (cells >= vec4(seen.x)) & (cells < vec4(seen.y)));
@@ -213,7 +214,7 @@ fn main(
   let begin = select(all_seen.x / CELLS, 0u, all_seen.y == 0u);
   let z = tile.z + begin / SPAN * u32(WINDOW != 0xffffffffu);
   let start = max(z * SPAN, begin);
-  // A split that no row sees makes zeros, which a workgroup writes that sees no others.
+  // With DIRECT a workgroup takes at least one split: if no row sees it, this makes the zeros that are written.
   let most = select((z + 1u) * SPAN, 0xffffffffu, DIRECT == 1u);
   let stop = max(min(most, (all_seen.y + CELLS - 1u) / CELLS), start + DIRECT);
   if (start >= stop || (DIRECT == 0u && all_seen.y == 0u)) {
@@ -354,7 +355,7 @@ fn main(
     let sums_of$g = bitcast<vec4<f32>>(pool[own_scores + $gu]);
     var score$g = sums_of$g * unit * k_scale[share * (SHARED / 4u) + $gu];
     if (CAP != 0.0) {
-      // SCALE / CAP is one number to some drivers: the other kernel has them side by side, too.
+      // Some drivers fold SCALE / CAP into one number: as in the other kernel, the two must be side by side here.
       score$g = capped(score$g * SCALE);
     }
     //#endfor

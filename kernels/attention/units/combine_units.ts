@@ -52,7 +52,7 @@ interface Combined {
   readonly sinks: boolean;
 }
 
-/** Segments at a time: as many as there may be, a power of two. None of it touches a bit. */
+/** Segments at a time: as many as a query may have, rounded up to a power of two. No bit depends on it. */
 function combineLanes({ kept, cells }: Combined): number {
   const segments = Math.ceil(kept * cells / SEGMENT_CELLS);
   return Math.min(COMBINE_LANES, 2 ** Math.ceil(Math.log2(segments)));

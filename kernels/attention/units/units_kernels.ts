@@ -13,7 +13,7 @@ export const LEAST_THREADS = 128;
 const MANY_THREADS = 256;
 /** Cells of a split of keys, whose sums begin with zero: decides bits. */
 const CELLS = 64;
-/** Cells whose splits are merged in order before others are: decides bits. */
+/** Cells of a segment: its splits are merged in order, then the segments are. Decides bits. */
 export const SEGMENT_CELLS = 1024;
 /** Rows that are recorded together. */
 export interface Block extends AttentionShape {
@@ -31,7 +31,7 @@ export interface UnitsTile {
   readonly group: number;
   /** Rows of a slot. */
   readonly tile: number;
-  /** Splits of keys: 1, a segment's, or some whose sums are each kept. */
+  /** Splits of keys: 1, all of a segment, or several whose sums are kept separately. */
   readonly span: number;
   /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
   readonly apart: boolean;
@@ -45,7 +45,7 @@ export interface UnitsTile {
   readonly threads: number;
 }
 
-/** Of a split. */
+/** Cells of a split. */
 export function cellsOf({ cells = CELLS }: AttentionUnits): number {
   return cells;
 }
@@ -69,12 +69,12 @@ export function whyNotUnits(
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
 }
 
-/** Invocations that load a row, a power of two: two of its vec8s each, some none. */
+/** Invocations that load a row, rounded up to a power of two: two of its vec8s each, the surplus ones none. */
 export function wideOf(headDim: number): number {
   return 2 ** Math.ceil(Math.log2(headDim / 16));
 }
 
-/** Invocations of a workgroup of many splits: they load whole rows, and all load as many. */
+/** Invocations of a workgroup of many splits: MANY_THREADS where all of them load the same number of rows. */
 export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
   const { limits, unit } = units;
   const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
@@ -82,7 +82,7 @@ export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: Attentio
   return fits ? MANY_THREADS : LEAST_THREADS;
 }
 
-/** Whether the lower halves of queries and weights, of keys and values are there. */
+/** Whether queries and weights, and keys and values, are two f16 numbers each: 1 or 0. */
 export function lowOf(
   { kvDtype }: Pick<Heads, "kvDtype">,
   { precision }: AttentionUnits,
@@ -91,7 +91,7 @@ export function lowOf(
   return { Q_LOW: Number(low), KV_LOW: Number(low && kvDtype === "f32") };
 }
 
-/** vec4s of its pool, and where scores and queries begin. */
+/** vec4s of a workgroup's pool, and where scores and queries begin in it. */
 function poolOf(
   { headDim, kvDtype }: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
@@ -118,7 +118,7 @@ export function unitsBytes(
   return 16 * poolOf(heads, units, tile).POOL + apart;
 }
 
-/** What attention_units.wgsl and chunk_units.wgsl take alike. */
+/** Parameters that attention_units.wgsl and chunk_units.wgsl share. */
 export interface UnitsCounts {
   /** Query heads and rows of a workgroup, and queries, with padding. */
   readonly GROUP: number;
@@ -127,7 +127,7 @@ export interface UnitsCounts {
   /** Invocations of a workgroup, and of a subgroup. */
   readonly THREADS: number;
   readonly LANES: number;
-  /** Rows and columns of a product's result, and what it adds up. */
+  /** Rows and columns of a matrix product's result, and its inner dimension. */
   readonly UNIT_M: number;
   readonly UNIT_N: number;
   readonly UNIT_K: number;
@@ -144,7 +144,7 @@ export interface UnitsCounts {
   /** Invocations of a query's softmax, and their number's binary logarithm. */
   readonly SHARERS: number;
   readonly SHARER_STEPS: number;
-  /** Fours and eights of cells of each of them: which number of eights it is. */
+  /** Fours and eights of cells of each of those invocations. */
   readonly SHARED_FOURS: number;
   readonly SHARED_EIGHTS: number;
   /** Products along a head, for scores, and along cells, for values. */

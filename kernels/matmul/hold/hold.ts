@@ -3,19 +3,19 @@ import type { HeadsGate } from "../../lib/heads.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
-/** How x comes to workgroup memory, and what matmul_resident.wgsl takes for that. */
+/** How x is brought into workgroup memory, and the parameters of matmul_resident.wgsl for it. */
 export type HoldParameters =
   | {
-    /** As it is. */
+    /** x is copied as it is. */
     readonly hold: "rows";
   }
   | NormedParameters
   | {
-    /** The splits of attention are added. */
+    /** x is attention's output, whose splits are added up. */
     readonly hold: "combined";
     /** Most splits that a row sees. */
     readonly SPLITS: number;
-    /** Half of them: those that are loaded before their number is known. */
+    /** Half of them: so many are loaded before the number of splits is known. */
     readonly HALF: number;
     /** Fours of numbers of a head. */
     readonly HEAD: number;
@@ -25,51 +25,51 @@ export type HoldParameters =
     readonly GATED: boolean;
   }
   | {
-    /** Its heads are normed and gated. */
+    /** The heads of x are normed and gated. */
     readonly hold: "gated";
     /** Vec8s of a head. */
     readonly EIGHTS: number;
   }
   | RelayParameters & {
-    /** Other workgroups of the dispatch make it. */
+    /** Other workgroups of the dispatch make x. */
     readonly hold: "relay";
   };
 
-/** What lib/relay.wgsl and relay_statements.wgsl take. */
+/** Parameters of lib/relay.wgsl and relay_statements.wgsl. */
 interface RelayParameters {
   /** Words of a range, which are waited for together. */
   readonly RANGE: number;
-  /** Of them an invocation looks at so many. */
+  /** Words of a range that each invocation polls. */
   readonly WORDS: number;
 }
 
-/** x is normed, and something may be added to it before: what lib/normed_x.wgsl and normed_x_statements.wgsl take. */
+/** x is normed, after something may have been added to it: lib/normed_x.wgsl and normed_x_statements.wgsl. */
 export interface NormedParameters extends RelayParameters {
   readonly hold: "normed";
   /** Lanes that sum squares. */
   readonly NORM_LANES: number;
   /** Vec8s of a row that a lane has, at most. */
   readonly NORM_EACH: number;
-  /** Lanes that an invocation is, one after the other. */
+  /** Lanes whose work an invocation does, one after the other. */
   readonly NORM_TURNS: number;
-  /** Stages in which a workgroup adds eight lanes' sums each, and lanes that are left then: `foldCounts`. */
+  /** Stages that each fold eight lanes' sums into one, and the sums that are left after them: `foldCounts`. */
   readonly STAGES: number;
   readonly REST: number;
-  /** Whether sums of a split-K matmul are added, and how many but the first. */
+  /** Whether sums of a split-K matmul are added, and how many besides the first. */
   readonly ADDED: boolean;
   readonly MORE_ADDENDS: number;
-  /** Whether these are read from a buffer, or made by other workgroups of the dispatch. */
+  /** Whether those sums are read from a buffer, or made by other workgroups of the dispatch. */
   readonly STORED: boolean;
   readonly RELAYED: boolean;
   /** Whether outputs of experts are added, and how many a row has. */
   readonly WEIGHED: boolean;
   readonly EXPERTS: number;
-  /** Whether x with what was added is stored, and whether it is so for a draft too. */
+  /** Whether x with what was added is stored, and whether it is stored a second time for a draft. */
   readonly STREAMED: boolean;
   readonly KEPT: boolean;
 }
 
-/** How x of a matmul_resident.wgsl comes to workgroup memory, and what that needs besides. */
+/** How a matmul that keeps x in workgroup memory brings it there, and what it binds for that. */
 export interface Hold {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
@@ -78,13 +78,13 @@ export interface Hold {
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
-  /** On matrix units: whose scales the first workgroup makes the largest. */
+  /** On matrix units: the scales that the first workgroup resets to the largest. */
   readonly lowers?: RowScales | undefined;
-  /** What its text depends on, in workgroups of so many invocations. */
+  /** Parameters of the kernel's WGSL, for workgroups of `threads` invocations. */
   parameters(of: { readonly threads: number }): HoldParameters;
 }
 
-/** x as it is. */
+/** x is copied as it is. */
 export const PLAIN_ROWS: Hold = {
   name: "",
   buffers: {},
@@ -98,29 +98,29 @@ export type NormAddends =
     /** [splitK, rows, cols] */
     readonly sums: Operand;
     readonly splitK: number;
-    /** Whether other workgroups of the dispatch make them, of one row: `sums` is u32 [sumWords]. */
+    /** Present if other workgroups of the dispatch make the sums, of one row: `sums` is then u32 [sumWords]. */
     readonly relay?: Relay | undefined;
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
 
 /** Words that workgroups of a dispatch wait for: see lib/relay.wgsl. */
 export interface Relay {
-  /** Workgroups that make those of a range. */
+  /** Workgroups that make the words of a range. */
   readonly makers: number;
-  /** Looks at words that are not there yet before a workgroup makes them itself. */
+  /** How often a workgroup polls for missing words before it makes them itself. */
   readonly turns: number;
 }
 
 /** How many rows are added to each of x's. */
 export type AddendCount = { readonly splitK: number } | { readonly experts: number };
 
-/** Rows of `cols` that are read for one of x's. */
+/** Rows that are read and added to one row of x. */
 export function addendsOf(added: AddendCount | undefined): number {
   if (!added) return 0;
   return "splitK" in added ? added.splitK : added.experts;
 }
 
-/** Storage buffers that are bound for them. */
+/** Storage buffers that are bound for the addends. */
 export function addendBuffers(added: AddendCount | undefined): number {
   if (!added) return 0;
   return "splitK" in added ? 2 : 3;
@@ -135,17 +135,17 @@ export interface NormOfRows {
   readonly lanes: number;
   /** Not on matrix units. */
   readonly kept?: KeptInput | undefined;
-  /** Scales of the layer's inputs, which on matrix units become the largest where the norm is done. */
+  /** Scales of the layer's inputs, which on matrix units the norm resets to the largest. */
   readonly lowers?: RowScales | undefined;
   readonly added?:
     | NormAddends & {
-      /** Where x + what is added goes, [rows, cols]: not x. */
+      /** Where x + what is added is stored, [rows, cols]: not the buffer of x. */
       readonly stream: Operand;
     }
     | undefined;
 }
 
-/** Where the rows of a norm's input are kept besides. */
+/** Where a second copy of the rows of a norm's input is stored. */
 export interface KeptInput {
   readonly out: Operand;
   /** Row stride of out. */
@@ -162,13 +162,13 @@ export interface PartialHeads {
   readonly rows: Operand;
   readonly heads: number;
   readonly headDim: number;
-  /** Of a whole block table. */
+  /** Splits of a whole block table. */
   readonly splits: number;
   /** Cells that a row sees; absent = all. */
   readonly window?: number | undefined;
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
-  /** Of the output, as of `attention`. */
+  /** Gates of the output, as for `attention`. */
   readonly gate?: HeadsGate | undefined;
 }
 

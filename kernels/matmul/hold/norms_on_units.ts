@@ -1,4 +1,4 @@
-/** Where a matmul of one row on matrix units norms it itself. */
+/** When a matmul of one row on matrix units norms the row itself. */
 import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
 import type { NormUse } from "./norms_rows.ts";
@@ -8,18 +8,18 @@ import { fewTile } from "../tensor/few_tiles.ts";
 /** Most bytes that all workgroups together read to norm x themselves. */
 const MOST_READ = 12 * 2 ** 20;
 
-/** Widest row: one of 2,048 numbers takes a subgroup longer than a dispatch of its own does. */
+/** Widest row that is normed so: a subgroup takes longer for 2,048 numbers than a norm dispatched before does. */
 const WIDEST = 1024;
 
-/** Bytes of workgroup memory that the norm of a row takes besides, at most: a sum for each of 512 lanes. */
+/** Most bytes of workgroup memory that the norm of a row takes in addition: a sum for each of 512 lanes. */
 const NORM_BYTES = 2048;
 
 /** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
 const BUFFERS = 6;
 
 /**
- * Whether a matmul on matrix units had better norm its row itself, by `normedRows`: one, of those that are not
- * quantized.
+ * Whether a matmul on matrix units is faster if it norms x itself, by `normedRows`: only one row, and no quantized
+ * weights.
  */
 export function normsOnUnits(
   matrix: Matrix,

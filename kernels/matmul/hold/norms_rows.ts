@@ -5,19 +5,19 @@ import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeHeld, canBeResident } from "../matmul_stages.ts";
 
 /**
- * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in
- * which its caches give this much beside the weights.
+ * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in which
+ * its caches deliver this much besides the weights.
  */
 const MOST_READ = 12 * 2 ** 20;
-/** Columns that a workgroup makes, about. */
+/** Approximate number of columns that a workgroup makes. */
 const COLUMNS = 32;
 
 /** Most rows of x that a matmul norms itself. */
 export const MOST_NORMED_ROWS = 8;
 
-/** What a matmul that norms x itself depends on beside the matrix. */
+/** What decides, besides the matrix, whether a matmul norms x itself. */
 export interface NormUse {
-  /** Of x. */
+  /** Rows of x. */
   readonly rows: number;
   /** What is added to x first. */
   readonly added: AddendCount | undefined;
@@ -26,7 +26,7 @@ export interface NormUse {
   readonly tuning: Tuning;
 }
 
-/** Whether a matmul had better norm x itself, by `normedRows`, than have it normed before. */
+/** Whether a matmul is faster if it norms x itself, by `normedRows`, than if a dispatch before it does. */
 export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUse): boolean {
   const { software, tensor, storageBuffers } = tuning;
   if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
@@ -38,16 +38,16 @@ export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUs
     canBeHeld(matrix, { rows, splitK: 1, tuning });
 }
 
-/** Most rows of heads that a matmul norms and gates itself: its range of them stays in workgroup memory. */
+/** Most rows of heads that a matmul norms and gates itself: a range of k of these rows stays in workgroup memory. */
 const MOST_GATED_ROWS = 4;
 
-/** Most columns of a range: the squares of its vec8s take the place of a norm's sums in `residentBytes`. */
+/** Most columns of such a range: the squares of its vec8s then fit where `residentBytes` counts a norm's sums. */
 const MOST_GATED = 4096;
 
 /** Storage buffers of such a matmul besides those of its epilogue and of scales. */
 const GATED_BUFFERS = 5;
 
-/** Whether a matmul had better norm and gate the heads of x itself, by `gatedHeads`. */
+/** Whether a matmul is faster if it norms and gates the heads of x itself, by `gatedHeads`. */
 export function gatesHeads(
   matrix: Matrix,
   { rows, splitK, bound, headDim, tuning }: Pick<NormUse, "rows" | "bound" | "tuning"> & {
@@ -67,12 +67,12 @@ export function gatesHeads(
 
 /** Most bytes of partial sums, of 8 splits a row, that all workgroups together read to add them themselves. */
 const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
-/** The same beside weights that take longer to read: of an H200, o of Qwen3-30B-A3B. */
+/** The same for large matrices, whose weights take longer to read: for an H200 with o of Qwen3-30B-A3B. */
 const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
 /**
- * Whether a matmul had better add the splits of attention itself, by `combinedHeads`; `wide`: in workgroups of twice as
- * many columns, each of which adds them once.
+ * Whether a matmul is faster if it adds the splits of attention itself, by `combinedHeads`. With `wide` a workgroup has
+ * twice as many columns, so that fewer workgroups add the same splits.
  */
 export function combinesHeads(
   matrix: Matrix,

@@ -1,4 +1,6 @@
-/** Matmuls of one row in a dispatch: workgroups of each wait for the numbers that those of the one before make. */
+/**
+ * Several matmuls of one row in one dispatch: the workgroups of each wait for the numbers that the matmul before makes.
+ */
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import { isQuantized, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
 import type { Epilogue } from "../../lib/epilogue.ts";
@@ -18,8 +20,8 @@ import { matmul } from "../matmul.ts";
 import { residentBytes } from "../matmul_stages.ts";
 
 /**
- * Looks at words that are not there yet, about 0.7 us each on an H200: long after the first matmul is done on any
- * adapter that runs workgroups in order.
+ * How often a workgroup polls for words that are not there yet, about 0.7 us each time on an H200. That is long after
+ * the first matmul is done on any adapter that runs workgroups in order.
  */
 export const MOST_TURNS = 10_000;
 
@@ -35,16 +37,19 @@ export interface RelayUse {
   readonly tuning: Tuning;
 }
 
-/** Words of what the first matmul hands to the second, all 0 when they are made, and after each dispatch. */
+/**
+ * u32 words of the buffer by which the first matmul hands its outputs to the second: all 0 at first and after each
+ * dispatch.
+ */
 export function relayWords(intermediate: number): number {
   return intermediate + MOST_SPLIT_K;
 }
 
 /**
- * Whether both go as one: x of either is resident, in workgroups of one size, and each range of k has makers of its
- * own.
+ * Whether both matmuls can go as one dispatch: x of both is resident, their workgroups have one size, and each range of
+ * k is made by workgroups of its own.
  *
- * @param bound storage buffers of what brings x to the first.
+ * @param bound storage buffers that the hold of the first matmul binds.
  */
 export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
   const { relays, tensor, storageBuffers } = tuning;
@@ -60,8 +65,9 @@ export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number
 }
 
 /**
- * Undefined where x does not stay in workgroup memory by rule. It does, too, where a range ends within a block, if all
- * blocks are loaded ahead; never so of quantized matrices, on which matmul_resident.wgsl relies.
+ * The resident shape of a matmul; undefined if x does not stay in workgroup memory by rule. x also stays there where a
+ * range ends within a block, if all blocks are loaded ahead, but never for quantized matrices: matmul_resident.wgsl
+ * relies on that.
  */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
   const use = { rows: 1, splitK, tuning };
@@ -72,7 +78,7 @@ function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape 
   return whole || part ? shape : undefined;
 }
 
-/** The epilogue of the first. */
+/** The epilogue of the first matmul. */
 function relayed(gate: GateName): Epilogue {
   return {
     name: `${gate}_relayed`,
@@ -85,7 +91,7 @@ function relayed(gate: GateName): Epilogue {
   };
 }
 
-/** The epilogue of a matmul whose outputs are waited for as they are. */
+/** The epilogue of a matmul whose outputs, as they are, other workgroups wait for. */
 export const RELAYED_STORE: Epilogue = {
   name: "relayed",
   parameters: { epilogue: "relayed" },
@@ -109,18 +115,18 @@ export interface RelayedFirst {
   readonly words: Operand;
 }
 
-/** Words of the sums of a matmul of so many outputs, all 0 when they are made, and after each dispatch. */
+/** u32 words of the buffer for the sums of a matmul of `width` outputs: all 0 at first and after each dispatch. */
 export function sumWords(width: number): number {
   return MOST_SPLIT_K * width + 1;
 }
 
 /**
- * Most bytes of words that the workgroups which norm them look at, all together. On an H200 a layer of the embedded
- * model, where it is 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, 6 MiB, 35.3 us of 24.6.
+ * Most bytes of words that all workgroups which norm them read together. On an H200 a layer of the embedded model,
+ * which reads 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, which reads 6 MiB, takes 35.3 us instead of 24.6.
  */
 const MOST_LOOKED_AT = 2 ** 20;
 
-/** Whether a matmul had better go in a dispatch with the MLP that follows, which norms the sums itself. */
+/** Whether a matmul is faster in one dispatch with the MLP that follows, which norms the sums itself. */
 export function relaysFirst(
   { matrix, splitK, hold }: Pick<RelayedFirst, "matrix" | "splitK" | "hold">,
   { gateUp, down, splitK: ranges, tuning }: RelayUse,
@@ -140,13 +146,13 @@ export function relaysFirst(
     residentShape(matrix, first).groups === shape.groups;
 }
 
-/** How the second has its x. */
+/** The hold of the second matmul: it waits for its x. */
 function relayHold(
   relay: Operand,
   { makers, turns, floats, ranges }: {
     readonly makers: number;
     readonly turns: number;
-    /** Of a range of k. */
+    /** Numbers in a range of k. */
     readonly floats: number;
     readonly ranges: number;
   },
@@ -166,8 +172,8 @@ function relayHold(
 /**
  * Records out = the sums of down(gate(gateUp x)) over equal ranges of k, [splitK, down.rows], one row; see `relays`.
  *
- * @param of.first what makes the sums that are added to x; see `relaysFirst`.
- * @param of.turns looks at words that are not there yet, before a workgroup makes them itself.
+ * @param of.first the matmul that makes the sums that are added to x; see `relaysFirst`.
+ * @param of.turns how often a workgroup polls for missing words before it makes them itself.
  */
 export function relayedMatmuls(
   { x, relay, act, out }: {
@@ -221,7 +227,7 @@ function recordFirst(
   return matmul({ matrix, x, out: words }, { ...launch, epilogue: RELAYED_STORE, splitK, hold });
 }
 
-/** The norm of x with sums that are waited for. */
+/** The norm of x to which sums are added that other workgroups of the dispatch make. */
 function awaited(
   norm: NormOfRows,
   { first, made: { workgroups: [, y, z] }, turns }: {

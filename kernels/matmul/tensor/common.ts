@@ -18,7 +18,10 @@ import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { formatOf } from "./loads.ts";
 
-/** Storage buffers without those of the epilogue and of quantized weights: these, x, out and the scales of both. */
+/**
+ * Storage buffers besides those of the epilogue and of quantized weights: weights, x, out, and the scales of weights
+ * and x.
+ */
 const BUFFERS = 5;
 
 /** Storage buffers that a kernel with an epilogue binds. */
@@ -33,7 +36,7 @@ export function tensorBindings(
 export interface EpilogueFlags {
   /** Whether it lowers the scales of its rows. */
   readonly NOTED: boolean;
-  /** Whether what it reads is asked for before anything is written. */
+  /** Whether its reads are issued before anything is written. */
   readonly PREPARED: boolean;
 }
 
@@ -55,9 +58,9 @@ export interface TensorMatmul<Tile = unknown> {
   readonly splitK?: number;
   /** Whether `halveWeights` has made f16 of the weights; default false. */
   readonly halved?: boolean;
-  /** One that stores numbers; default "store". */
+  /** An epilogue that stores numbers; default "store". */
   readonly epilogue?: Epilogue;
-  /** Of x; default f32, for quantized weights always f16. */
+  /** Precision of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
   /** Whether x is f16 already, vectors of eight [rows, 1 + LOW, cols / 8]; default false. */
   readonly paired?: boolean | undefined;
@@ -94,7 +97,7 @@ function bytesOfX(of: TensorMatmul): number {
   return (paired && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols;
 }
 
-/** Weights and x in, what is made of y out. */
+/** Cost of one dispatch: it reads the weights and x and writes the outputs. */
 function tensorWork(of: TensorMatmul, { moved }: Epilogue): Cost {
   const { rows, matrix: { cols }, shard } = of;
   return {
@@ -133,7 +136,7 @@ export function tensorDispatch(
   });
 }
 
-/** What a matrix's shards need; undefined where it is not multiplied on matrix units. */
+/** What matrix units need for a matrix's shards; undefined if the matrix is not multiplied on them. */
 export function tensorShards(
   { shards }: Pick<Matrix, "shards">,
   tensor: TensorMatrices | undefined,

@@ -1,9 +1,12 @@
-/** Which workgroups matmuls of few rows on matrix units have. None of it touches a bit of the result. */
+/** The workgroup tiles of matmuls of few rows on matrix units. No choice changes a bit of the result. */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
-/** Of the first of which there are enough workgroups, which have so many loads on their way together. */
+/**
+ * The first candidate that makes at least `enough` workgroups is taken; `enough` is how many must have loads in flight
+ * to hide memory latency.
+ */
 interface Candidate {
   readonly tile: FewTile;
   readonly enough: number;
@@ -17,22 +20,22 @@ const ONE_ROW: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 768 },
   { tile: { columns: 2, stage: 128, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: true }, enough: 400 },
-  // 8B's qkv takes 18.3 us, in branches 24.8; shorter ranges take less in branches.
+  // 8B's qkv takes 18.3 us, with loads in branches 24.8; shorter ranges are faster with loads in branches.
   { tile: { columns: 1, stage: 256, ahead: 2, branched: false }, enough: 0, range: 4096 },
   { tile: { columns: 1, stage: 256, ahead: 2, branched: true }, enough: 0 },
 ];
 
-/** Of more rows: subgroups share x, so that caches have less to give. */
+/** For more rows: the subgroups of a workgroup share x, so that less is read from the caches. */
 const ROWS: readonly Candidate[] = [
   { tile: shared(2, { columns: 2, stage: 64 }), enough: 1500 },
   { tile: shared(2, { columns: 1, stage: 64 }), enough: 800 },
   { tile: shared(4, { columns: 1, stage: 128 }), enough: 200 },
-  // As many as an H200 has multiprocessors: 8B's qkv.
+  // At most as many workgroups as an H200 has multiprocessors: 8B's qkv.
   { tile: shared(3, { columns: 1, stage: 256 }), enough: 100, most: 132, range: 4096 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
-/** Of 9 to 16 rows; where there are not enough workgroups it is matmul_tensor.wgsl. */
+/** For 9 to 16 rows; if there are not enough workgroups, matmul_tensor.wgsl is used. */
 const WIDE: readonly Candidate[] = [
   { tile: shared(4, { columns: 2, stage: 64 }), enough: 200 },
 ];
@@ -41,25 +44,27 @@ function shared(subgroups: number, tile: Pick<FewTile, "columns" | "stage">): Fe
   return { subgroups, ...tile, ahead: 2, branched: false };
 }
 
-/** Of quantized weights. */
+/** For quantized weights and two or more rows. */
 const QUANTIZED: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
-  // 8B's down, but not its o: the longer text costs its neighbours more than it saves.
+  // For 8B's down, but not its o, where the longer kernel costs the neighbouring kernels more than it saves.
   { tile: { columns: 2, stage: 64, ahead: 4, branched: false }, enough: 400, range: 2048 },
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 400 },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
-/** Where x is held: stages of 256 take as much longer as the norm of its own saves. */
+/**
+ * The tile where x is held in workgroup memory: stages of 256 would cost as much time as norming x in the matmul saves.
+ */
 const HELD: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 
-/** Where the range has no such stages. */
+/** Tiles for ranges of k that the chosen stage does not divide. */
 const ODD: readonly FewTile[] = [HELD, { ...HELD, stage: 64 }];
 
-/** What every range of k divides into, see LEAST_STAGE; for the subgroups of a processor. */
+/** The tile whose stage divides every range of k, see LEAST_STAGE; also the tile for a CPU's subgroups. */
 const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
 
-/** Fewer lanes has a processor's subgroup. */
+/** Subgroups with fewer lanes than this are a CPU's (software adapter). */
 const LEAST_LANES = 16;
 
 /**
@@ -97,8 +102,8 @@ export function fewTile(
   if (wide) return found?.tile;
   const first = held ? HELD : found?.tile;
   const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
-  // Where the last turn of the loop has fewer stages they are in branches anyway, and straight loads cost a quarter
-  // more.
+  // If the last turn of the loop has fewer stages, all stages are in branches anyway, and loads outside of branches
+  // cost a quarter more.
   return fills(tile) ? tile : { ...tile, branched: true };
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../../../src/gpu/matrix.ts";
 import { kernelOf } from "../../shader.ts";
 
-/** The largest that a weight may be over the scale of its group; u4: less a zero of 0 to 16. */
+/** The largest size of a weight divided by its group's scale; for u4 after subtracting a zero of 0 to 16. */
 const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
   q8: 127,
   q4: 8,
@@ -32,7 +32,7 @@ function groupScalesKernel(EXPONENTS: boolean): Kernel<"groups" | "scales"> {
   });
 }
 
-/** Workgroups across: a vocabulary has more rows than a dimension may have workgroups. */
+/** Workgroups along x: a vocabulary has more rows than one dimension may have workgroups. */
 const ROWS_ACROSS = 1 << 15;
 
 /**

@@ -1,6 +1,6 @@
 // scales[n] = scale_of(MOST * max_g |scale of group g of row n|) of a quantized matrix, whose integers are at most
 // MOST: the row's largest weight becomes less than 2^15.
-// One workgroup a row, ROWS_ACROSS of them in a row of workgroups.
+// One workgroup per row, ROWS_ACROSS of them along x.
 
 //#import lib/scale_of
 

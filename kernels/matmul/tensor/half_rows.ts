@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.t
 import { kernelOf } from "../../shader.ts";
 
 interface HalfRowsParameters {
-  /** Eights of numbers that an invocation asks for at once. */
+  /** Eights of numbers that an invocation loads at once. */
   readonly LOADS: number;
 }
 

@@ -1,6 +1,6 @@
-// scales[r] = scale_of(max_k |x[r, k]|), and out[r, k] = x[r, k] scales[r] as f16, rounded to the nearest: what the
-// matmuls on matrix units make of x where one f16 stands for a number. Their workgroups would each round the same rows
-// again. One workgroup a row.
+// scales[r] = scale_of(max_k |x[r, k]|), and out[r, k] = x[r, k] scales[r] as f16, rounded to the nearest: the form of
+// x that the matmuls on matrix units multiply where one f16 stands for a number. Without this, each of their workgroups
+// would round the same rows again. One workgroup per row.
 
 //#import lib/scale_of
 //#import lib/cut
@@ -22,14 +22,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = row * eights;
   var peak = vec4<u32>();
   for (var i = thread; i < eights; i += $LOADSu * THREADS) {
-    // Past the end it is the last eight again.
+    // Past the end the last eight is loaded again.
     //#for u in LOADS
     let at$u = 2u * (first + min(i + $uu * THREADS, eights - 1u));
     let a$u = x[at$u];
     let b$u = x[at$u + 1u];
     //#endfor
     //#for u in LOADS
-    // The bits of numbers without sign are in the order of the numbers.
+    // The bits of floats without their sign are ordered like the floats.
     peak = max(peak, bitcast<vec4<u32>>(a$u) & vec4(0x7fffffffu));
     peak = max(peak, bitcast<vec4<u32>>(b$u) & vec4(0x7fffffffu));
     //#endfor

@@ -1,5 +1,5 @@
 // weights = weights * scales of their row, bf16 made f16 in place; exact where weight_scales.wgsl counted no
-// faults. One workgroup a row, ROWS_ACROSS of them in a row of workgroups.
+// faults. One workgroup per row, ROWS_ACROSS of them along x.
 
 override COLS: u32;
 override ROWS_ACROSS: u32;

@@ -8,10 +8,11 @@ import {
   type Precision,
 } from "../../../src/gpu/matrix.ts";
 
-/** What lib/f16_weights.wgsl takes. */
+/** Parameters of lib/f16_weights.wgsl. */
 export interface LoadParameters {
   /**
-   * bf16 or f16, formats of checkpoints that are quantized already, those of 4-bit floats, or one that was packed here.
+   * How weights are loaded: whole is bf16 or f16; floats are formats of prequantized checkpoints, fp4 those of 4-bit
+   * floats; q8 and q4 were packed by this engine.
    */
   readonly load: "whole" | "floats" | "fp4" | "q8" | "q4";
   /** The format, of quantized weights: lib/weights_FORMAT. */
@@ -20,11 +21,13 @@ export interface LoadParameters {
   readonly VEC8S: number;
   /** Whether weights are f16 already. */
   readonly HALVED: boolean;
-  /** Numbers of f16 that stand for one of x, less one. */
+  /** f16 numbers that represent one number of x, minus one. */
   readonly LOW: 0 | 1;
 }
 
-/** What of a kernel depends on the weights' format and on whether x is one f16 or two. */
+/**
+ * The parts of a kernel's name and parameters that depend on the weights' format and on whether x is one f16 or two.
+ */
 export function formatOf(
   { matrix: { format = "bf16" }, halved = false, precision: asked = "f32" }: {
     readonly matrix: Partial<Pick<Matrix, "format">>;
@@ -33,7 +36,7 @@ export function formatOf(
   },
 ): { /** Part of its name. */ readonly name: string; readonly parameters: LoadParameters } {
   const quantized = isQuantized(format);
-  // Weights that are rounded to one f16 are not worth more of x.
+  // Quantized weights are rounded to one f16, so more precision of x would not pay.
   const precision = quantized ? "f16" : asked;
   const parts = [
     ...precision === "f16" ? ["_f16"] : [],

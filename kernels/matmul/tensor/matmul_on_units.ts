@@ -19,7 +19,7 @@ import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
-/** A row with what the scales need that its first workgroup makes the largest. */
+/** The hold with the buffer of the scales that its first workgroup resets to the largest. */
 function withLowered(hold: Hold): Hold {
   const { lowers } = hold;
   if (!lowers) return hold;
@@ -32,8 +32,8 @@ function withLowered(hold: Hold): Hold {
 }
 
 /**
- * Whether matrix units can multiply by a matrix, whatever the number of rows: numbers of bf16 apart, see
- * `weightScales`.
+ * Whether matrix units can multiply by a matrix at any number of rows. Whether its bf16 numbers are exact in f16 is not
+ * checked here, see `weightScales`.
  */
 export function fitsUnits(
   { format, rows, cols }: Pick<Matrix, "format" | "rows" | "cols">,
@@ -51,16 +51,16 @@ export function fitsUnits(
 }
 
 /**
- * Records `out = epilogue(x W^T)` on matrix units, the scales of x first unless they are noted. Undefined
- * where the matrix has no scales, or the epilogue stores no numbers or binds too much: that does not depend on the
- * rows.
+ * Records `out = epilogue(x W^T)` on matrix units, with a dispatch before for the scales of x unless they are stored
+ * already. Undefined if the matrix has no scales, or if the epilogue stores no numbers or binds too many buffers: that
+ * does not depend on the rows.
  */
 export function matmulOnUnits(
   { matrix, x, xScales, paired, out }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
-    /** Whether x is what `takesF16` says. */
+    /** Whether x is stored as `takesF16` says. */
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
@@ -112,7 +112,9 @@ export function matmulOnUnits(
   ];
 }
 
-/** Whether `matmul` with an epilogue that notes scales does, at any number of rows: on matrix units. */
+/**
+ * Whether `matmul` notes scales, with an epilogue that does so, at any number of rows: it must run on matrix units.
+ */
 export function notesOnUnits(
   matrix: Matrix,
   { epilogue, tuning: { tensor } }: {
@@ -124,18 +126,18 @@ export function notesOnUnits(
   return tensorBindings(epilogue, matrix) <= tensor.limits.maxStorageBuffersPerShaderStage;
 }
 
-/** How a matmul wants x in place of f32, see `takesF16`. */
+/** The form in which a matmul takes x instead of f32, see `takesF16`. */
 interface F16Input {
   /** One f16 number for each of x, [rows, cols] as `halfRows` writes it, or two, [rows, 2, cols]. */
   readonly put: "half" | "pair";
-  /** Whether it pays to write it by a dispatch before, with the scales in `TensorMatrices.xScales`. */
+  /** Whether a dispatch of its own that writes this form, with the scales in `TensorMatrices.xScales`, pays. */
   readonly before: boolean;
 }
 
 /**
  * How the operation that writes x, and knows its scales, is to store it for matmuls of two rows and more; undefined: as
- * f32. Each row of x is read by many workgroups, which would otherwise all round it. With `--precision f32` that does
- * not bound prompts.
+ * f32. Each row of x is read by many workgroups, which would otherwise all round it. With `--precision f32` rounding x
+ * is not what limits prompts.
  */
 export function takesF16(
   matrix: Matrix,

@@ -12,35 +12,39 @@ import {
 } from "./common.ts";
 import { formatOf, type LoadParameters } from "./loads.ts";
 
-/** What matmul_tensor.wgsl takes of the unit and the tile. Rows and columns are those of outputs. */
+/** Parameters of matmul_tensor.wgsl for the unit and the tile. Rows and columns are those of outputs. */
 interface TileParameters {
-  /** Outputs of a product, rows by columns, half of the columns, and what it adds up of k. */
+  /**
+   * One product of the unit: its rows and columns of outputs, half of the columns, and the numbers of k that it sums.
+   */
   readonly UNIT_M: number;
   readonly UNIT_N: number;
   readonly UNIT_HALF: number;
   readonly UNIT_K: number;
   /** Invocations of a subgroup. */
   readonly LANES: number;
-  /** Subgroups that multiply, and products of each of them side by side. */
+  /** The grid of subgroups that multiply, and the grid of products that each of them makes. */
   readonly GRID_R: number;
   readonly GRID_C: number;
   readonly OWN_R: number;
   readonly OWN_C: number;
-  /** Of a workgroup. */
+  /** Rows and columns of outputs, and invocations, of a workgroup. */
   readonly TILE_ROWS: number;
   readonly TILE_COLS: number;
   readonly THREADS: number;
-  /** Eights of k of a stage, products along k, and stages that are loaded ahead. */
+  /** Eights of k in a stage, products along k, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly AHEAD: number;
-  /** Whether groups of subgroups take turns to bring a stage, which has so many invocations then. */
+  /** Whether groups of subgroups take turns to load a stage, and how many invocations load one stage. */
   readonly IN_TURN: boolean;
   readonly BRINGERS: number;
-  /** Stages whose loads an invocation has in registers, and 1 where they are more than one. */
+  /**
+   * Stages whose loads an invocation has in registers, and what a stage is multiplied by to find them: 0 with IN_TURN.
+   */
   readonly SETS: number;
   readonly SET: number;
-  /** Whether stages are asked for before the barrier. */
+  /** Whether a stage's loads are issued before the barrier. */
   readonly EARLY: boolean;
   /** Whether two columns, or hi and lo of a row, share a line of workgroup memory. */
   readonly JOINED: boolean;
@@ -48,16 +52,19 @@ interface TileParameters {
   readonly SPREAD: boolean;
   /** Whether a block of weights is one eight. */
   readonly WHOLE_BLOCKS: boolean;
-  /** Blocks of weights, eights of x and scales of columns that an invocation brings. */
+  /** Blocks of weights, eights of x and scales of columns that an invocation loads. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly COLUMN_LOADS: number;
-  /** Of workgroup memory, in eights of f16: a line, where x begins, from hi of x to lo, and all of it. */
+  /**
+   * Layout of workgroup memory, in vectors of eight f16: a line, where x begins, the step from hi of x to lo, and the
+   * total.
+   */
   readonly LINE: number;
   readonly XS: number;
   readonly LO_AT: number;
   readonly WORDS: number;
-  /** In fours of f32: a row of sums, and all sums of a product. */
+  /** In vec4s of f32: the step between rows of sums, and all sums of a product. */
   readonly SUM_PITCH: number;
   readonly TILE_SUMS: number;
   /** Pairs of outputs of a product that an invocation has. */
@@ -67,37 +74,38 @@ interface TileParameters {
 interface TensorParameters extends TileParameters, LoadParameters, EpilogueFlags {
   /** Whether the last turn of the loop over k has fewer stages. */
   readonly RAGGED: boolean;
-  /** Whether x is f16 already, two numbers each or with LOW = 0 one. */
+  /** Whether x is f16 already: two numbers for each, or one if LOW is 0. */
   readonly PAIRED: boolean;
-  /** Whether eight numbers of x are two vectors. */
+  /** Whether eight numbers of x are read as two vectors. */
   readonly READS_TWO: boolean;
 }
 
 const TENSOR = kernelOf<TensorParameters & EpilogueParameters>("matmul/tensor/matmul_tensor");
 
-/** A workgroup of matmul_tensor.wgsl. No number of these changes a bit of what it computes. */
+/** A workgroup of matmul_tensor.wgsl. None of these numbers changes a bit of the result. */
 export interface TensorTile {
   readonly subgroups: number;
   /** Subgroups that multiply, rows by columns of tiles: at most `subgroups`. */
   readonly grid: readonly [rows: number, columns: number];
-  /** Tiles of each of them. */
+  /** Tiles of the unit that each of them makes. */
   readonly own: readonly [rows: number, columns: number];
-  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  /** Numbers of k that are loaded at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
   /**
-   * Whether stages are asked for before the barrier that what is to be multiplied waits at, not behind; default false.
+   * Whether a stage's loads are issued before the barrier that precedes the products, not after it; default false.
    */
   readonly early?: boolean;
   /**
-   * Whether two columns, and hi and lo of a row, share a line of workgroup memory, so that it has half as many places
-   * that are only there to begin lines in other banks: columns are a multiple of two tiles; default false.
+   * Whether two columns, or hi and lo of a row, share a line of workgroup memory. That halves the padding which lets
+   * lines begin in different banks. The columns must be a multiple of two tiles; default false.
    */
   readonly joined?: boolean;
   /**
-   * Whether `ahead` groups of subgroups take turns to bring a stage, so that each has so many stages for its loads: a
-   * driver lets a subgroup wait for all that it has asked for at once; default false: all bring a part of each.
+   * Whether `ahead` groups of subgroups take turns to load a stage, so that the loads of each have the time of `ahead`
+   * stages: a driver lets a subgroup wait for all of its outstanding loads at once. Default false: all subgroups load a
+   * part of each stage.
    */
   readonly inTurn?: boolean;
 }

@@ -1,28 +1,26 @@
 // y[r, n] = sum_k x[r, k] * W[n, k], on matrix units that multiply f16 and add f32.
 //
-// x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x cut to 11 bits, by its bits: a driver takes
-// unpack2x16float(pack2x16float(x)) for x, and lo for 0. W, bf16, is f16 after its row's scale, exactly; quantized
-// weights are rounded to it, and k is in the order in which they lie.
-// Where $PAIRED is 1 who wrote x has split or rounded it. The scales are powers of two. An output is
+// x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x truncated to 11 bits by a mask: a driver simplifies
+// unpack2x16float(pack2x16float(x)) to x, so that lo would be 0. W, bf16, is exact in f16 after its row's scale;
+// quantized weights are rounded to f16, and k is in the order in which they are stored. Where $PAIRED is 1 the kernel
+// that wrote x has split or rounded it. The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
-// or, where $LOW is 0, the first sum alone of x rounded to the nearest f16: half the products,
-// each sum over tiles of $UNIT_K in order of k, of one of SPLIT_K equal ranges: the same bits at any
-// number of rows and in any shape of workgroup, so that one family serves prompts, single tokens and rounds.
+// or, where $LOW is 0, the first sum alone, of x rounded to the nearest f16: half the products. Each sum goes over
+// tiles of $UNIT_K in order of k, within one of SPLIT_K equal ranges. That gives the same bits at any number of rows
+// and in any shape of workgroup, so that one family serves prompts, single tokens and rounds.
 //
-// Outputs come in pairs, half of MATRIX_ROWS apart, as the epilogues of matmul/ want them: of a tile's
-// $UNIT_N columns the second half are the partners of the first. A workgroup makes $TILE_ROWS rows and
-// $TILE_COLS columns. All its lanes bring $STAGE of k at a time
-// through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while subgroups multiply, or where $IN_TURN
-// is 1, $AHEAD groups of subgroups take turns to bring a whole stage: a driver lets a subgroup wait for all that it has
-// asked for, not for the stage that is next;
-// subgroup g has $OWN_R tiles of rows and $OWN_C of columns, those beyond the grid bring data only.
-// COLS / SPLIT_K is a multiple of $STAGE.
-// Where $JOINED is 1 a line of workgroup memory has two columns' numbers, or hi and lo of a row.
+// Outputs come in pairs, half of MATRIX_ROWS apart, as the epilogues of matmul/ want them: the second half of a tile's
+// $UNIT_N columns are the partners of the first. A workgroup makes $TILE_ROWS rows and $TILE_COLS columns. All its
+// lanes bring $STAGE numbers of k at a time through workgroup memory, 16 bytes each, and load $AHEAD stages ahead while
+// subgroups multiply. Where $IN_TURN is 1, $AHEAD groups of subgroups take turns to bring a whole stage instead: a
+// driver lets a subgroup wait for all of its outstanding loads, not only for those of the next stage. Each subgroup has
+// $OWN_R tiles of rows and $OWN_C of columns; subgroups beyond the grid only bring data. COLS / SPLIT_K is a multiple
+// of $STAGE. Where $JOINED is 1 a line of workgroup memory has two columns' numbers, or hi and lo of a row.
 
 diagnostic(off, subgroup_uniformity);
 
-// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of
-// k.
+// Declarations that the matmuls on matrix units have in common, for weights [MATRIX_ROWS, COLS] and rows of x in stages
+// of $STAGE numbers of k.
 
 enable f16;
 enable subgroups;
@@ -36,17 +34,18 @@ override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
 //#if NOTED
-// As below, for an epilogue that lets `consider` see what it stores: lowers the scale of a row of `out` to
-// that of its largest number, once a workgroup: all workgroups lower the same few numbers, one after the other.
+// As below, for an epilogue that passes what it stores to `consider`: lowers the scale of a row of `out` to that of its
+// largest number. It does so once per workgroup, because all workgroups lower the same few numbers, one after the
+// other.
 
 //#import lib/scale_of
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
-// Bits of f32 [rows]; positive ones are in the order of the numbers.
+// Bits of f32 [rows]; those of positive floats are ordered like the floats.
 @group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
-// Bits of numbers without sign, by row of the workgroup.
+// Bits of the largest absolute value in each row of the workgroup.
 var<workgroup> row_peaks: array<atomic<u32>, $TILE_ROWS>;
 
 fn consider(y: f32) {
@@ -75,10 +74,10 @@ fn end_row(row: u32, own: u32) {
 //#else
 // The output of matmul_tensor.wgsl whose epilogue stores numbers.
 //
-//   taken(): what is to be noted of the outputs that an invocation gave the epilogue since it was called last;
-//   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of rows are there, each invocation
-//     with a row `own` of the workgroup and the largest `taken` of it; `lanes` side by side, a power of two, have the
-//     same row, and are `first` or not;
+//   taken(): the largest output that the invocation has given the epilogue since the last call, where scales are noted;
+//   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of some rows are there. Each
+//     invocation passes a row `own` of the workgroup and its largest `taken` of that row; `lanes` neighbours, a power
+//     of two, have the same row, and one of them is `first`;
 //   end_row(row, own): called by one invocation when the workgroup has gathered all its outputs of the row.
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [SPLIT_K, rows, OUT_COLS]
@@ -116,8 +115,8 @@ const X_EIGHTHS = 2u;
 
 const THREADS = $THREADSu;
 const BRINGERS = $BRINGERSu; // of a stage
-const LINE = $LINEu; // in workgroup memory, from row to row: they do not begin in the same bank
-const LO = $LO_ATu; // of lo of a row of x, behind hi
+const LINE = $LINEu; // from row to row of workgroup memory; rows do not begin in the same bank
+const LO = $LO_ATu; // distance from hi of a row of x to its lo
 
 //#import lib/row_of_chunk
 
@@ -127,10 +126,10 @@ const SUM_PITCH = $SUM_PITCHu; // as LINE
 // Eight f16: weights [TILE_COLS, LINE], from XS on x, hi [TILE_ROWS, LINE] and lo, LO behind, where there is one.
 // Later, of each subgroup, the sums of a tile: hi [$UNIT_M, SUM_PITCH] of four f32, then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
-// What the sums need at the end is asked for before them: no cache has the scales of weights.
+// The inverse weight scales that the sums need at the end are loaded before the products: no cache has them.
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
-// Column of the tile whose block a lane brings.
+// The column of the tile whose block of weights a lane brings.
 fn w_row_of(at: u32) -> u32 {
   //#if WHOLE_BLOCKS
   return row_of_chunk(at);
@@ -139,7 +138,7 @@ fn w_row_of(at: u32) -> u32 {
   //#endif
 }
 
-// A number of a tile's sums of hi and of lo.
+// One output of a tile: its sum of hi plus that of lo.
 fn sum_at(at: u32) -> f32 {
   var sum = bitcast<f32>(staged[at / 4u][at % 4u]);
   //#if LOW
@@ -274,7 +273,7 @@ fn main(
       //#if !EARLY
       workgroupBarrier();
       //#endif
-      // Loads that are in no branch, but clamped, end up behind the products: a fifth longer.
+      // Clamped loads outside of a branch would be moved behind the products and take a fifth longer.
       //#if IN_TURN
       if (group == $au && next < range)
       //#else
@@ -304,7 +303,7 @@ fn main(
           //#endif
           //#endfor
           //#for c in OWN_C
-          // Not by a function of the column: a driver then makes every address anew, and takes 1.4 times as long.
+          // This is not a function of the column: a driver would compute every address anew and take 1.4 times as long.
           //#if JOINED
           let tile_column$c = own_column / $UNIT_Nu + $cu;
           let w_tile$c = subgroupMatrixLoad<subgroup_matrix_right<f16, $UNIT_N, $UNIT_K>, col_major>(
@@ -327,7 +326,7 @@ fn main(
     //#endfor
   }
 
-  // Tile by tile: the sums of hi and of lo, then what they make.
+  // Tile by tile: stores the sums of hi and of lo, then makes the outputs from them.
   let sums = subgroup * $TILE_SUMSu;
   //#for r in OWN_R
   //#for q in PARTS
@@ -358,9 +357,9 @@ fn main(
     if (multiplies) {
       let tile_r = t / $OWN_Cu;
       let tile_c = t % $OWN_Cu;
-      // Statements of matmul_tensor.wgsl: what the sums of a subgroup's tile (tile_r, tile_c), which lie in workgroup
-      // memory from `sums` on, make. Lanes side by side have outputs side by side: four each, 16 bytes apart, take half
-      // as long again of a small matrix.
+      // Makes the outputs from the sums of a subgroup's tile (tile_r, tile_c), which lie in workgroup memory from
+      // `sums` on. Neighbouring lanes have neighbouring outputs: with four outputs per lane, 16 bytes apart, a small
+      // matrix takes half as long again.
 
       //#if PREPARED
       //#for q in PARTS

@@ -13,9 +13,11 @@ import {
   type TensorMatmul,
 } from "./common.ts";
 
-/** What matmul_tensor_few.wgsl takes of the unit, the tile and the rows of x, which are columns of the right matrix. */
+/**
+ * Parameters of matmul_tensor_few.wgsl for the unit, the tile and the rows of x, which are columns of the right matrix.
+ */
 interface FewTileParameters {
-  /** Outputs of a product, half of them, its columns, and what it adds up of k. */
+  /** One product of the unit: its outputs, half of them, its columns, and the numbers of k that it sums. */
   readonly UNIT_M: number;
   readonly UNIT_HALF: number;
   readonly UNIT_N: number;
@@ -23,7 +25,7 @@ interface FewTileParameters {
   /** Invocations of a subgroup. */
   readonly LANES: number;
   readonly X_ROWS: number;
-  /** Products with all columns, and columns of a row: 2 where it has hi and lo. */
+  /** Products that cover all columns of x, and columns per row of x: 2 if it has hi and lo. */
   readonly X_TILES: number;
   readonly ROW_COLUMNS: number;
   /** Products side by side of a subgroup. */
@@ -31,7 +33,7 @@ interface FewTileParameters {
   /** Outputs and invocations of a workgroup. */
   readonly TILE_COLS: number;
   readonly THREADS: number;
-  /** Eights of k of a stage, products along k, how many of those without a loop, and stages that are loaded ahead. */
+  /** Eights of k in a stage, products along k, how many of those are unrolled, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly OWN_STEPS: number;
@@ -41,33 +43,34 @@ interface FewTileParameters {
   readonly RAGGED: boolean;
   /** Whether x, one row, is whole in workgroup memory. */
   readonly HELD: boolean;
-  /** Blocks of weights and eights of x that an invocation brings, and whether some bring fewer of the former. */
+  /** Blocks of weights and eights of x that an invocation loads, and whether some invocations load fewer blocks. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly W_PART: boolean;
   /**
-   * Of workgroup memory, in eights of f16: weights, x, from a column of x to the next, and in columns from hi to lo.
+   * Sizes in workgroup memory, in vectors of eight f16: the weights, x, and the step from a column of x to the next;
+   * then the step from hi to lo, in columns.
    */
   readonly WEIGHT_WORDS: number;
   readonly X_WORDS: number;
   readonly X_PITCH: number;
   readonly LO_COLUMNS: number;
-  /** Rows of which an invocation has a pair of outputs. */
+  /** Rows for which an invocation makes a pair of outputs. */
   readonly TURNS: number;
 }
 
 interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags {
-  /** Whether x is f16 already, two numbers each or with LOW = 0 one. */
+  /** Whether x is f16 already: two numbers for each, or one if LOW is 0. */
   readonly PAIRED: boolean;
-  /** Whether eight numbers of x are two vectors. */
+  /** Whether eight numbers of x are read as two vectors. */
   readonly READS_TWO: boolean;
 }
 
 /** How x, one row, is normed on its way to workgroup memory. */
 type HeldParameters = Omit<NormedParameters, "hold"> & {
-  /** Of x that are normed. */
+  /** Rows of x that are normed. */
   readonly ROWS: number;
-  /** Whether the first workgroup makes the scales of other inputs the largest. */
+  /** Whether the first workgroup resets the scales of other inputs to the largest. */
   readonly LOWERS: boolean;
 };
 
@@ -77,25 +80,25 @@ const FEW = kernelOf<
   "matmul/tensor/matmul_tensor_few",
 );
 
-/** A workgroup of matmul_tensor_few.wgsl. No number of these changes a bit of what it computes. */
+/** A workgroup of matmul_tensor_few.wgsl. None of these numbers changes a bit of the result. */
 export interface FewTile {
-  /** Side by side, sharing x; default 1. */
+  /** Subgroups side by side, which share x; default 1. */
   readonly subgroups?: number;
-  /** Tiles of the unit's m outputs, of each of them. */
+  /** Tiles of the unit's m outputs that each subgroup makes. */
   readonly columns: number;
-  /** Numbers of k that are brought at a time, a multiple of 8 and of the unit's k. */
+  /** Numbers of k that are loaded at a time, a multiple of 8 and of the unit's k. */
   readonly stage: number;
   /** Stages that are loaded ahead, 1 or more. */
   readonly ahead: number;
   /**
-   * Whether a stage's loads stand in branches, which compilers move no load out of: fewer registers, and so more
-   * workgroups at once, than in one run of instructions, where the steps of a stage are a loop.
+   * Whether a stage's loads are in branches, out of which compilers move no load. That takes fewer registers, so that
+   * more workgroups run at once, than straight-line loads, with which the steps of a stage are a loop.
    */
   readonly branched: boolean;
 }
 
 type FewMatmul = TensorMatmul<FewTile> & {
-  /** How x of one row comes to workgroup memory whole; default as it is, stage by stage. */
+  /** How x, one row, is brought whole into workgroup memory; default: as it is, stage by stage. */
   readonly hold?: Hold | undefined;
 };
 
@@ -105,8 +108,8 @@ export function fewRows({ n }: MatrixUnit): number {
 }
 
 /**
- * x as columns of the right matrix, X_TILES tiles of the unit: LO_COLUMNS from hi of a row to its lo, X_PITCH eights
- * from a column to the next.
+ * x as columns of the right matrix, X_TILES tiles of the unit. The lo of a row is LO_COLUMNS behind its hi, and a
+ * column begins X_PITCH eights behind the one before.
  */
 function columnsOf(
   { n: most, narrow = most }: MatrixUnit,
@@ -115,7 +118,7 @@ function columnsOf(
     readonly low: number;
     readonly held: number;
     readonly chunks: number;
-    /** Eights that invocations bring of a stage, those of the rows or more. */
+    /** Eights of a stage that all invocations store: those of the rows, or more. */
     readonly brought: number;
   },
 ) {
@@ -124,7 +127,7 @@ function columnsOf(
   const X_TILES = Math.ceil(ROW_COLUMNS * rows / n);
   const counts = { UNIT_N: n, X_TILES, ROW_COLUMNS };
   if (held > 0) {
-    // Eights of hi and of lo take turns, n and n; the last columns of a tile reach behind them.
+    // n eights of hi and n eights of lo alternate; the last columns of a tile reach behind them.
     const X_WORDS = 2 * n * (Math.ceil(held / n) + 1);
     return { ...counts, LO_COLUMNS: n / 2, X_PITCH: 2, X_WORDS };
   }
@@ -132,7 +135,9 @@ function columnsOf(
   return { ...counts, LO_COLUMNS: 1, X_PITCH: chunks + 1, X_WORDS: columns * (chunks + 1) };
 }
 
-/** Numbers that its text names with a dollar. @param held eights of x that are held; 0: x comes stage by stage. */
+/**
+ * Parameters of matmul_tensor_few.wgsl for a tile. @param held eights of x that are held; 0: x comes stage by stage.
+ */
 function countsOf(
   unit: MatrixUnit,
   { columns, stage, ahead, branched, subgroups = 1 }: FewTile,
@@ -192,7 +197,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { columns, stage, ahead, branched, subgroups = 1 } = tile;
   const range = matrix.cols / splitK;
   const held = hold ? range / 8 : 0;
-  // In branches, one more costs nothing.
+  // With loads in branches, one more branch costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
   const { VEC8S: vec8s, LOW: low } = format.parameters;

@@ -1,19 +1,19 @@
-// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and rows are
-// columns of the right one, lo of a row behind its hi, so that one product makes both sums; rows that fill more than
-// the unit's columns have two tiles of them. What the other columns have nobody reads. One row to four have half the
-// products of more where a unit has half the columns.
+// y[r, n] = sum_k x[r, k] * W[n, k] as matmul_tensor.wgsl, to the bit, for few rows: W is the left matrix, and the rows
+// of x are columns of the right one, lo of a row behind its hi, so that one product makes both sums. Rows that fill
+// more than the unit's columns take two tiles of columns. The other columns' outputs are not read. Up to four rows need
+// half the products if the unit also has products with half the columns.
 //
-// A workgroup makes all $X_ROWS rows of $OWN_C tiles of $UNIT_M outputs for each of its subgroups, which share x, over one
-// of SPLIT_K ranges of k, in pairs as in matmul_tensor.wgsl. Of one subgroup a barrier costs nothing. Its
-// lanes bring $STAGE of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead;
-// lanes with nothing of their own to bring of x bring its last eight again, behind the rows, since stores in
-// a branch cost a tenth. COLS / SPLIT_K is a multiple of $STAGE. 
+// A workgroup makes $X_ROWS rows of $OWN_C tiles of $UNIT_M outputs for each of its subgroups, which share x, over one
+// of SPLIT_K ranges of k, in pairs as in matmul_tensor.wgsl. With one subgroup a barrier costs nothing. The lanes bring
+// $STAGE numbers of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Lanes that have no eight
+// of x of their own store its last eight again, behind the rows, because stores in a branch cost a tenth. COLS /
+// SPLIT_K is a multiple of $STAGE.
 // Where $HELD is set x, one row, is whole in workgroup memory before the first stage, as in
-// matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup makes the scales of
-// other inputs the largest.
+// matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup resets the scales of
+// other inputs to the largest.
 
-// What the matmuls on matrix units declare alike: of weights [MATRIX_ROWS, COLS] and rows of x in stages of $STAGE of
-// k.
+// Declarations that the matmuls on matrix units have in common, for weights [MATRIX_ROWS, COLS] and rows of x in stages
+// of $STAGE numbers of k.
 
 enable f16;
 enable subgroups;
@@ -27,13 +27,13 @@ override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
 //#if NOTED
-// For an epilogue that lets `consider` see what it stores: lowers the scale of a row of
-// `out` to that of its largest number, whatever the order: before, it is the largest.
+// For an epilogue that passes what it stores to `consider`: lowers the scale of a row of `out` to that of its largest
+// number. The scale is the largest one before, so the order does not matter.
 
 //#import lib/scale_of
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
-// Bits of f32 [rows]; positive ones are in the order of the numbers.
+// Bits of f32 [rows]; those of positive floats are ordered like the floats.
 @group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
@@ -49,7 +49,7 @@ fn end_row(row: u32) {
   folded = 0.0;
 }
 
-// An invocation's outputs of a row and those of its neighbours, `lanes` together, a power of two, are one's.
+// Joins the peaks of `lanes` neighbouring invocations, a power of two, whose outputs belong to one row.
 fn fold(lanes: u32) {
   folded = peak;
   peak = 0.0;
@@ -110,15 +110,15 @@ var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 //#if HELD
 //#import lib/normed_x
 //#if LOWERS
-// A row's scales of the inputs of a layer's other matmuls become the largest, for their producers to lower: as
-// lib/store_scales.wgsl has it, of a norm that is no dispatch.
+// Resets a row's scales of the inputs of the layer's other matmuls to the largest, for the kernels that make those
+// inputs to lower. This is what lib/store_scales.wgsl does, for a norm that is no dispatch of its own.
 
 //#import lib/scale_of
 
 override LOWERED_ROWS: u32; // of attention's output, in lowered
 override ROW_JOBS: u32;
 
-// Of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
+// Scales of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
 @group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
 
 fn lower_scales(lane: u32) {
@@ -130,7 +130,7 @@ fn lower_scales(lane: u32) {
   }
 }
 //#else
-// No scales become the largest here.
+// No scales are reset here.
 
 fn lower_scales(lane: u32) {}
 //#endif
@@ -138,15 +138,15 @@ fn lower_scales(lane: u32) {}
 
 const X_BLOCK = $UNIT_Nu; // eights of hi side by side, then those of lo
 
-// The largest number of those an invocation has put.
+// The largest size of the numbers that this invocation has stored.
 var<private> x_peak: f32 = 0.0;
 
-// Where an eight of x has hi; its lo is X_BLOCK behind, as far as the column of lo, columns being 2 apart.
+// Where the hi of eight i of x is. Its lo is X_BLOCK behind it: the LO columns to the column of lo are 2 apart.
 fn place_of(i: u32) -> u32 {
   return i / X_BLOCK * (2u * X_BLOCK) + i % X_BLOCK;
 }
 
-// As f32 at first.
+// Stores x as f32; `split_x` makes it f16.
 fn put_vec8(r: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
   xs[place_of(i)] = bitcast<vec4<u32>>(a);
   xs[place_of(i) + X_BLOCK] = bitcast<vec4<u32>>(b);
@@ -154,7 +154,7 @@ fn put_vec8(r: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
   x_peak = max(max(x_peak, max(size.x, size.y)), max(size.z, size.w));
 }
 
-// All of x is there; hi and lo take the places of f32.
+// Called when all of x is there: replaces the f32 numbers by hi and lo.
 fn split_x(lane: u32, count: u32, scale: f32) {
   for (var i = lane; i < count; i += THREADS) {
     let at = place_of(i);
@@ -174,7 +174,7 @@ fn number_of(at: u32) -> f32 {
   return bitcast<f32>(ws[at / 4u][at % 4u]);
 }
 
-// The sums of hi and of lo: of a row, an output of a tile.
+// The sum of hi plus that of lo, for one row and one output of a tile.
 fn sum_of(tile: u32, row: u32, output: u32) -> f32 {
   let at = (tile * $(X_TILES * UNIT_N)u + row * ROW) * $UNIT_Mu + output;
   var sum = number_of(at);
@@ -196,7 +196,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let range = COLS / $(8 * VEC8S)u / SPLIT_K; // blocks
   let begin = tile.z * range;
 
-  // Of the lane's outputs: no cache has the scales of weights, so that they are asked for with the first of these.
+  // The weight scales of the lane's outputs: no cache has them, so they are loaded together with the first weights.
   let column = pair + subgroup * PER_ROW + lane % PER_ROW;
   let own = min(column, half - 1u);
   let own_scales = vec2(w_scales[own], w_scales[own + half]);

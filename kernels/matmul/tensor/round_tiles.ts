@@ -1,6 +1,6 @@
 /**
- * Which workgroups matmuls on matrix units have for the rows of rounds, up to four tiles of a unit's rows. None of
- * it touches a bit of the result.
+ * The workgroup tiles of matmuls on matrix units for the rows of rounds, up to four tiles of a unit's rows. No choice
+ * changes a bit of the result.
  */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
@@ -10,8 +10,8 @@ import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 interface Timed {
   readonly tile: TensorTile;
   /**
-   * Microseconds for 4,096 of k, of one workgroup on a core, of two, ... as many as it has room for: those on
-   * one core have 48 KiB of workgroup memory together, whatever one alone may have.
+   * Microseconds for 4,096 numbers of k with one workgroup on a core, with two, ... up to as many as fit: the
+   * workgroups on one core share 48 KiB of workgroup memory, whatever one alone may have.
    */
   readonly us: readonly number[];
   /** Shortest range of k that it is for; default any. */
@@ -20,7 +20,7 @@ interface Timed {
   readonly quantized?: boolean;
 }
 
-/** Two groups of subgroups, which bring stages in turn. */
+/** A tile with two groups of subgroups, which take turns to load a stage. */
 function inTurn(
   grid: TensorTile["grid"],
   own: TensorTile["own"],
@@ -85,14 +85,14 @@ export const HALF_ROUNDS: readonly Timed[] = [
 ];
 
 /**
- * Tiles of x as two numbers, the fastest of those timed by lab/units/few.ts, and of quantized weights, whose subgroups
- * have more to do to bring a stage: 8B's rounds of 16, 32 and 64 rows in q8 take 0.93, 0.99 and 0.91 of the time that
- * they take with the tiles above.
+ * Tiles for x as two f16 numbers, the fastest of those timed by lab/units/few.ts, and for quantized weights, whose
+ * subgroups have more work to load a stage: 8B's rounds of 16, 32 and 64 rows in q8 take 0.93, 0.99 and 0.91 of the
+ * time that they take with the tiles above.
  */
 const ROUNDS: readonly Timed[] = [
   { us: [20, 22, 25], tile: { subgroups: 4, grid: [1, 1], own: [1, 1], stage: 128, ahead: 2 } },
   {
-    // Where no turn of the loop is a part of one.
+    // Only where every turn of the loop has all its stages.
     us: [36, 45, 55],
     tile: { subgroups: 4, grid: [1, 4], own: [1, 1], stage: 64, ahead: 4, early: true },
   },
@@ -146,19 +146,19 @@ export function roundRows({ m }: MatrixUnit): number {
   return 4 * m;
 }
 
-/** Of so many workgroups in turn. */
+/** Microseconds of `workgroups` workgroups, spread evenly over the cores. */
 function usOf({ us }: Timed, workgroups: number): number {
   const each = Math.ceil(workgroups / CORES);
   const [last, rest] = [us.at(-1) ?? NaN, us[each % us.length - 1] ?? 0];
   return Math.floor(each / us.length) * last + rest;
 }
 
-/** Fewer lanes has a processor's subgroup, for which long texts are compiled for long. */
+/** Subgroups with fewer lanes than this are a CPU's (software adapter), for which long kernels take long to compile. */
 const LEAST_LANES = 16;
 
 /**
- * Whether a range of k is a multiple of what the loop brings: with 4 stages ahead, a turn cut short costs more than
- * they save.
+ * Whether a range of k is a multiple of what a turn of the loop loads: with 4 stages ahead, a shortened turn costs more
+ * than the 4 stages save.
  */
 function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUnit): boolean {
   return ahead > 2 ? lanes >= LEAST_LANES && range % (stage * ahead) === 0 : range % stage === 0;
@@ -174,7 +174,7 @@ export function roundTile(
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
-    /** 1 where each number of x is two of f16. */
+    /** 1 if each number of x is two f16 numbers. */
     readonly low: 0 | 1;
   },
 ): TensorTile | undefined {

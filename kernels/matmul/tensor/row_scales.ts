@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.t
 import { kernelOf } from "../../shader.ts";
 
 interface RowScalesParameters {
-  /** Vectors of four numbers that an invocation asks for at once. */
+  /** Vectors of four numbers that an invocation loads at once. */
   readonly LOADS: number;
 }
 
@@ -12,7 +12,10 @@ const ROW_SCALES = kernelOf<RowScalesParameters>("matmul/tensor/row_scales")({ L
   constants: ["COLS", "LANES"],
 });
 
-/** Invocations of `rowScales`: of a workgroup, and of a row where rows are so many that these fill a large GPU. */
+/**
+ * Invocations of `rowScales` in a workgroup, and per row if there are at least MANY_ROWS rows, which then fill a large
+ * GPU.
+ */
 const SCALE_THREADS = 256;
 const SCALE_LANES = 32;
 const MANY_ROWS = 2048;

@@ -1,5 +1,5 @@
 // scales[r] = scale_of(max_k |x[r, k]|): the row's largest number becomes one in [2^14, 2^15).
-// LANES of a workgroup's invocations a row, each asks for $LOADS vectors at once.
+// LANES invocations of a workgroup share a row; each loads $LOADS vectors at once.
 
 //#import lib/scale_of
 
@@ -24,12 +24,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let lane = thread % LANES;
   var peak = vec4<u32>();
   for (var i = lane; i < words; i += $LOADSu * LANES) {
-    // Past the end it is the last vector again.
+    // Past the end the last vector is loaded again.
     //#for u in LOADS
     let x$u = x[first + min(i + $uu * LANES, words - 1u)];
     //#endfor
     //#for u in LOADS
-    // The bits of numbers without sign are in the order of the numbers.
+    // The bits of floats without their sign are ordered like the floats.
     peak = max(peak, bitcast<vec4<u32>>(x$u) & vec4(0x7fffffffu));
     //#endfor
   }

@@ -1,10 +1,10 @@
-/** Which workgroups matmuls on matrix units have. None of it touches a bit of the result. */
+/** The workgroup tiles of matmuls on matrix units. No choice changes a bit of the result. */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 import { roundRows, roundTile } from "./round_tiles.ts";
 
-/** A tile, and beyond how many rows, in those of the unit, it is looked at. */
+/** A tile that is considered for more rows than `beyond` times those of the unit. */
 interface Candidate {
   readonly beyond: number;
   /** Whether it is for quantized weights, too; default true. */
@@ -15,7 +15,7 @@ interface Candidate {
 /** A tile for the many rows of a prompt. */
 interface PromptTile {
   readonly tile: TensorTile;
-  /** What as many workgroups as run at once take for 4,096 numbers of k, in us. */
+  /** Microseconds that one wave of workgroups, `atOnce` of them, takes for 4,096 numbers of k. */
   readonly wave: number;
   /** Workgroups that an H200 runs at once on its 132 multiprocessors. */
   readonly atOnce: number;
@@ -30,8 +30,8 @@ const PROMPTS: readonly PromptTile[] = [
 
 /**
  * The same where x is one f16 for each number (`halfRows`), which leaves registers and workgroup memory for larger
- * tiles: with more than 24 KiB of workgroup memory one of them runs on a multiprocessor. Each is the fastest that
- * lab/units/tiles.ts found for one of its shapes.
+ * tiles: a multiprocessor runs one workgroup at a time of those with more than 24 KiB of workgroup memory. Each is the
+ * fastest that lab/units/tiles.ts found for one of its shapes.
  */
 const HALF_PROMPTS: readonly PromptTile[] = [
   { tile: promptTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
@@ -67,7 +67,7 @@ const CANDIDATES: readonly Candidate[] = [
 /** Workgroups that keep a large GPU busy: with one tile of rows, which waits for weights, and with more. */
 const ENOUGH = { few: 192, many: 96 };
 
-/** Ranges of k divide into stages of some tile where they are a multiple of this. */
+/** A range of k that is a multiple of this divides into the stages of some tile. */
 export const LEAST_STAGE = 32;
 
 /**
@@ -85,7 +85,7 @@ export function tensorTile(
     readonly splitK: number;
     /** Whether x is what `halfRows` writes. */
     readonly halves?: boolean;
-    /** 1 where each number of x is two of f16. */
+    /** 1 if each number of x is two f16 numbers. */
     readonly low: 0 | 1;
   },
 ): TensorTile | undefined {
@@ -100,7 +100,7 @@ export function tensorTile(
     const [tileRows, tileColumns] = tileSize(unit, tile);
     return Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
   };
-  // The last wave takes nearly as long as any, however few are left.
+  // The last wave takes nearly as long as any, however few workgroups are left.
   const time = ({ tile, wave, atOnce }: PromptTile) => Math.ceil(workgroups(tile) / atOnce) * wave;
   const soonest = (prompts: readonly PromptTile[]) =>
     prompts.filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits, low))

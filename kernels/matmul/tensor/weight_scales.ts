@@ -1,4 +1,4 @@
-/** From bf16 weights to those that matrix units take: once, when they are loaded. */
+/** Converts bf16 weights to the f16 that matrix units take: once, when they are loaded. */
 import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { kernelOf } from "../../shader.ts";
 
@@ -8,12 +8,12 @@ const WEIGHT_SCALES = kernelOf("matmul/tensor/weight_scales")({}, {
   constants: ["COLS", "ROWS_ACROSS"],
 });
 
-/** Workgroups of `weightScales` across: a vocabulary has more rows than a dimension may have workgroups. */
+/** Workgroups of `weightScales` along x: a vocabulary has more rows than one dimension may have workgroups. */
 const ROWS_ACROSS = 1 << 15;
 
 /**
- * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row
- * are no f16 times its scale: a matrix with any stays with the other kernels.
+ * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row, times its
+ * scale, are not exact in f16: a matrix with any such number stays with the other kernels.
  */
 export function weightScales(
   buffers: { readonly weights: Operand; readonly scales: Operand; readonly faults: Operand },
@@ -33,7 +33,7 @@ const HALVE_WEIGHTS = kernelOf("matmul/tensor/halve_weights")({}, {
   constants: ["COLS", "ROWS_ACROSS"],
 });
 
-/** Records that a bf16 matrix [rows, cols], cols even, becomes f16 in place, each row times its scale. */
+/** Records the conversion of a bf16 matrix [rows, cols], cols even, to f16 in place, each row times its scale. */
 export function halveWeights(
   buffers: { readonly weights: Operand; readonly scales: Operand },
   { rows, cols }: { readonly rows: number; readonly cols: number },

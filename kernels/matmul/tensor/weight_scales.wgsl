@@ -1,6 +1,6 @@
 // scales[n] = 2^(14 - floor(log2 max_k |W[n, k]|)) as in row_scales.wgsl, of a bf16 matrix; and
-// faults[n], how many numbers of the row times its scale are no f16: those that need bits below 2^-24.
-// One workgroup a row, ROWS_ACROSS of them in a row of workgroups: a dimension has at most 65,535.
+// faults[n], how many numbers of the row, times its scale, are not exact in f16: those that need bits below 2^-24. One
+// workgroup per row, ROWS_ACROSS of them along x: a dimension has at most 65,535.
 
 override COLS: u32;
 override ROWS_ACROSS: u32;
@@ -21,8 +21,8 @@ fn faulty(bf16: u32, largest: u32) -> u32 {
   if (bits == 0u) {
     return 0u;
   }
-  // The exponent of its lowest bit that is set, less that of the row's largest number. What bf16 holds
-  // without a leading one counts as if it had one: it is far below all that f16 reaches.
+  // The exponent of its lowest bit that is set, less that of the row's largest number. A subnormal bf16 counts as if it
+  // had a leading one: it is far below all that f16 reaches.
   let lowest = i32(bits >> 7u) - 7 + i32(countTrailingZeros((bits & 0x7fu) | 0x80u));
   return select(0u, 1u, lowest - i32(largest) + 14 < -24);
 }

@@ -28,7 +28,7 @@ export interface BackendsContext {
   readonly now?: () => Date;
 }
 
-/** Flags that each process gets other values of. */
+/** Flags that are not passed on to the processes, which get values of their own. */
 const OWN_FLAGS = [
   "--webgpu",
   "--format",
@@ -40,8 +40,8 @@ const OWN_FLAGS = [
 ];
 
 /**
- * Measures the same on each WebGPU. The processes take turns block by block, so that what slows the machine
- * for a while slows both; where not all of them can be open at once, one follows the other.
+ * Runs the same measurement on each WebGPU. The processes take turns block by block, so that a temporary
+ * slowdown of the machine affects both. Where not all of them can be open at once, they run one after another.
  */
 export async function runBackends(
   options: BenchOptions,
@@ -49,7 +49,7 @@ export async function runBackends(
 ): Promise<number> {
   const { io } = context;
   const { quiet, table } = options;
-  // A point of these is no block: nothing is gained by turns.
+  // Points of these tables are no blocks, so taking turns gains nothing.
   const points = table === "growth" || table === "rewrites";
   const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
@@ -114,11 +114,11 @@ interface Run {
   readonly rows: unknown[];
   /** Points that it left out, and why. */
   readonly skipped: string[];
-  /** Once it has ended. */
+  /** Its exit code; undefined while it runs. */
   readonly code: number | undefined;
-  /** Starts its process, anew where one has failed: nothing of that one is kept. */
+  /** Starts its process. After a failed one it starts again; nothing of the failed one is kept. */
   start(): void;
-  /** Lets it go on until it waits again; false where it has ended. */
+  /** Lets the process run until it waits again; false where it has ended. */
   turn(): Promise<boolean>;
   interrupt(): void;
 }
@@ -166,7 +166,7 @@ function openRun(
           return true;
         }
         if (line.startsWith("{")) rows.push(JSON.parse(line));
-        else if (line !== "") tell(`${name}: ${line}`, { io, status, quiet }); // a library's words
+        else if (line !== "") tell(`${name}: ${line}`, { io, status, quiet }); // written by a library
       }
     },
     interrupt() {
@@ -202,7 +202,7 @@ async function inOrder(runs: readonly Run[]): Promise<void> {
   }
 }
 
-/** What a process says on standard error: how far it is as a bar, all else as it is. */
+/** Shows a line of a process's standard error: progress as a bar, everything else unchanged. */
 function tell(
   line: string,
   { io, status, quiet }: {
@@ -219,7 +219,7 @@ function tell(
   if (!quiet || total === undefined) io.stderr.write(`${line}\n`);
 }
 
-/** The flags of these that have no value. */
+/** The flags of OWN_FLAGS that take no value. */
 const SWITCHES = ["--force", "--wide", "--json"];
 
 /** The arguments without these flags and their values. */

@@ -64,7 +64,7 @@ export async function runBench(
   return 0;
 }
 
-/** Undefined also where `--resume` names the same file: the rows go into it anyway. @throws UsageError */
+/** The file of `--output`. Undefined also where `--resume` names it, and so writes the rows. @throws UsageError */
 function resultFile(options: BenchOptions): OutputFile | undefined {
   const { output, resume, format } = options;
   const same = output !== undefined && resume !== undefined &&
@@ -120,7 +120,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
   return { cases, arms, blocks: options.repeat, seed: options.seed };
 }
 
-/** @throws UsageError for what the flag of the other commands would refuse too. */
+/** @throws UsageError for a value that `--rounds-per-sync` of other commands would refuse too. */
 function roundsAxis(names: readonly string[]): readonly Case["roundsPerSync"][] {
   const { choices } = ROUNDS.roundsPerSync;
   const refused = names.find((name) => !choices.some((choice) => choice === name));

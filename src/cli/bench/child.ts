@@ -35,7 +35,7 @@ export function startChild(args: readonly string[], onLine: (line: string) => vo
   })();
   return {
     lines: linesOf(child.stdout),
-    // One that has ended takes no turn.
+    // A process that has ended cannot be written to; it needs no turn.
     go: async () => await stdin.write(new TextEncoder().encode("\n")).catch(() => {}),
     interrupt() {
       try {

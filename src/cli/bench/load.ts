@@ -46,7 +46,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       { io, status },
     );
   }
-  // A server is measured as it is.
+  // A server runs with its own settings, so there is one arm.
   const arms = options.remote === undefined ? plan.arms.length : 1;
   if (!options.quiet) io.stderr.write(`${planText(plan, arms)}\n`);
   const request = {
@@ -77,7 +77,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       if (event.kind === "different") different = true;
     },
   }).catch((error) => {
-    // What was measured until then is not lost.
+    // Write the rows that were measured before the error.
     status.clear();
     results.end();
     throw error;

@@ -25,14 +25,14 @@ import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { DEFAULT_PROMPT_TOKENS } from "./bench.ts";
 import { readNamed } from "./files.ts";
 
-/** A measurement where neither the number of its requests nor a time is given: about so many seconds. */
+/** Length of a measurement, about so many seconds, where neither its requests nor a duration is given. */
 const DEFAULT_SECONDS = 6;
-/** And at least so many requests. */
+/** Fewest requests of such a measurement. */
 const FEWEST_REQUESTS = 12;
-/** Requests of a closed loop by the places that they go through. */
+/** Requests of a closed loop for each of its concurrent places. */
 const REQUESTS_A_PLACE = 4;
 const DEFAULT_RATES = [2];
-/** What is compared where nothing is named: as far as there is such a policy. */
+/** Policies that are compared where none is named; those that are not registered are left out. */
 const DEFAULT_POLICIES = ["static:num_steps=3", "ema", "hybrid"];
 
 /** What the flags ask to be measured. @throws UsageError */
@@ -132,7 +132,7 @@ function extentOf({ numRequests, duration }: LoadOptions, absent?: number): Exte
   };
 }
 
-/** Without a draft there is nothing to choose. */
+/** The arms to compare. Without a draft only plain decoding is left. */
 function armsOf(options: LoadOptions): LoadArm[] {
   const plain = Object.hasOwn(POLICIES, "off") ? "off" : "static:num_steps=0";
   const others = hasDraft({ ...options })

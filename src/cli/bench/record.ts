@@ -13,7 +13,7 @@ export interface Recorder {
 }
 
 /**
- * A file of a single measurement, or a folder with a file for each, which is made.
+ * Opens a `.jsonl` file for a single measurement, or makes a folder with one file for each measurement.
  *
  * @param of.force recordings that are there are replaced.
  * @throws UsageError where neither can be written, there are more measurements than the file has, or
@@ -39,7 +39,7 @@ export function openRecorder(
   return {
     add(spec, result) {
       if (alone && spec.arm.again) return true;
-      // The one that is measured again is the first.
+      // The arm that is measured a second time is the first one.
       const policy = spec.arm.again ? first?.label : spec.arm.label;
       const recording = recordingOf(result, policy ?? spec.arm.label);
       if (recording === undefined) return false;

@@ -69,7 +69,7 @@ export function openResults(
       if (short) return stdout.write(summary(rows(), { columns: stdout.columns() }));
       const shown = file === undefined ? format : "md";
       if (!streams) stdout.write(text(shown));
-      // Only the table of Markdown says who won.
+      // Only the Markdown table contains the verdicts.
       if (shown !== "md" && context.turn === undefined) tellVerdicts();
     },
   };

@@ -1,13 +1,13 @@
-/** Two processes that measure by turns: each waits for a line on its standard input before a block. */
+/** Processes that measure in turns: each waits for a line on its standard input before a block. */
 import type { Io } from "../terminal/io.ts";
 
 /** Set in the environment of such a process. */
 export const TURNS_VARIABLE = "EYRIE_BENCH_TURNS";
 
-/** What it writes among its rows where it waits. */
+/** The line that it writes between its rows when it waits. */
 export const TURN_LINE = '{"turn":true}';
 
-/** Says on standard output that a block is to begin and waits until a line says that it may, or Ctrl+C. */
+/** `turn` announces a block on standard output, then waits for a line that allows it, or for Ctrl+C. */
 export function openTurns({ stdin, stdout, signal }: Pick<Io, "stdin" | "stdout" | "signal">): {
   readonly turn: () => Promise<void>;
 } {
@@ -18,7 +18,7 @@ export function openTurns({ stdin, stdout, signal }: Pick<Io, "stdin" | "stdout"
     async turn() {
       if (signal.aborted) return;
       stdout.write(`${TURN_LINE}\n`);
-      // A line a turn: what is read is one, or the end.
+      // The parent sends one line for each turn, so a read returns that line, or the end of input.
       await Promise.race([reader.read(), aborted]);
     },
   };

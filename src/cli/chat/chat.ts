@@ -91,7 +91,7 @@ export async function chatWith(
   { io: terminal, lines }: { readonly io: Io; readonly lines: LineSource },
 ): Promise<number> {
   const interactive = isInteractive(terminal);
-  // A person sees the questions between the answers; a file and a pipe have the answers only.
+  // On a terminal the questions separate the answers; a file or a pipe gets only the answers.
   const answers = separatedOutput(terminal.stdout, !interactive || !terminal.stdout.isTerminal);
   const io = withChanged(terminal, { stdout: answers });
   const chat: Chat = {
@@ -165,7 +165,7 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
   }
 }
 
-/** Does what the entry asks; a person's mistake is a line, and nothing is lost. */
+/** Does what the entry asks. A user's mistake is reported in one line, and the chat goes on unchanged. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
     const [changed, next] = obey(state, entry, chat.model);

@@ -99,7 +99,7 @@ export async function isThere(path: string): Promise<boolean> {
   return await Deno.lstat(path).then(() => true, () => false);
 }
 
-/** Deno's text without the call and the names it was made with: the message has the name already. */
+/** Deno's message without the call and its paths: the error message names the file already. */
 function fileReason(cause: unknown): string {
   return reason(cause).replace(/ \(os error \d+\)[^]*$/, "");
 }
@@ -128,7 +128,7 @@ function checkSettings(
   if (!isRecord(texts)) throw new Error("settings is not an object");
   return Object.entries(texts).reduce((settings, [name, value]) => {
     if (kept.includes(name)) return settings;
-    // A draft and its steps are a server's own, and what was left to a server is left to the engine.
+    // A server chooses its draft and steps itself. A setting that was left to a server is left to the engine.
     if (settings.remote ? LOCAL.includes(name) : value === SERVERS) return settings;
     if (name === "draft" && value === "on" && !drafts) return settings;
     // Steps that the engine chose were not set by the user: its policy still chooses.

@@ -12,8 +12,8 @@ import { warn } from "../terminal/warn.ts";
 export type CheckModel = typeof checkModel;
 
 /**
- * `eyrie check`: exit code 1 when a tensor is past the tolerance. Expected values that differ are compared once more
- * with the model as transformers has it after a cast, see `withRoundedBuffers`.
+ * `eyrie check`: returns exit code 1 when a tensor exceeds the tolerance. If the values differ, they are compared once
+ * more with the model as transformers has it after a cast, see `withRoundedBuffers`.
  */
 export async function runCheck(
   options: CheckOptions,
@@ -50,14 +50,15 @@ async function runExpected(
       roundedBuffers,
       ...defined({ model, quantize, kvDtype, adapter, webgpu, precision }),
       onProgress: status.load,
-      // The first comparison has shown them.
+      // The first comparison has shown the warnings already.
       onWarning: (line) => roundedBuffers || warn(line, { io, status, quiet: options.quiet }),
     }).finally(status.clear);
   const exact = await compared(false);
-  // The most frequent cause that is a fault of neither Eyrie nor the expected values; not of what is rounded on purpose.
+  // A cast is the most frequent cause that is no fault of Eyrie or the expected values. It is not tried where the run
+  // itself rounds on purpose.
   const mayBeCast = !exact.ok && quantize === undefined && precision !== "f16" &&
     (kvDtype ?? "f32") === "f32";
-  // The first report is not lost where there is no memory to load the model once more.
+  // If there is no memory to load the model once more, the first report is kept.
   const rounded = mayBeCast ? await compared(true).catch(() => undefined) : undefined;
   const found = rounded?.ok
     ? { report: rounded, roundedBuffers: true }

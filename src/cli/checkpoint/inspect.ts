@@ -226,7 +226,7 @@ function layerCount(layers: number): string {
   return `${layers} ${layers === 1 ? "layer" : "layers"}`;
 }
 
-/** How many of `all` layers, and which; where they are most, those that they are not, which is shorter. */
+/** How many of `all` layers, and which. Where most are in the set, the missing ones are listed: that is shorter. */
 function where({ layers, indices }: LayerSet, all: number): string {
   if (layers === all) return layerCount(layers);
   const others = Array.from({ length: all }, (_, i) => i).filter((i) => !indices.includes(i));
@@ -235,7 +235,7 @@ function where({ layers, indices }: LayerSet, all: number): string {
   return `${layerCount(layers)} (${which})`;
 }
 
-/** Numbers with commas; of many in equal steps the first two and the last, because models have up to 100 layers. */
+/** Numbers with commas. Of many in equal steps only the first two and the last: models have up to 100 layers. */
 function listed(numbers: readonly number[]): string {
   const [first = 0, second = 0] = numbers;
   const equalSteps = numbers.every((number, i) => number === first + i * (second - first));

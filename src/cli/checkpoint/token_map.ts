@@ -76,7 +76,7 @@ function readText(file: string): string {
   }
 }
 
-/** Parts that end at a line's end: a tokenizer's time may grow faster than its text. */
+/** Splits a text at line ends, because a tokenizer's time may grow faster than the text. */
 function* pieces(text: string): Generator<string> {
   for (let at = 0; at < text.length;) {
     const newline = text.indexOf("\n", at + PIECE);

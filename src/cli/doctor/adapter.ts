@@ -1,4 +1,4 @@
-/** What the WebGPU adapter is. Opens no `Gpu`: doctor must work where that cannot be. */
+/** Describes the WebGPU adapter. It opens no `Gpu`, because doctor must work where that fails. */
 import { isSoftware } from "../../gpu/device.ts";
 import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "../../gpu/matrix_unit.ts";
 import { type GpuMemory, gpuMemory } from "../../gpu/memory.ts";
@@ -28,7 +28,7 @@ export interface AdapterReport {
   readonly problem: string | undefined;
 }
 
-/** What the adapter speaks to its driver. Deno does not report it. */
+/** The driver API under the adapter (Vulkan, Metal, ...). Deno does not report it. */
 export interface Backend {
   readonly name: string;
   /** The same adapter answers where that backend alone is asked, or no other can. */
@@ -103,8 +103,9 @@ const CANDIDATES: Partial<Record<typeof Deno.build.os, readonly string[]>> = {
 };
 
 /**
- * Deno 2.9.6 reads DENO_WEBGPU_BACKEND at every request for an adapter, among the backends that it opened
- * at the first one. So each is asked alone for the adapter that all of them together gave.
+ * Finds the backend that gave the adapter. Deno 2.9.6 reads DENO_WEBGPU_BACKEND at every request for an adapter, and
+ * chooses among the backends that it opened at the first request. So each backend is asked alone, and the one that
+ * gives the same adapter is taken.
  */
 async function findBackend(webgpu: WebGpu, adapter: GPUAdapter): Promise<Backend> {
   const guess = webgpu.backendOf(adapter);
@@ -137,7 +138,7 @@ async function findBackend(webgpu: WebGpu, adapter: GPUAdapter): Promise<Backend
   };
 }
 
-/** What distinguishes adapters: drivers of one device differ in limits. */
+/** Identifies an adapter. The limits are included, because drivers of one device differ in them. */
 function described({ info, limits, features }: GPUAdapter): string {
   const { vendor, architecture, device, description } = info;
   const names = [...features].toSorted();

@@ -78,9 +78,9 @@ export const DAWN_FIX: Fix = {
 };
 
 /**
- * Chooses what to do where no adapter answered, or OpenGL alone; else `none`.
+ * Chooses a fix where no adapter answered, or only OpenGL; else `none`.
  *
- * @param forced the value of DENO_WEBGPU_BACKEND: no other backend was asked, so a driver may be here.
+ * @param forced the value of DENO_WEBGPU_BACKEND: no other backend was tried, so a driver may be installed.
  */
 export function chooseFix(machine: Machine, adapter: AdapterAnswer | null, forced?: string): Fix {
   if (adapter === null && forced) {

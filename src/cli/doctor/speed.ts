@@ -4,7 +4,7 @@ import type { WebGpu } from "../../gpu/webgpu.ts";
 
 /** Measured on an idle device; medians. */
 export interface Speed {
-  /** One submit of a small copy and its read, as Eyrie reads. */
+  /** One submit of a small copy and its readback, done the way Eyrie does it. */
   readonly readbackMs: number;
   /** The same with mapAsync awaited. */
   readonly awaitedReadbackMs: number;
@@ -17,7 +17,7 @@ export interface Speed {
 const READS = 64;
 const AWAITED_READS = 5;
 const READ_BYTES = 256;
-/** Copied for the bandwidth: on hardware far more than the caches hold, and for a few ms. */
+/** Size of the copy that measures bandwidth: on hardware far above the cache size, and a few ms long. */
 const COPY = {
   software: { bytes: 32 << 20, times: 1 },
   hardware: { bytes: 256 << 20, times: 32 },
@@ -43,7 +43,7 @@ export async function measureSpeed(
   const from = buffer(copy.bytes, COPY_SRC | COPY_DST);
   const to = buffer(copy.bytes, COPY_DST);
   const piece = new Uint8Array(UPLOAD_BYTES);
-  // The queue is in order: once a read that was asked for after the work is there, the work is done.
+  // The queue runs in order: when a read that was submitted after the work has arrived, the work is done.
   const timeOf = async (work: () => void): Promise<number> => {
     const ms = await median(REPEATS, async () => {
       work();
@@ -61,7 +61,7 @@ export async function measureSpeed(
   };
 }
 
-/** 10^9 bytes a second; the time is kept from vanishing where the overhead swallowed it. */
+/** 10^9 bytes a second. The time has a lower bound, because subtracting the overhead may leave nothing. */
 export function gigabytesPerSecond(bytes: number, milliseconds: number): number {
   return bytes / 1e6 / Math.max(milliseconds, 1e-3);
 }

@@ -113,7 +113,7 @@ function openRun(
         if (result.finishReason === "length") cut++;
         const stopped = result.finishReason === "interrupt";
         interrupted ||= stopped;
-        // It was still waiting.
+        // The request was still waiting when it was stopped.
         if (stopped && result.outputIds.length === 0) return;
         const report = resultReport(answered(engine.info, result));
         end({

@@ -1,4 +1,4 @@
-/** Errors of batch lines, which may hold whatever a line holds: a value is cut, and so is the whole. */
+/** Errors of batch lines. They may quote anything of a line, so long values and long errors are cut. */
 
 /** Characters of a value that an error repeats. */
 const LONGEST_VALUE = 200;
@@ -10,7 +10,7 @@ export function shortened(value: string): string {
   return value.length <= LONGEST_VALUE ? value : `${value.slice(0, LONGEST_VALUE)}…`;
 }
 
-/** An error with each quoted value cut; where quotes within a value hide its ends, the middle of the whole. */
+/** Cuts each quoted value. If quotes within a value hide where it ends, the error's middle is cut out instead. */
 export function shortError(message: string): string {
   const cut = message.replace(/"([^"]*)"/g, (_, value: string) => `"${shortened(value)}"`);
   if (cut.length <= LONGEST_ERROR) return cut;

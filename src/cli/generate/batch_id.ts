@@ -1,6 +1,6 @@
 /** Ids of batch lines: they come back as they were sent, digit by digit. */
 
-/** A number whose literal JavaScript writes otherwise, as `9007199254740993` or `1.0`; JSON has the literal. */
+/** A number that JavaScript would write differently, as `9007199254740993` or `1.0`; `rawJSON` keeps its literal. */
 export interface LiteralNumber {
   readonly rawJSON: string;
 }

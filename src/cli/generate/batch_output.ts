@@ -2,13 +2,13 @@ import { reason, UsageError } from "../../errors.ts";
 import { removeIfThere, sizeOf } from "../../hub/cache.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** Takes the lines of a batch one by one: what was written stays, whatever ends the batch. */
+/** Writes the lines of a batch one by one: lines that were written are kept, whatever ends the batch. */
 export interface BatchOutput extends Disposable {
   write(line: Readonly<Record<string, unknown>>): void;
 }
 
 /**
- * Standard output, or a new file, which goes again where nothing was written.
+ * Opens standard output or a file. A new file is removed again if nothing was written to it.
  *
  * @param of.force a file that is not empty is emptied before the first line is written.
  * @throws UsageError where the file cannot be made, or is there and not empty.

@@ -43,7 +43,7 @@ export function cutAtText(maxTokens: number | undefined): string {
   return `The answer was cut at --max-tokens ${limit}; a larger number allows more.`;
 }
 
-/** What a constrained answer lacks that was cut; nothing where it happens to be whole JSON. */
+/** A note that a cut, constrained answer is incomplete; empty where it happens to be whole JSON. */
 export function incompleteText(grammar: Grammar | undefined, text: string): string {
   if (grammar === undefined) return "";
   if (grammar.kind !== "json object" && grammar.kind !== "json schema") {
@@ -60,7 +60,7 @@ export function incompleteText(grammar: Grammar | undefined, text: string): stri
 /** Rounds after which a draft that never guessed right causes a warning. */
 const MANY_ROUNDS = 50;
 
-/** Adds up requests; returns a warning, once, where none of all drafts was accepted. */
+/** Adds up the draft statistics of requests; returns a warning, once, if no draft was ever accepted. */
 export function draftWatch(): (stats: SpeculativeStats) => string | undefined {
   let [rounds, drafted, accepted, warned] = [0, 0, 0, false];
   return (stats) => {

@@ -35,11 +35,11 @@ export function requestReport(
   };
 }
 
-/** What answered, and the flags that open the same again. */
+/** Reports what answered, and the flags that open the same engine again. */
 export function runReport(engine: Engine, options: GenerateOptions): Record<string, unknown> {
   const { device, weights, draftName } = engine.info;
   const embedded = options.model === undefined;
-  // The embedded model is of the version.
+  // The embedded model is identified by the version.
   const model = embedded ? engine.info.name : modelReference(engine.info.name);
   const ownDraft = embedded && (options.draft === undefined || options.draft === "auto");
   const draft = draftName && !ownDraft ? modelReference(draftName) : draftName;
@@ -62,7 +62,7 @@ export function runReport(engine: Engine, options: GenerateOptions): Record<stri
   };
 }
 
-/** Flags of what is opened and of how prompts are rendered, by their names, where they were given. */
+/** The given flags that say what is opened and how prompts are rendered, by their names. */
 function givenFlags(options: GenerateOptions): Record<string, unknown> {
   const { Model, Prompt, Speculation } = COMMANDS.generate.groups;
   const { promptFile: _file, prediction: _text, ...flags } = {

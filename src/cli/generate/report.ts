@@ -93,7 +93,7 @@ function weightRows({ info: { weights, draftName } }: Engine): [string, string][
   return [["weights", `${quantize}${draft}, ${bytesText(bytes)}`]];
 }
 
-/** What was measured, of the launches at some rows of each matmul shape. */
+/** Result of autotuning: how many launches of matmul shapes are known, measured, and left. */
 function tunedRows({ info: { tuned } }: Engine): [string, string][] {
   if (tuned === undefined) return [];
   const { known, measured, left, ms } = tuned;

@@ -50,8 +50,8 @@ const SOURCES: Readonly<Record<Topic, Source>> = {
 };
 
 /**
- * The text of `eyrie help TOPIC`: the page's own words. Its last line says how to read the rest: the
- * program has the whole page, as one that is installed from a file has no docs folder.
+ * The text of `eyrie help TOPIC`, taken from a page of docs/. Its last line says how to read the rest. The
+ * program contains the whole page, because an installation from a single file has no docs folder.
  *
  * @param options.all the whole page instead of the sections that say most.
  */

@@ -1,6 +1,6 @@
 /**
- * A part of a Markdown page: below a heading up to the next one of its level or above; without one
- * what is before the first heading of the second level. Its own heading is left out.
+ * A section of a Markdown page, without its heading: it ends at the next heading of the same or a higher
+ * level. Without `heading` it is the text before the first heading below the first level.
  *
  * @throws Error where the page has no such heading: pages and topics are written together.
  */

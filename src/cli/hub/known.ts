@@ -25,9 +25,9 @@ const KEPT: readonly WeightFormat[] = ["bf16", "q8", "q4"];
 type Sizes = Readonly<Record<WeightFormat, number>>;
 
 /**
- * What tools/model_sizes.ts computes of a model: `download` is the tensors in its files, the others are bytes on the
- * GPU, weights, keys and values of one sequence of the default context, and working memory; with a known draft its
- * share too.
+ * What tools/model_sizes.ts computes for a model. `download` is the bytes of the tensors in its files. The formats'
+ * sizes are bytes on the GPU: weights, keys and values of one sequence of the default context, and working memory,
+ * including those of a known draft.
  */
 export interface ModelSizes extends Sizes {
   readonly parameters: number;
@@ -61,7 +61,7 @@ export function knownModels(): KnownModel[] {
   });
 }
 
-/** What drafts for it: a known head, else its own text, or a layer of its own. */
+/** What drafts for the model: a known head, else the text itself, or its own NextN layer. */
 function drafts({ draft, nextn }: KnownModel, code = (text: string) => text): string {
   const first = draft === undefined ? "from the text" : code(draft);
   return nextn ? `${first}, or ${code("--drafter NEXTN")}` : first;
@@ -140,8 +140,8 @@ function sizesOf({ sizes }: KnownModel): string[] {
 }
 
 /**
- * For each card and quantization the largest current model that fits: of those with an EAGLE-3 head or a NextN layer,
- * where any does.
+ * For each card and quantization the largest current model that fits. Models with an EAGLE-3 head or a NextN layer
+ * come first; others are taken only where none of them fits.
  */
 function cardRows(known: readonly KnownModel[]): string[][] {
   const current = known.filter(({ earlier }) => !earlier);

@@ -65,7 +65,7 @@ function entriesOf(repos: readonly CachedRepo[], machine: Machine): Entry[] {
 /** Weights that other programs read: a snapshot of them is whole and does not run here. */
 const FOREIGN = /\.(gguf|onnx|h5|msgpack|pth?)$/;
 
-/** Whether pull has not brought all that it would, or something is gone since. */
+/** Whether pull has not fetched everything yet, or a file has been removed since. */
 function isIncomplete({ begunBytes }: CachedRepo, { folder }: CachedRevision): boolean {
   try {
     if (lackingIn(folder) === undefined) return false;
@@ -76,7 +76,7 @@ function isIncomplete({ begunBytes }: CachedRepo, { folder }: CachedRevision): b
   return begunBytes !== undefined || !filesUnder(folder).some((file) => FOREIGN.test(file));
 }
 
-/** What brings the revision: a new one gets its name, main, when it is whole. */
+/** The name for `eyrie pull`. A new revision without a ref counts as main: its ref is written when it is whole. */
 function pullName({ repo, revisions }: CachedRepo, { commit, refs }: CachedRevision): string {
   const unnamed = refs.length === 0 && revisions.length === 1;
   const revision = refs.includes(MAIN) || unnamed ? MAIN : refs[0] ?? commit;

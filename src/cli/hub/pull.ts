@@ -8,8 +8,8 @@ import type { PullOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
 /**
- * `eyrie pull`: models into the cache, their folders on stdout. Returns the exit code: 1 where one
- * did not come; the others come all the same.
+ * `eyrie pull`: downloads models into the cache and prints their folders on stdout. Returns the exit code: 1
+ * where one model failed; the others are downloaded all the same.
  */
 export async function runPull(
   { names, options: { quiet } }: { names: readonly string[]; options: PullOptions },

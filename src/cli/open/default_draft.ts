@@ -24,15 +24,15 @@ interface Attempt {
 
 /** Algorithms for which no head is looked for: they draft without one, or theirs must be named. */
 const WITHOUT_HEAD = ["NONE", "NGRAM", "SUFFIX", "NEXTN", "STANDALONE"];
-/** A head that nobody named is not worth waiting for a network that does not answer. */
+/** Short waits: a head that the user did not name is not worth a long wait for a network that does not answer. */
 const PATIENCE_MS: readonly number[] = [500];
 const TEXT_ALONE = "from the text itself";
 
 /**
- * `open`, for options that may name no draft: then it is the head that is known for the model, or drafts
- * come from the text itself. One line on stderr says which. Where that cannot be had, does not fit or
- * cannot be opened, the next simpler way is taken, plain decoding in the end: what starts with
- * `--draft none` starts with this.
+ * Wraps `open` for options that may name no draft. The draft is then the head that is known for the model, or
+ * drafts come from the text itself; a line on stderr says which. Where that way cannot be downloaded, does not
+ * fit or cannot be opened, the next simpler one is tried, at last plain decoding. So whatever starts with
+ * `--draft none` starts without the flag too.
  */
 export function draftingByDefault<Options extends Drafting, Opened>(
   open: (options: Options) => Promise<Opened>,
@@ -59,7 +59,7 @@ export function draftingByDefault<Options extends Drafting, Opened>(
   };
 }
 
-/** Whether anything is to be drafted, and nobody says by whom. */
+/** Whether the options ask for drafting but do not say what drafts. */
 function takesDefault({ model: named = {}, speculation = {} }: Drafting): boolean {
   const { model, draft, algorithm } = named;
   const { speculate } = speculation;

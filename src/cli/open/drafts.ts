@@ -18,7 +18,7 @@ const PAIRS: readonly Pair[] = pairs;
  * The draft that `--draft auto` stands for: the first one known for the target, or why there is none.
  *
  * @param target `org/name`; undefined where a folder does not name it.
- * @param algorithm what the draft must be, where that was said.
+ * @param algorithm the draft's algorithm, where one was asked for.
  */
 export function knownDraft(
   target: string | undefined,
@@ -45,7 +45,7 @@ export function knownLike(text: string): string[] {
 }
 
 /**
- * A pair that is known: the first of the target, or one of the draft where that is named.
+ * Finds a known pair: by the draft where one is named, else the first pair of the target.
  *
  * @param draft `org/name`; absent: the first one for the target.
  */

@@ -32,13 +32,13 @@ export interface Named {
 export interface Notices {
   readonly io: Io;
   readonly quiet: boolean;
-  /** Whether there is drafting without a draft model, for a model that none is known for. */
+  /** Where no draft is known for the model, draft from the text itself instead of failing. */
   readonly draftsAlone?: boolean;
   /** Where the cache and the hub are; absent: as the environment says. */
   readonly hub?: HubSettings;
 }
 
-/** `open`, for options whose models may be names of the hub: downloads what is not there. */
+/** Wraps `open` for options whose models may be names of the hub: it first downloads what is missing. */
 export function located<Options extends Named, Opened>(
   open: (options: Options) => Promise<Opened>,
   notices: Notices,
@@ -55,7 +55,7 @@ export function locatedModel<Options extends { readonly model?: Named }, Opened>
     await open({ ...options, model: await locate(options.model ?? {}, notices) });
 }
 
-/** The options with folders for names. @throws UsageError where a model cannot be found or downloaded. */
+/** Replaces the names in the options by folders. @throws UsageError where a model cannot be found or downloaded. */
 export async function locate<Options extends Named>(
   options: Options,
   notices: Notices,
@@ -126,7 +126,7 @@ export async function fetchModel(
   }
 }
 
-/** For a name that the hub does not have: near ones of the hub, the cache and the known drafts. */
+/** Suggests names for one that the hub does not have: similar ones of the hub, the cache and the known drafts. */
 async function meantModels(name: Snapshot["name"], { hub, io }: Notices): Promise<string> {
   const settings = hub ?? hubOfEnvironment();
   const here = [...knownModels(), ...cachedRepos(settings.cache)];
@@ -186,7 +186,7 @@ export function autoDraft(
   return near === undefined ? found : { draft: near, source: "the folder next to the model's" };
 }
 
-/** transformers notes in config.json what a model was loaded from when it was saved. */
+/** The model's name in config.json: transformers writes there what a model was loaded from before it was saved. */
 function nameInConfig(folder: string): string | undefined {
   const path = `${folder}/config.json`;
   const text = readText(path);

@@ -35,7 +35,7 @@ export function meantFolder(text: string): string {
     : "";
 }
 
-/** Where the path leaves what is there: `; "a" has no "b", but "bb"`. */
+/** Says at which folder of the path the next part is missing: `; "a" has no "b", but "bb"`. */
 function nearIt(path: string): string {
   let missing = path.replace(/(?<=.)[/\\]+$/, "");
   while (!isFolder(dirname(missing)) && dirname(missing) !== missing) missing = dirname(missing);

@@ -21,7 +21,7 @@ export interface CommandContext {
   readonly randomSeed?: () => number;
 }
 
-/** Those of a command's options that say how its engine is opened. */
+/** The options of a command that say how its engine is opened. */
 export type EngineFlags = OpeningOptions & {
   readonly maxBatch?: number;
   readonly maxKvTokens?: number | undefined;
@@ -31,7 +31,7 @@ export type EngineFlags = OpeningOptions & {
 };
 
 /**
- * What the flags say of an engine.
+ * Converts the flags to the options of an engine.
  *
  * @param requests.allSteps the depth may change between requests.
  * @param requests.constrained requests may have a grammar.

@@ -2,7 +2,7 @@ import { FALLBACK, type SamplingChoice } from "../../engine/sampling.ts";
 import type { GenerateOptions } from "../options/options.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
 
-/** Tokens of an answer, where nobody says, that no person waits for: one that never ends must end. */
+/** Default limit of answers that no person waits for: an answer that would never end is cut. */
 export const MAX_TOKENS = 512;
 
 type SamplingFlags = Pick<GenerateOptions, keyof SamplingChoice | "generationConfig">;

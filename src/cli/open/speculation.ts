@@ -54,7 +54,8 @@ export function treeOf(text: string | undefined): Tree {
 }
 
 /**
- * What `--policy` names: it begins with `--num-steps` and draws by `--seed`. Undefined without the flag.
+ * The policy that `--policy` names; it starts at `--num-steps` and is seeded by `--seed`. Undefined without
+ * the flag.
  *
  * @throws UsageError for a policy or options that cannot be used.
  */

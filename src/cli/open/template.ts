@@ -11,7 +11,7 @@ export type Think = NonNullable<ChatOptions["think"]>;
 const TAKEN = ["messages", "add_generation_prompt"];
 
 /**
- * What `--think` and `--template-arg` give the chat template; a name that is given wins.
+ * The variables that `--think` and `--template-arg` give the chat template; `--template-arg` wins.
  * @throws UsageError for a value that is not JSON.
  */
 export function templateArguments(
@@ -35,7 +35,7 @@ function templateArgument(text: string): [string, unknown] {
   }
 }
 
-/** Where the wish has no effect. */
+/** Warnings where `--think` has no effect. */
 export function templateWarnings(
   { think = "auto" }: Pick<ChatOptions, "think">,
   { name, hasChatTemplate, reasoning }: Pick<EngineInfo, "name" | "hasChatTemplate" | "reasoning">,

@@ -6,7 +6,7 @@ import { decimal } from "./flag.ts";
 export interface AcceptanceRule {
   /** Rejection sampling; undefined: a draft is accepted where the target chooses the same token. */
   readonly rejection?: RejectionRule;
-  /** SGLang's thresholds, of which one that is not named is undefined. */
+  /** SGLang's thresholds; one that was not given is undefined. */
   readonly relaxed?: Partial<AcceptThresholds>;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Other spellings of flags: SGLang's, and those that Eyrie had before. They are replaced before the
- * option table is looked at, so the rest of the program knows one spelling of each flag, and help and
- * completion list that one.
+ * Other spellings of flags: SGLang's, and older ones of Eyrie. They are replaced before the option table is
+ * read. So the rest of the program knows one spelling of each flag; help and completion list only that one.
  */
 import { randomNames } from "./measure/random_model.ts";
 import { acceptanceOf } from "./acceptance_option.ts";
@@ -12,16 +11,16 @@ import type { Flag, FlagTable } from "./flag.ts";
 export interface Alias {
   /** The flag, by its long spelling. */
   readonly flag: string;
-  /** The flag's value, of what was given; default: the same. */
+  /** Converts the alias's value to the flag's value; default: unchanged. */
   readonly value?: (given: string) => string;
   /** It is a switch. */
   readonly bare?: true;
   /**
-   * The flag's value where it has one already, of its own or of another alias; undefined where the two
-   * contradict each other. Absent: the later one counts, as for a flag that is repeated.
+   * Joins the value with the one that the flag has already, from itself or from another alias; undefined
+   * where the two contradict each other. Absent: the later value counts, as for a repeated flag.
    */
   readonly join?: (before: string, value: string) => string | undefined;
-  /** The values that are meant; others belong to the flag that has this spelling. */
+  /** Whether a value is meant for the alias; other values belong to the flag that has the same spelling. */
   readonly when?: (given: string) => boolean;
   /** The commands that have it; default: all that have the flag. */
   readonly commands?: readonly CommandName[];
@@ -155,7 +154,7 @@ function matching(key: "min" | "max"): Alias {
   };
 }
 
-/** Verifying chains as a block is rejection sampling too. */
+/** `block` includes `token`: verifying a chain as a block is rejection sampling too. */
 function rejection(rule: "token" | "block"): Alias {
   return {
     flag: "--acceptance",
@@ -182,7 +181,7 @@ function goodput(key: "ttft" | "tpot"): Alias {
   };
 }
 
-/** One part of a tree's shape: several are joined to one value, and --num-steps is its depth. */
+/** One part of a tree's shape. Several parts are joined to one value; --num-steps gives the depth. */
 function treePart(key: "topk" | "tokens"): Alias {
   return {
     flag: "--draft-tree",

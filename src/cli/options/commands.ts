@@ -51,10 +51,10 @@ const MODEL_OPERAND = {
   folder: true,
 } as const;
 
-/** How requests are sampled that do not say: seed and stops are theirs. */
+/** Sampling defaults of a server. Seed and stop texts are left out: only a request can set them. */
 const { seed: _seed, stop: _stop, ignoreEos: _ignoreEos, ...SERVE_SAMPLING } = SAMPLING;
 
-/** What is measured where nothing is accepted or refused: a round costs the same either way. */
+/** Flags for measuring costs, without acceptance: a round costs the same whatever is accepted. */
 const { simulateAcceptance: _, ...PRICED } = MEASURED;
 
 /** Every command. The only place where flags are joined to commands. */

@@ -21,7 +21,7 @@ export type DrafterName = typeof DRAFTERS[number];
 /** Who drafts. */
 export interface DrafterChoice<Name extends DrafterName = DrafterName> {
   readonly name: Name;
-  /** How many tokens NGRAM, and HYBRID's, must and may match, where that was said. */
+  /** Fewest and most tokens that NGRAM, or the n-gram part of HYBRID, matches; undefined where not given. */
   readonly ngram: NgramRange | undefined;
 }
 
@@ -33,8 +33,8 @@ export const DRAFTER_TEXT: string = `one of ${DRAFTERS.join(", ")}; NGRAM and HY
   `:min=N,max=N from 1 to ${MOST_MATCH}`;
 
 /**
- * A drafter as `--drafter` takes it: `NAME`, or `NAME:min=N,max=N` of one that matches the text. Upper
- * and lower case are the same. Undefined for anything else.
+ * Reads a drafter as `--drafter` takes it: `NAME`, or `NAME:min=N,max=N` for one that matches n-grams. Case
+ * does not matter. Undefined for anything else.
  */
 export function drafterOf<Name extends DrafterName = DrafterName>(
   text: string | undefined,

@@ -13,8 +13,8 @@ interface Named {
   /** One use of the flag, as typed. */
   readonly example?: string;
   /**
-   * A list of what is measured: a config file or a variable with the name of the flag means the one
-   * value that other commands use, and does not set it. An older name of the flag does.
+   * The flag lists what a command measures. A setting of this name in a config file or a variable is meant as
+   * the single value for other commands, so it does not set the list. An older name of the flag does.
    */
   readonly measured?: true;
   /** What happens without the flag, where that is not a plain value. */

@@ -33,7 +33,7 @@ const BESIDE: Readonly<Partial<Record<CommandName, readonly string[]>>> = {
   ],
 };
 
-/** Why others do not; those that are not here are about what is loaded and run in this process. */
+/** Why other flags do not go with it; those that are missing here concern the model in this process. */
 const WHY: Readonly<Record<string, string>> = {
   batch: "its prompts are answered by an engine in this process",
   grammar: "servers have no common field for it; allowed is --json-schema",

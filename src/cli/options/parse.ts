@@ -120,8 +120,8 @@ export function messageAsTyped(message: string, args: readonly string[]): string
 }
 
 /**
- * `eyrie help`, with nothing, with a topic, or with a command: that is its `--help`. `all` as the last
- * word asks for the whole page, and for all flags.
+ * `eyrie help`, alone, with a topic, or with a command (the same as the command's `--help`). `all` as the
+ * last word prints a topic's whole page, or all of a command's flags.
  */
 function helpOn(words: readonly string[]): Invocation {
   const [word, ...rest] = words.filter((word) => word !== "--help" && word !== "-h");

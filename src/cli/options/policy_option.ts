@@ -7,13 +7,13 @@ import { decimal } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
 
-/** It reads the result of a round before the round is run, which only a simulation knows. */
+/** A policy for simulations only: it reads the result of a round before the round is run. */
 const SIMULATED = "oracle";
 
 /**
- * A policy as `--policy` takes it: `NAME` or `NAME:key=value,key=value`. A value is a number, a word,
- * or a list of them with `/` between; `config=FILE` reads options from a JSON file, or from a preset by
- * its name, and the other keys go over them.
+ * Reads a policy as `--policy` takes it: `NAME` or `NAME:key=value,key=value`. A value is a number, a word,
+ * or a list of them separated by `/`. `config=FILE` reads options from a JSON file or a named preset; the
+ * other keys override them.
  *
  * @param flag as the user spelled it, for messages.
  * @throws UsageError for a policy that does not exist or options that it does not take.
@@ -34,15 +34,15 @@ export function policyOf(text: string, flag = "--policy"): NamedPolicy {
   const { config = defaultConfig(name, given), ...typed } = optionsOf(given, refuse);
   const read = config === undefined ? {} : presetJson(config);
   const written = Object.entries(typed).map(([key, value]) => [key, valueOf(value)]);
-  // What is no object is the policy's to refuse.
+  // The policy itself refuses a config that is no object.
   const options = isObject(read) ? { ...read, ...Object.fromEntries(written) } : read;
   usage(() => kind.check(options), `Cannot use "${flag} ${text}": `);
   return { policy: name, options };
 }
 
 /**
- * The texts of several policies, of a list that was split at its commas: a part `key=value` is an
- * option of the policy before it.
+ * Restores the texts of several policies from a list that was split at its commas: a part `key=value`
+ * belongs to the policy before it.
  */
 export function policyTexts(parts: readonly string[]): string[] {
   const texts: string[] = [];
@@ -61,7 +61,7 @@ function defaultConfig(name: string, given = ""): string | undefined {
     : undefined;
 }
 
-/** Whether what `--draft-tree` says has one candidate for each position. */
+/** Whether the value of `--draft-tree` is a chain: one candidate for each position. */
 export function isChainText(draftTree: unknown): boolean {
   return typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&
     !/topk=(?!1(,|$))/.test(draftTree);

@@ -19,7 +19,7 @@ type OptionToken = Extract<Token, { kind: "option" }>;
 const OPERAND = { flag: "", type: "text", help: "" } as const;
 const HELP = { flag: "--help", short: "-h", type: "switch", help: "" } as const;
 
-/** A flag whose value was put together of aliases. */
+/** A flag whose value was joined from aliases. */
 interface Folded {
   /** The flag's name in the program. */
   readonly key: string;
@@ -35,8 +35,8 @@ interface Read extends Typed {
 }
 
 /**
- * Reads the arguments of a command by its rows of the option table. node:util splits them (`--a=b`,
- * `--`), aliases become what they stand for, the table checks the values.
+ * Reads the arguments of a command by its rows of the option table. node:util splits them (`--a=b`, `--`),
+ * aliases are replaced by their flags, and the table checks the values.
  *
  * @throws UsageError for the first value that is not allowed, else the first flag that is not known,
  * else operands that are too many.
@@ -134,9 +134,9 @@ function fold(
 }
 
 /**
- * An error message with flags spelled as the person typed them: messages are written with the first long
- * spelling, and `--speculative-num-steps` or `-m` may have been typed. A flag that was typed in several
- * ways keeps the first long one.
+ * Spells the flags in an error message as the user typed them. Messages are written with a flag's first long
+ * spelling, but the user may have typed `--speculative-num-steps` or `-m`. A flag that was typed in several
+ * spellings keeps the first long one.
  *
  * @param args of the command, without its name.
  */
@@ -161,7 +161,7 @@ export function asTyped(message: string, name: CommandName, args: readonly strin
   }, unfolded);
 }
 
-/** What aliases were put together; nothing where the arguments cannot be read. */
+/** The flags that were joined from aliases; none where the arguments cannot be read. */
 function foldedIn(name: CommandName, args: readonly string[]): readonly Folded[] {
   try {
     return read(name, args).folded;

@@ -1,4 +1,4 @@
-/** Flags that nobody typed: of the config file, and of EYRIE_* variables. */
+/** Flags that are set outside the command line: in the config file, and in EYRIE_* variables. */
 import { reason, UsageError } from "../../errors.ts";
 import { ALIASES, aliasesOf, type AliasRow, aliasValue, REMOVED } from "./aliases.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
@@ -35,16 +35,16 @@ type Source = ReadonlyMap<string, Setting>;
 type Aliases = ReadonlyMap<string, AliasRow>;
 
 const CONFIG = "EYRIE_CONFIG";
-/** These are read where they are used, and come before the file all the same. */
+/** Variables that are read where they are used. They too take precedence over the config file. */
 const READ_ELSEWHERE = ["EYRIE_API_KEY", "EYRIE_WEBGPU"];
-/** They belong to the model of the file: where another one is meant, they do not apply. */
+/** Flags that the file sets for its own model only: they are ignored where another model is chosen. */
 const OF_MODEL = ["draft", "donor", "draftRopeTheta", "tokenMap", "servedModelName"];
 /** Drafts that go with any model. */
 const ANY_MODEL: readonly unknown[] = ["auto", "none"];
 
 /**
- * Reads the config file: that of EYRIE_CONFIG, else `eyrie.json` in XDG_CONFIG_HOME or `~/.config`, on
- * Windows in APPDATA.
+ * Reads the config file: the one that EYRIE_CONFIG names, else `eyrie.json` in XDG_CONFIG_HOME or
+ * `~/.config`, on Windows in APPDATA.
  *
  * @throws UsageError where it cannot be read, or EYRIE_CONFIG names none.
  */
@@ -78,9 +78,9 @@ export function configPath(env: Env, os: typeof Deno.build.os): string | undefin
 }
 
 /**
- * What was typed, and of the settings what goes with it: a variable before the file, and both only for
- * flags that the command has and that were not typed. A setting that contradicts what was typed or set
- * with precedence is left out, and so is the file's draft where its model is not the one.
+ * Adds settings to what was typed: variables first, then the file, both only for flags that the command has
+ * and that are not set yet. A setting that contradicts what was typed or what has precedence is left out, and
+ * so is the file's draft where another model is used.
  *
  * @param given what was typed.
  * @param check throws a UsageError for flags that contradict each other.
@@ -108,8 +108,8 @@ export function countSettings({ path, text }: Settings): number {
 }
 
 /**
- * What the file sets for its own model only, left out where another one is meant: a draft, and for a
- * server the model's name.
+ * Removes what the file sets for its own model only (a draft, and for a server the model's name) where
+ * another model is used.
  */
 function withoutForeign(
   file: Readonly<Record<string, unknown>>,
@@ -122,7 +122,7 @@ function withoutForeign(
   return Object.fromEntries(Object.entries(file).filter(([key, value]) => !foreign(key, value)));
 }
 
-/** Adds what fits, again and again: what one setting needs may be set by another. */
+/** Adds the settings that fit, until none is added any more: one setting may need another one first. */
 function addFitting(
   given: Readonly<Record<string, unknown>>,
   source: Readonly<Record<string, unknown>>,
@@ -223,7 +223,7 @@ function valuesOf(flags: FlagTable, aliases: Aliases, set: Source): Record<strin
   );
 }
 
-/** What is set of a flag: by its own spelling, or else by its aliases together. */
+/** The setting of a flag: by its own spelling, or else joined from its aliases. */
 function settingOf(flag: Flag, aliases: Aliases, set: Source): Setting | undefined {
   const own = flag.measured ? undefined : set.get(longName(flag));
   const meant = aliases.get(longName(flag))?.alias.when?.(String(own?.value));
@@ -271,7 +271,7 @@ function valueOf(flag: Flag, { value, place }: Setting): unknown {
   }
 }
 
-/** A JSON value as it would be typed: several texts for a flag that may be repeated. */
+/** The texts that a user would type for a JSON value: several for a flag that may be repeated. */
 function textsOf(flag: Flag, value: unknown): string[] | undefined {
   const one = (part: unknown): part is string | number =>
     typeof part === "string" || typeof part === "number";

@@ -13,7 +13,7 @@ export interface RemoteAnswer extends Completed {
   readonly decodeMs: number;
   /** Number of pieces that it arrived in. */
   readonly pieces: number;
-  /** With what the server alone counts. */
+  /** Acceptance from the answer, completed by the server's own counters. */
   readonly acceptance: Acceptance | undefined;
   /** The server's settings, read before. */
   readonly reading: Reading;

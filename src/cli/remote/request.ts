@@ -35,8 +35,8 @@ export interface Wishes extends
 const OPENAI = "https://api.openai.com";
 
 /**
- * Fields of a request's body: only what was wished for, the rest is the server's own. Those that
- * OpenAI does not have carry the names of vLLM, SGLang and Eyrie.
+ * Fields of a request's body: only those that were set; the server chooses the others. Fields that OpenAI
+ * does not have use the names of vLLM, SGLang and Eyrie.
  */
 export function fieldsOf(wishes: Wishes, endpoint: Endpoint, grammar?: Grammar): Json {
   const { logitBias = {}, stop, maxTokens } = wishes;

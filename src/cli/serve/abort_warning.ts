@@ -2,9 +2,9 @@
 const WARNING = "Deno.serve: request.signal aborts on successful responses";
 
 /**
- * Keeps a warning of Deno's off stderr. Without --unstable-no-legacy-abort, which deno.json sets and a
- * bundle cannot, a request's signal aborts when its answer was sent too, and Deno says so once. A
- * client that leaves aborts it either way, and of an answer that was sent there is nothing to end.
+ * Suppresses a warning of Deno. Without --unstable-no-legacy-abort, which deno.json sets but a bundle cannot
+ * set, a request's signal aborts also when its answer was sent, and Deno warns of that once. It does no harm:
+ * the signal still aborts when a client leaves, and after a sent answer there is nothing to end.
  */
 export function withoutAbortWarning(): Disposable {
   const { warn } = console;

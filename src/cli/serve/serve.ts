@@ -100,7 +100,7 @@ export async function runServe(
   return 0;
 }
 
-/** What commands write to stderr goes to the log, a line each: it is JSON as a whole. */
+/** Sends what commands write to stderr to the log, line by line, so that a JSON log stays all JSON. */
 function loggedIo(io: Io, log: Log): Io {
   const write = (text: string) => {
     for (const line of text.split("\n")) if (line !== "") log.line(line);
@@ -114,9 +114,8 @@ function served({ servedModelName }: Pick<ServeOptions, "servedModelName">): str
 }
 
 /**
- * The model's names in requests. Where none is given a model of the hub has the name that was typed:
- * its folder in the cache is named for a commit, which clients do not know. Of other models the list is
- * empty.
+ * The model's names in requests. Where none is given, a model of the hub gets the name that was typed: its
+ * folder in the cache is named after a commit, which clients do not know. For other models the list is empty.
  *
  * @throws UsageError for an empty name.
  */

@@ -38,7 +38,7 @@ interface DepthWithNotes {
   readonly notes: readonly string[];
 }
 
-/** What a draft model of this algorithm is made to draft. @throws UsageError */
+/** The draft depth that the flags give a draft model of this algorithm. @throws UsageError */
 export function depthOf(options: ServeCommandOptions, algorithm: string): DepthWithNotes {
   if (options.policy !== undefined) return depthOfPolicy(options.policy, options);
   const choice = speculationOf(options);
@@ -49,7 +49,7 @@ export function depthOf(options: ServeCommandOptions, algorithm: string): DepthW
   };
 }
 
-/** Policies that SGLang has too; for others every round drafts alike. */
+/** The depth of `--policy`. Policies that SGLang does not have become a fixed number of steps. */
 function depthOfPolicy(
   text: string,
   { numSteps }: ServeCommandOptions,
@@ -97,7 +97,7 @@ function throughputAware(values: Json, numSteps: number | undefined): DepthWithN
   return { depth: { kind: "adaptive", json, config: undefined, numSteps: start }, notes };
 }
 
-/** A generation's name stands for its file here alone. */
+/** Replaces `generation`, a name that only Eyrie knows, by the config that it stands for. */
 function wholeConfig({ generation, ...rest }: Json): Json {
   const sized = Object.keys(rest).some((key) => key === "candidate_steps" || /^\d+$/.test(key));
   if (sized) return rest;

@@ -112,7 +112,7 @@ function draftingOf(
   return { algorithm: kind as Algorithm, draft: checkpointOf(auto ? pair?.draft ?? "" : draft) };
 }
 
-/** Chains, whatever `--draft-tree` makes of the rows. */
+/** The depth of drafting from the text: always a chain, with the rows that `--draft-tree` gives. */
 function hostDepth({ numSteps, draftTree }: ServeCommandOptions): Depth {
   const { tree, numDraftTokens } = treeOf(draftTree);
   const whole = tree === "auto" ? undefined : tree?.rows;

@@ -7,8 +7,8 @@ import { type EngineCommand, type Flag, flag, ownNotes } from "./command.ts";
 export const CONFIG_FLAG = "--speculative-adaptive-config";
 
 /**
- * SGLang's `launch_server`: Eyrie's flags carry its names, so most are what they are. Source:
- * python/sglang/srt/arg_groups/fields/spec.py and speculative_hook.py.
+ * The command for SGLang's `launch_server`. Eyrie's flags have SGLang's names, so most are copied unchanged.
+ * Source: python/sglang/srt/arg_groups/fields/spec.py and speculative_hook.py.
  */
 export function sglangCommand(asked: LaunchRequest): EngineCommand {
   const { model, drafting, options } = asked;
@@ -52,7 +52,7 @@ function speculationOf(asked: LaunchRequest, drafting: Drafting): Speculation {
   };
 }
 
-/** SGLang drafts from the text with a trie; of breadth 1 it drafts chains, as Eyrie does. */
+/** SGLang drafts from the text with a trie. With breadth 1 it drafts chains, as Eyrie does. */
 function textSpeculation({ depth, options }: LaunchRequest, algorithm: string): Speculation {
   const rows = depth.kind === "fixed" ? depth.tier?.rows : undefined;
   const range = drafterOf(options.drafter)?.ngram;
@@ -96,7 +96,7 @@ function depthFlags({ depth }: LaunchRequest): Speculation {
   };
 }
 
-/** Trees among the candidates are Eyrie's: SGLang runs a chain of as many steps. */
+/** Replaces candidate trees, which only Eyrie has, by chains of the same number of steps. */
 function withoutTrees(
   json: Readonly<Record<string, unknown>>,
 ): { readonly json: Readonly<Record<string, unknown>>; readonly notes: readonly string[] } {

@@ -62,7 +62,7 @@ function speculationOf(asked: LaunchRequest, { algorithm, draft }: Drafting): Sp
   };
 }
 
-/** The range that Eyrie looks for. */
+/** The n-gram lengths that Eyrie matches. */
 function lookup({ drafter }: LaunchRequest["options"]) {
   const { min, max } = drafterOf(drafter)?.ngram ?? NGRAM_RANGE;
   return { prompt_lookup_min: min, prompt_lookup_max: max };
@@ -84,17 +84,17 @@ function depthOf({ depth, options }: LaunchRequest): Speculation {
   return bySize(depth.config, { initial: depth.numSteps, maxBatch: options.maxBatch });
 }
 
-/** Requests up to which the last entry is said to hold; vLLM lets it hold for more. */
+/** Default upper batch size of the last entry; vLLM uses that entry for larger batches too. */
 const MOST_REQUESTS = 1024;
 
-/** Each batch size has the steps that the controller begins with: vLLM does not adapt them. */
+/** Gives each batch size the steps that the controller starts with, because vLLM does not adapt them. */
 function bySize(
   config: AdaptiveConfig,
   { initial, maxBatch }: { readonly initial: number; readonly maxBatch: number | undefined },
 ): Speculation {
   const { slots } = config;
   const ranges = slots.map((slot, i): [number, number, number] => {
-    // Smaller batches than the first entry's are its own too.
+    // The first entry also covers batches smaller than its own.
     const from = i === 0 ? 1 : slot.batchSize;
     const next = slots[i + 1]?.batchSize;
     const to = next === undefined ? Math.max(from, maxBatch ?? MOST_REQUESTS) : next - 1;

@@ -27,12 +27,12 @@ export function readRecorded(path: string, flag = "--recording"): Recorded {
   }
 }
 
-/** What other requests meet: they begin anywhere in the recording. */
+/** Acceptance for other requests than the recorded ones: each begins anywhere in the recording. */
 function recordedAcceptance({ path, recording }: Recorded): AcceptanceModel {
   return replayed(streamsOf(recording), { name: `replay:${path}` });
 }
 
-/** What the recorded requests meet: each its own rounds, as far as they are known. */
+/** Acceptance for the recorded requests: each replays its own rounds, as far as they are known. */
 export function ownAcceptance({ path, recording }: Recorded): AcceptanceModel {
   return replayed(streamsOf(recording), { name: `replay:${path}`, own: knowsRequests(recording) });
 }

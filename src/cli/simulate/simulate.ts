@@ -21,7 +21,7 @@ import { namedPrices } from "./costs.ts";
 import { readRecorded, type Recorded } from "./recorded.ts";
 import { type WorldKind, worldsOf } from "./worlds.ts";
 
-/** Turns of the event loop between arms let Ctrl+C be heard. */
+/** Lets the event loop run between arms, so that Ctrl+C is noticed. */
 const heard = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
 
 /** `eyrie simulate`: policies side by side in simulated worlds. */
@@ -102,7 +102,7 @@ async function runWorld(
   return found;
 }
 
-/** Every registered one but static, whose depths are there anyway, under its first name. */
+/** All registered policies under their first names, except static: its depths are compared anyway. */
 function distinctPolicies(): string[] {
   const kinds = Object.entries(POLICIES);
   return kinds.filter(([name, kind], at) =>
@@ -123,7 +123,7 @@ function pricesFor(
   return { costs, prices: namedPrices(costs) };
 }
 
-/** @param recorded what ran, where a recording says. */
+/** @param recorded the policy that ran, where a recording names it. */
 function policiesOf(given: readonly string[], recorded: string | undefined): Arm[] {
   const absent = recorded === undefined ? distinctPolicies() : [recorded];
   const names = given.length > 0 ? policyTexts(given) : absent;

@@ -91,14 +91,14 @@ function scenarioWorld(
       const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
       const pricing = prices(scenario.acceptance(1), { end, seed });
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
-      // In groups, the batch of a group would outlive its time.
+      // With several rounds per sync, the batch of a group of rounds would outlive its time.
       const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
       return { pricing, source, acceptance, machine, until, seed };
     },
   };
 }
 
-/** @param usual where the flags say nothing. */
+/** @param usual values for flags that were not given. */
 function machineOf(options: SimulateOptions, usual: Partial<RecordedMachine>): Machine {
   const { noise, confidenceNoise } = options;
   return {

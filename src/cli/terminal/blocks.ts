@@ -1,6 +1,6 @@
 import stringWidth from "string-width";
 
-/** Where a line's words are wrapped, or that the line is left as it is, and its look. */
+/** How a line is shown: wrapped or unchanged, its look, and its indentation. */
 export interface Line {
   readonly wrapped: boolean;
   readonly look?: "heading" | "code" | "mark";
@@ -27,7 +27,7 @@ interface LineWithState {
 const CODE: Line = { wrapped: false, look: "code", hang: 0 };
 const FENCE: Line = { wrapped: false, look: "mark", hang: 0 };
 const TEXT: Line = { wrapped: true, hang: 0 };
-/** Wrapped, the columns of a table would be lost. */
+/** A table row is not wrapped: that would break its columns. */
 const ROW: Line = { wrapped: false, hang: 0 };
 
 /** The begin of a fence, a heading or an item of a list, if what follows makes it one. */

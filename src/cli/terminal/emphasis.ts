@@ -19,8 +19,8 @@ export interface Run {
 const TOKENS = /\\[!-/:-@[-`{-~]|`+|\*+|_+|[^\\`*_]+|\\/g;
 
 /**
- * The runs of a piece of a line, and what stays switched on after it. Marks are kept: nothing of the
- * text is lost where they meant something else.
+ * Splits a piece of a line into runs, and returns the emphasis after it. Marks are kept in the text, so that
+ * nothing is lost where they meant something else.
  *
  * @param around the characters before and after the piece: marks open before text and close after it.
  */
@@ -67,7 +67,7 @@ function switched(
   };
 }
 
-/** Inside a word marks are text, as in `snake_case`; scripts without spaces have no inside. */
+/** Marks inside a word are text, as in `snake_case`. In scripts without spaces nothing counts as inside a word. */
 function isLetter(character: string): boolean {
   return /[\p{L}\p{N}]/u.test(character) &&
     !/[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}]/u.test(character);

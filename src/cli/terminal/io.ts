@@ -29,9 +29,9 @@ export interface Io {
     /** Raw: keys arrive one by one, without echo, and Ctrl+C is a key. */
     setRaw(on: boolean): void;
   };
-  /** The product. */
+  /** For the result alone. */
   readonly stdout: TextSink;
-  /** Everything about it. */
+  /** For everything else: progress, notes, errors. */
   readonly stderr: TextSink;
   /** stderr may be coloured. */
   readonly colour: boolean;
@@ -44,8 +44,9 @@ export interface Io {
 }
 
 /**
- * Those of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over Ctrl+C and
- * its like; it is called when a command first reads the signal, so they still end those that do not.
+ * The streams and signals of this process. `Deno.noColor` is the NO_COLOR convention. `onInterrupt` takes over
+ * Ctrl+C and the other end signals. It is called when a command first reads `signal`; a command that never
+ * reads it is still ended by Ctrl+C.
  */
 export function denoIo(onInterrupt: () => AbortSignal): Io {
   let signal: AbortSignal | undefined;

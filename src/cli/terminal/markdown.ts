@@ -82,7 +82,7 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
     return wrap.word(text, paintWord(look), { before, after: held[0] ?? " " });
   }
 
-  /** Length of what of an unfinished word may be written: its last character may yet change. */
+  /** Length of the part of an unfinished word that may be written; its last character may still change. */
   function begunWord(): number {
     const characters = graphemes(held);
     const full = stringWidth(held) > columns() ? characters.length - 1 : 0;
@@ -124,7 +124,7 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 /** Byte for byte. */
 const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
 
-/** How a model's text is written to an output without layout; a terminal obeys nothing in it. */
+/** Writes a model's text without layout; for a terminal its control sequences are removed. */
 export function unlaid(output: TextSink): TerminalText {
   return output.isTerminal ? { write: visible, end: () => "" } : AS_IT_IS;
 }

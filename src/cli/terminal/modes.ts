@@ -1,7 +1,7 @@
 import type { Io } from "./io.ts";
 import { PASTE_OFF, PASTE_ON } from "./keys.ts";
 
-/** How long SIGCONT is waited for where no shell stops the process, so that none comes. */
+/** How long to wait for SIGCONT before editing goes on: without a shell the process is not stopped and none comes. */
 const NOT_STOPPED_MS = 50;
 
 /** The terminal's modes while lines are edited: keys one by one, pastes marked. */
@@ -18,7 +18,7 @@ interface Redraws {
   readonly onResize: () => void;
 }
 
-/** Modes are given back while the process is stopped, at an error that nobody catches, and when disposed. */
+/** Restores the terminal's modes while the process is stopped, at an uncaught error, and when disposed. */
 export function terminalModes(io: Io, { onResume, onResize }: Redraws): TerminalModes {
   const own = () => {
     io.stdin.setRaw(true);

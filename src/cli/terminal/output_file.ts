@@ -5,13 +5,13 @@ import { reason, UsageError } from "../../errors.ts";
 /** A file that a flag names for a result. */
 export interface OutputFile {
   readonly path: string;
-  /** Puts a whole text in place, each time anew: a reader finds the text before or this one. @throws UsageError */
+  /** Replaces the file's content atomically: a reader finds the old text or the new one. @throws UsageError */
   write(text: string): void;
 }
 
 /**
- * Checks before hours of work that a result can be written: the folder takes a new file, and nothing is
- * there that would be lost. Devices and pipes are written to as they are.
+ * Checks before hours of work that a result can be written: a file can be created in the folder, and no
+ * existing content would be lost. Devices and pipes are written to directly.
  *
  * @param of.force a file that is not empty is replaced, too.
  * @throws UsageError
@@ -28,7 +28,7 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
       "the file exists already; name another one or give --force to replace it",
     );
   }
-  // A link stays one: the file that it leads to is replaced.
+  // A link is kept: the file that it points to is replaced.
   const target = writing(path, () => there === undefined ? path : Deno.realPathSync(path));
   writing(path, () => {
     Deno.removeSync(Deno.makeTempFileSync({ dir: dirname(target), prefix: ".eyrie-" }));
@@ -36,7 +36,7 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
   return { path, write: (text) => writing(path, () => replaceFile(target, text)) };
 }
 
-/** The same of a flag that may be left out. @throws UsageError */
+/** The same for an optional flag. @throws UsageError */
 export function optionalOutput(
   path: string | undefined,
   options: { readonly force: boolean },

@@ -1,6 +1,6 @@
 import { type Edited, editing, textOf } from "./edited.ts";
 
-/** Goes through the history with Up and Down: only through entries that begin with what was typed. */
+/** Moves through the history with Up and Down, visiting only entries that begin with what was typed. */
 export class Recall {
   readonly #history: readonly string[];
   /** Place in the history, newest first; -1 at the text that was typed. */
@@ -24,7 +24,7 @@ export class Recall {
     this.#prefix = undefined;
   }
 
-  /** The text is as it was recalled, the cursor too. */
+  /** Whether the line is still as it was recalled, with the cursor in its place. */
   shows(line: Edited): boolean {
     return line === this.#shown;
   }

@@ -37,7 +37,7 @@ export class LineScreen {
     const { rows, row, column } = this.#layout(line);
     const up = (count: number) => count > 0 ? `\x1b[${count}A` : "";
     const right = column > 0 ? `\x1b[${column}C` : "";
-    // Behind the last character the cursor is there already.
+    // If the cursor is after the last character, drawing has left it in its place.
     const atEnd = line.cursor >= line.cells.length;
     const back = atEnd ? "" : `${up(rows.length - 1 - row)}\r${right}`;
     this.#output.write(`${up(this.#above)}\r\x1b[J${rows.join("")}${back}`);

@@ -1,4 +1,4 @@
-/** What ends a process, and its number: a shell counts such an end as 128 + number. */
+/** Signals that end a process, with their numbers: shells report such an end as exit code 128 + number. */
 const NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;
 type EndSignal = keyof typeof NUMBERS;
 
@@ -10,18 +10,18 @@ export interface EndSignals {
   readonly die: () => Promise<never>;
 }
 
-/** Ctrl+C, `kill` and a terminal that is closed; until they are taken over they do what they do. */
+/** Ctrl+C, `kill` and a closed terminal. Until `take` is called they have their default effect. */
 export function endSignals(): EndSignals {
   const listeners = new Map<EndSignal, () => void>();
   let newest: EndSignal = "SIGINT";
 
   /**
-   * Whatever the engine's thread is at: an exit would crash in drivers whose exit handlers run while
-   * that thread uses them, a signal ends all threads at once; and a shell learns what ended it.
+   * Ends the process by a signal, whatever the engine's thread is doing. An exit would crash in drivers whose
+   * exit handlers run while that thread uses them; a signal ends all threads at once, and a shell learns of it.
    */
   async function die(): Promise<never> {
     if (Deno.build.os !== "windows") {
-      // Nobody listens: the signal does what it does by default.
+      // Without listeners the signal has its default effect: it ends the process.
       for (const [name, listener] of listeners) Deno.removeSignalListener(name, listener);
       Deno.kill(Deno.pid, newest);
       await new Promise((resolve) => setTimeout(resolve, 500)); // the first process of a container lives
@@ -78,12 +78,12 @@ export function onSignal(name: "SIGCONT" | "SIGWINCH", listener: () => void): Di
  */
 export function suspend(): void {
   if (Deno.build.os === "windows") return;
-  // `deno task` catches SIGTSTP and would go on, so that the shell waits for ever; nothing catches
-  // SIGSTOP. The system ignores SIGTSTP where there is no shell. 0 is the caller's process group.
+  // `deno task` catches SIGTSTP and would keep running, so the shell would wait for ever; SIGSTOP cannot be
+  // caught. Where there is no shell, the system ignores SIGTSTP. Process id 0 means the caller's process group.
   Deno.kill(0, hasShell() ? "SIGSTOP" : "SIGTSTP");
 }
 
-/** Has the job a parent in its session, which sees it stop? As far as Linux tells. */
+/** Does the job's parent belong to the same session, so that a shell sees the job stop? Known on Linux only. */
 function hasShell(): boolean {
   try {
     const { group, session } = processStat("self");

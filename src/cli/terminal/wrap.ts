@@ -83,7 +83,7 @@ export class WordWrap {
     return out;
   }
 
-  /** What comes before a piece so many columns wide; a glued one goes on with the word before it. */
+  /** Returns the blanks or line break before a piece of this width; a glued piece continues the word before it. */
   #place(width: number, glued: boolean): string {
     const columns = this.#columns();
     const hang = this.hang * 2 > columns ? 0 : this.hang;

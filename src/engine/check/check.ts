@@ -63,7 +63,7 @@ export async function checkModel(
   },
   open: typeof openGpu = openGpu,
 ): Promise<CheckReport> {
-  // What is looked for are faults of the implementation: nothing is rounded that need not be.
+  // The check looks for faults of the implementation, so nothing is rounded that need not be.
   const options = { precision: "f32", ...given } as const;
   const { model, expected: path, tolerance } = options;
   using opened = openModels(model === undefined ? { draft: "none" } : { model, draft: "none" });
@@ -116,7 +116,7 @@ function rounded(models: OpenedModels): OpenedModels {
   return { ...models, target: { checkpoint, config: withRoundedBuffers(config) } };
 }
 
-/** Decodes what follows the part that both begin with. */
+/** Decodes greedily after the prefix that `ids` and `expected` share. */
 async function greedyAgreement(
   core: Runner,
   sequence: Sequence,

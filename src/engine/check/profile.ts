@@ -25,16 +25,16 @@ export interface Launch {
 export interface PartSamples {
   readonly part: "draft" | "verify" | "extend" | "prefill";
   readonly launches: readonly Launch[];
-  /** Of each launch in a pass of its own: a list a run, in the order of `launches`. */
+  /** Times of each launch in a pass of its own: one list per run, in the order of `launches`. */
   readonly launchMs: readonly (readonly number[])[];
-  /** Of all of it in one pass: one a run. */
+  /** Times of the whole part in one pass: one per run. */
   readonly passMs: readonly number[];
 }
 
 export interface RoundSamples {
-  /** Those that have dispatches. */
+  /** The parts that have dispatches. */
   readonly parts: readonly PartSamples[];
-  /** From the begin of the first part to the end of the last, a pass a part. */
+  /** Times from the begin of the first part to the end of the last, with one pass per part. */
   readonly roundMs: readonly number[];
 }
 
@@ -70,8 +70,8 @@ export interface PrefillRequest {
 /** Measures what a core runs, on the device's clock. */
 export interface CoreProfiler extends Disposable {
   /**
-   * Times rounds, which the device carries on from one to the next by itself. After a few, the
-   * prompt's last token is run again, so that the context stays as long. Clocks are warmed before.
+   * Times rounds that the device runs one after the other by itself. After a few, the prompt's last token is run again,
+   * so that the context does not grow. Clocks are warmed before.
    */
   rounds(asked: ProfileRequest): Promise<RoundSamples>;
   prefill(asked: PrefillRequest): Promise<PartSamples>;

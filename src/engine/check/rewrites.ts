@@ -52,7 +52,7 @@ export interface FailedRewrite {
 /** A rewrite that is measured next. */
 export interface StartedRewrite {
   readonly rewrite: string;
-  /** Of the `total` rewrites, all of them together included, those before this one. */
+  /** How many of the `total` rewrites come before this one; turning off all of them together counts as one. */
   readonly done: number;
   readonly total: number;
 }
@@ -68,8 +68,8 @@ export const MOST_TRIED: number = REWRITES.length + 1;
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * The plans that are other ones without a rewrite, in the order of `REWRITES`, and last that without all. A rewrite
- * without which the same is dispatched is left out. Where values are stored does not count.
+ * The plans that change if a rewrite is turned off, in the order of `REWRITES`, and last the plan without all of them.
+ * A rewrite that changes no dispatch is left out; where values are stored does not count.
  *
  * @param planOf the plan without these rewrites.
  * @param cells that the longest sequence has: dispatches for other lengths do not count.
@@ -105,8 +105,8 @@ interface Prepared {
 }
 
 /**
- * Measures a forward with all rewrites against the same without each that changes its plan, and without all. The two
- * take turns; both were run before. Each rewrite is announced before it is measured.
+ * Measures a forward with all rewrites against the forward without each rewrite that changes its plan, and without all
+ * of them. The two plans take turns; both were run before. Each rewrite is announced before it is measured.
  *
  * @param of.pairs measured for each rewrite.
  * @throws UsageError where slots or pages are short.

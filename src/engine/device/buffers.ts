@@ -12,11 +12,11 @@ export interface EngineSizes {
   readonly batch: number;
   /** Shapes of the rounds of every tier. */
   readonly shapes: readonly DraftShape[];
-  /** Shapes that are trees which the device drafts; default none. */
+  /** Shapes of the trees that the device drafts; default none. */
   readonly treeShapes?: readonly DraftShape[];
   /** Rows of the widest forward of prompts. */
   readonly prefillRows: number;
-  /** Neighbouring rows of one sequence where such a forward has chunks of several; default PROMPT_RUN. */
+  /** Adjacent rows of one sequence in a forward with chunks of several sequences; default PROMPT_RUN. */
   readonly promptRun?: number;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
@@ -26,7 +26,7 @@ export interface EngineSizes {
   readonly kvDtype?: KvDtype;
   /** States of prefixes that the prefix cache may keep, where layers have states of fixed size; default 0. */
   readonly keptStates?: number;
-  /** Where chains of a standalone draft are verified by rejection sampling. */
+  /** Rule of rejection sampling, if chains of a standalone draft are verified by it. */
   readonly rejection?: RejectionRule | undefined;
   /** Whether chains of an EAGLE head or a NextN layer tell the draft's confidence; default false. */
   readonly confident?: boolean | undefined;
@@ -58,9 +58,9 @@ function treeCells({ treeShapes = [] }: Pick<EngineSizes, "treeShapes">): number
 }
 
 /**
- * Cells a sequence must own before `rounds` rounds without the host: what it has, for each what a
- * round can add, and the rows of one more (SGLang `alloc_len` = max(num_steps * eagle_topk,
- * num_draft_tokens) over all tiers; its overlap schedule reserves 2 * alloc_len for one round).
+ * Cells a sequence must own before `rounds` rounds run without the host: the cells it has, what each round can add, and
+ * the rows of one more round (SGLang `alloc_len` = max(num_steps * eagle_topk, num_draft_tokens) over all tiers; its
+ * overlap schedule reserves 2 * alloc_len for one round).
  */
 export function reservedCells(
   capacity: Pick<EngineSizes, "shapes" | "treeShapes">,
@@ -122,7 +122,7 @@ export function keptRowCount({ shapes, batch }: Pick<EngineSizes, "shapes" | "ba
   return Math.max(0, ...trees.map(({ depth }) => batch * (depth + 1)));
 }
 
-/** Word of `last` from which `keptRows` go: behind the largest batch, 256 bytes aligned. */
+/** Word of `last` at which `keptRows` begin: behind the largest batch, 256 bytes aligned. */
 export const KEPT_ROWS_AT = 128;
 
 /** Verify row of each extend row of a round of trees, u32 [keptRowCount]. */
@@ -130,7 +130,7 @@ export function keptRows({ buffer }: Operand): Operand {
   return { buffer, offset: KEPT_ROWS_AT * 4 };
 }
 
-/** Word of `last` from which packed rounds have the first row of each sequence, u32 [batch]. */
+/** Word of `last` at which packed rounds begin to store the first row of each sequence, u32 [batch]. */
 export function firstRowsAt(capacity: Pick<EngineSizes, "shapes" | "batch">): number {
   return KEPT_ROWS_AT + keptRowCount(capacity);
 }

@@ -44,7 +44,7 @@ export type SharedBuffers = RoundBuffers & {
   readonly launches: Launches | undefined;
   readonly tensor: TensorMatrices | undefined;
   readonly attentionUnits: AttentionUnits | undefined;
-  /** For both: their forwards never run at once. */
+  /** Shared by both, because their forwards never run at the same time. */
   readonly scratch: ScratchPool;
 };
 
@@ -133,7 +133,8 @@ function ropePositions(capacity: EngineSizes): number {
 }
 
 /**
- * Heads of the layers with the rope at place `i`; of any layer with keys where none has it, 0 where no layer has keys.
+ * Columns of the rope table `i`: the rope width of the layers that use it, or of any layer with keys if none does; 0 if
+ * no layer has keys.
  */
 function ropeCols({ layers }: ModelConfig, i: number): number {
   const cached = layers.flatMap(({ attention }) => isRecurrent(attention) ? [] : [attention]);
@@ -141,7 +142,7 @@ function ropeCols({ layers }: ModelConfig, i: number): number {
   return spec === undefined ? 0 : ropeWidth(spec);
 }
 
-/** The rows of each input begin where a binding may. */
+/** Allocates the scales of rows; those of each input begin at an offset that a binding may have. */
 function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number): RowScales {
   const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);

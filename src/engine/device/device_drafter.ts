@@ -6,40 +6,40 @@ import type { RoundShape } from "../../speculate/round_shape.ts";
 export interface ForwardRows {
   readonly count: number;
   /**
-   * Rows of one sequence; 1 where those of several are packed, which attention then reads one by one, with the same
-   * bits.
+   * Adjacent rows of one sequence; 1 if rows of several sequences are packed: attention then reads rows one by one,
+   * with bit-identical results.
    */
   readonly perSlot: number;
 }
 
-/** Drafts on the device: what it adds to the plans of rounds and prompts. */
+/** A drafter on the device: the dispatches that it adds to the plans of rounds and prompts. */
 export interface DeviceDrafter {
-  /** What a forward of the target copies for it. */
+  /** Hidden rows that a forward of the target copies for it. */
   readonly auxHidden: readonly AuxHidden[];
-  /** Whether it reads what the target's final norm made; otherwise the head may norm its rows itself. */
+  /** Whether it reads the output of the target's final norm; otherwise the head may apply the norm itself. */
   readonly readsFinal: boolean;
   /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
   levels(shape: RoundShape): Dispatch[];
-  /** Stores its keys and values of the rows that a round of this shape accepted. */
+  /** Stores the draft's keys and values of the rows that a round of this shape accepted. */
   extend(shape: RoundShape, rows: ForwardRows): Dispatch[];
   /** Like `head`, right after `extend`. */
   headAfterExtend(batch: number): Dispatch[];
   /** Whether there are packed rounds of its chains. */
   readonly packs: boolean;
-  /** Its keys and values of the extend rows of prompts' chunks. */
+  /** Stores the draft's keys and values of the extend rows of prompts' chunks. */
   prompt(rows: ForwardRows): Dispatch[];
   /** Draft token 0 of `batch` sequences, from row `last` of each, after a prompt or `catchUp`. */
   head(batch: number): Dispatch[];
   /** Rejection rule for a chain of drafts. Default: exact match with the target's token. */
   readonly reject?: ((shape: RoundShape, logits: Operand) => Dispatch[]) | undefined;
-  /** How it catches up on rounds that went without it; undefined where none do. */
+  /** How it catches up after rounds that ran without it; undefined if there are no such rounds. */
   readonly catchUp: CatchUp | undefined;
 }
 
-/** What keeps a drafter able to go on after rounds without it. */
+/** Lets a drafter continue after rounds that ran without it. */
 export interface CatchUp {
   /** Keeps what it needs of the `count` rows of a verify forward. */
   keep(count: number): Dispatch[];
-  /** Its keys and values of `count` extend rows that were kept. */
+  /** Stores the draft's keys and values of `count` extend rows that were kept. */
   rows(count: number): Dispatch[];
 }

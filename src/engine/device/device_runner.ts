@@ -75,7 +75,7 @@ export async function openRunner(
 ): Promise<Runner> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers);
-  // A buffer that could not be allocated would be used from here on.
+  // Reports a failed allocation before the buffer is used.
   await throwDeviceErrors(gpu);
   const choice = openSamplingKinds(gpu, models.target, capacity);
   const relaxed = thresholds && openRelaxed(gpu, thresholds, capacity);
@@ -140,9 +140,9 @@ class DeviceRunner implements Runner {
   readonly #free: number[];
   readonly #inputs: Inputs;
   readonly #choice: SamplingKinds;
-  /** Of layers with windows, where they have rings of pages. */
+  /** Pages of the layers with windows, if these have rings of pages. */
   readonly #windows: WindowPages | undefined;
-  /** Tokens after which the device does no further round of a slot. */
+  /** By slot: the tokens after which the device does no further round of it. */
   readonly #stops: ReadonlySet<number>[] = [];
   constructor(parts: Parts) {
     const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
@@ -151,7 +151,7 @@ class DeviceRunner implements Runner {
     this.capacity = capacity;
     this.programs = programs;
     this.ranks = programs.ranks;
-    // Deno's own WebGPU waits for all that was submitted, whichever buffer is read.
+    // In Deno's own WebGPU, reading any buffer waits for everything that was submitted.
     this.overlaps = gpu.info.webgpu === "dawn";
     this.#submitter = submitter;
     this.#firsts = firstRuns(submitter);
@@ -172,7 +172,7 @@ class DeviceRunner implements Runner {
     });
   }
 
-  /** The draft is on the GPU. */
+  /** Whether there is a draft and it is on the GPU. */
   get #drafts(): boolean {
     return this.draft !== "none" && !this.elastic?.away;
   }
@@ -323,7 +323,7 @@ class DeviceRunner implements Runner {
     });
   }
 
-  /** The programs of prompts; the time in which they are made is not the prompts'. */
+  /** The programs of a forward of prompts; the time for making them counts as compile time, not as the prompts'. */
   async #promptsOf(of: PromptSpec & { readonly cells: number }): Promise<PromptPrograms> {
     const { pipelines } = this.created;
     const began = performance.now();
@@ -332,7 +332,7 @@ class DeviceRunner implements Runner {
     return programs;
   }
 
-  /** What the choice of these sequences takes. */
+  /** The kind of sampling that these sequences need. */
   #kind(
     sequences: readonly Sequence[],
     asked: { readonly mask: unknown; readonly logprobs: number | undefined },

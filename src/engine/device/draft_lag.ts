@@ -7,7 +7,7 @@ export interface DraftLag {
   readonly to: number;
 }
 
-/** Cells the draft has missed, in groups of at most `rows`, each sequence once a group. */
+/** Cells the draft has missed, in groups of at most `rows` cells, each sequence at most once in a group. */
 export function lagGroups(sequences: readonly Sequence[], rows: number): DraftLag[][] {
   const groups: DraftLag[][] = [];
   let room = 0;

@@ -79,7 +79,7 @@ function chainLevel(
   const keepHidden = level + 2 < depth;
   const fed = { rows, count: batch, perSlot: 1 };
   return [
-    // What chooses a token writes the row of the next level.
+    // Later levels need no such dispatch: the kernel that chooses a token writes the row of the next level.
     ...level === 0
       ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
       : [],

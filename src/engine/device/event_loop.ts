@@ -1,15 +1,15 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import type { Gpu } from "../../gpu/device.ts";
 
-/** Timers, signals and the device's reports wait while the GPU is read or fed. */
+/** Milliseconds between two turns of the event loop, without which timers, signals and the device's reports wait. */
 const TURN_MS = 100;
 
 /** Longest wait for messages that are on their way. */
 const MAIL_MS = 2;
 
 /**
- * Receives what was sent to this thread, where there is `mail`. All of it comes after some 25
- * immediates (0.3 ms in Deno 2.9.6), none of it after one.
+ * Receives the messages sent to this thread, as long as `mail` says that some wait. All of them arrive after some 25
+ * immediates (0.3 ms in Deno 2.9.6), none after one.
  */
 export async function receiveMail(mail: () => boolean): Promise<void> {
   const until = performance.now() + MAIL_MS;
@@ -17,10 +17,10 @@ export async function receiveMail(mail: () => boolean): Promise<void> {
 }
 
 /**
- * Turns of the event loop, at once and then every TURN_MS. In a thread of its own, which says when
- * there is `mail`, the engine receives that each time and handles no signals: two immediates (2 us)
- * are enough for the device's reports. Otherwise a turn waits for a timer (2 ms): an immediate would
- * come back before Deno has handled a signal.
+ * Returns a function that takes a turn of the event loop at the first call, and then every TURN_MS. An engine in a
+ * thread of its own has `mail`, which each call receives; it handles no signals, so two immediates (2 us) are enough
+ * for the device's reports. Otherwise a turn waits for a timer (2 ms), because an immediate would return before Deno
+ * has handled a signal.
  */
 export function yieldToEventLoop(mail?: () => boolean): () => Promise<void> {
   let last = -Infinity;

@@ -9,8 +9,7 @@ export interface CompileProgress {
 }
 
 /**
- * Pipelines that have run, of whatever engine: those on one device may have them in common, and an adapter compiles
- * each once.
+ * Pipelines that have run in any engine: engines on one device may share pipelines, and an adapter compiles each once.
  */
 const RAN = new WeakSet<GPUComputePipeline>();
 
@@ -21,8 +20,8 @@ export interface FirstRuns {
   /** Pipelines of these programs that have not run. */
   missing(programs: readonly Program[]): number;
   /**
-   * Runs the programs once, where one of their pipelines has not run. They must write nothing that is
-   * needed later: their inputs name no lane.
+   * Runs the programs once if one of their pipelines has not run. They must write nothing that is needed later, so
+   * their inputs name no lane.
    */
   run(
     programs: readonly Program[],
@@ -55,7 +54,7 @@ export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRu
         done++;
         onProgress({ done, total });
       }
-      // None of these parts runs again.
+      // None of these parts runs again, so nothing that was encoded ahead is needed.
       submitter.forget();
       ms += performance.now() - began;
     },
@@ -63,8 +62,8 @@ export function firstRuns(submitter: Pick<Submitter, "run" | "forget">): FirstRu
 }
 
 /**
- * The steps in their order, in parts that end with the first step of a pipeline that has not run,
- * which then counts as one that has. Steps after the last of these are left out.
+ * Splits the steps, in order, into parts that each end with a step whose pipeline has not run; the pipeline then counts
+ * as run. Steps after the last part are left out.
  */
 function* segments(steps: readonly Step[]): Generator<Step[]> {
   let part: Step[] = [];

@@ -29,8 +29,8 @@ import { type Sequence, slotOf } from "./sequence.ts";
 /** Writes the inputs of programs; what is on the device already is not written again. */
 export interface Inputs {
   /**
-   * Rows of prompts' chunks and of their draft-extend, whose tokens are one ahead; of prompts that end their
-   * last rows and slots.
+   * Writes the rows of prompts' chunks and of their draft-extend, whose tokens are one ahead; for prompts that end,
+   * also their last rows and slots.
    *
    * @param rows of the chunks.
    * @param heads prompts that end, padding included.
@@ -40,39 +40,36 @@ export interface Inputs {
     rows: PromptRows,
     heads: number,
   ): void;
-  /** Writes so many rows and last rows of prompts that are all padding, without a slot. */
+  /** Writes `rows` rows and `heads` last rows that are all padding, without a slot. */
   writeNoPrompts(rows: number, heads: number): void;
-  /** Rows of these cells and of their draft-extend, the last of each, and their slots. */
+  /** Writes the rows of these cells and of their draft-extend, the last row of each, and their slots. */
   writeLags(lags: readonly DraftLag[]): void;
-  /** The sequence's pages from the `first` on, into its block table. */
+  /** Writes the sequence's pages from the `first` on into its block table. */
   writePages(sequence: Sequence, first: number): void;
-  /** How the sequence's tokens are chosen, and the tokens that end it on the device. */
+  /** Writes how the sequence's tokens are chosen, and the tokens that end it on the device. */
   writeSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[]): void;
-  /** Slot of each sequence. */
+  /** Writes the slot of each sequence. */
   setBatch(slots: readonly number[]): void;
-  /**
-   * What the host drafted for each sequence, undefined where it did not: one write where their slots
-   * are neighbours.
-   */
+  /** Writes the host's drafts of each sequence, undefined where it drafted none. Adjacent slots take one write. */
   setProposals(
     sequences: readonly Sequence[],
     proposals: readonly (Proposal | undefined)[],
   ): void;
-  /** How many drafts of each without a proposal are to be verified; undefined = all. */
+  /** Writes how many drafts are verified of each sequence without a proposal; undefined: all. */
   setDepths(
     sequences: readonly Sequence[],
     depths: readonly number[] | undefined,
     proposals?: readonly (Proposal | undefined)[],
   ): void;
   /**
-   * By what the device chooses how many of each are to be verified.
+   * Writes the budget by which the device chooses how many drafts of each sequence are verified.
    *
-   * @param most of each that may be, [sequences].
+   * @param most drafts of each sequence that may be verified, [sequences].
    */
   setBudget(sequences: readonly Sequence[], budget: VerifyBudget, most: readonly number[]): void;
 }
 
-/** A count of drafts that the device has chosen. */
+/** Stands for a count of drafts that the device has chosen. */
 const CHOSEN_THERE = -1;
 
 export function openInputs(
@@ -94,7 +91,7 @@ class WrittenInputs implements Inputs {
   readonly #capacity: EngineSizes;
   /** What `batchSlots` holds now: written only when the batch changes. */
   #batch = "unset";
-  /** Slots of which not all drafts are to be verified, and how many are. */
+  /** How many drafts are verified of each slot of which not all are. */
   readonly #counts = new Map<number, number>();
   /** What `budget` holds now. */
   #budget = "unset";
@@ -134,7 +131,7 @@ class WrittenInputs implements Inputs {
     this.#writeEnds([], [], Math.max(1, heads));
   }
 
-  /** What the target chooses for: the last cells of prompts, and the rows that they have in the forward. */
+  /** Writes what the target chooses tokens for: the last cells of prompts, and their rows in the forward. */
   #writeEnds(ends: readonly CellOf[], lasts: readonly number[], heads: number): void {
     const { draftRows, last } = this.#buffers;
     const words = new Uint32Array(heads);
@@ -159,7 +156,7 @@ class WrittenInputs implements Inputs {
   }
 
   /**
-   * `Row`s of these cells, causal; those that `cells` lacks of `count` are padding.
+   * Writes `count` causal `Row`s of these cells; rows without a cell are padding.
    *
    * @param cells may have holes.
    * @param ahead a row's token is the one this many cells after its own; 0 if it is not known yet.
@@ -195,7 +192,7 @@ class WrittenInputs implements Inputs {
     this.#writeSlot(sequence, SLOT_SEED, words);
   }
 
-  /** Fields of the sequence's slot, from word `field` on. */
+  /** Writes fields of the sequence's slot, from word `field` on. */
   #writeSlot(sequence: Sequence, field: number, words: Uint32Array): void {
     this.#write(this.#buffers.slots.buffer, (slotOf(sequence) * SLOT_WORDS + field) * 4, words);
   }
@@ -229,7 +226,7 @@ class WrittenInputs implements Inputs {
     }
   }
 
-  /** Writes only counts that change: none where all drafts are to be verified, as ever before. */
+  /** Writes only counts that change: none if all drafts are verified and always were. */
   setDepths(
     sequences: readonly Sequence[],
     depths: readonly number[] | undefined,

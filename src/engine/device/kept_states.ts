@@ -10,11 +10,11 @@ import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /**
- * Tokens of a prompt after which its state is kept, so that prompts that begin like it store only what is after that.
- * Every forward of prompts has as many rows or a part of them, 1,024 at most (`LONG_PREFILL_ROWS`). A state is as
- * large as keys and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB
- * beside 64 KB, Qwen3.6-35B-A3B 63 MB beside 20 KB. More often than this, states would take more memory than what they
- * belong to.
+ * A prompt's state is kept after every so many tokens, so that prompts with the same prefix store only what follows it.
+ * Every forward of prompts has as many rows or a part of them, 1,024 at most (`LONG_PREFILL_ROWS`). A state is as large
+ * as keys and values of 1,600 to 3,200 tokens in f16: Qwen3.5-9B 50 MB beside 32 KB a token, Qwen3.6-27B 151 MB beside
+ * 64 KB, Qwen3.6-35B-A3B 63 MB beside 20 KB. Kept more often, states would take more memory than the keys and values
+ * that they belong to.
  */
 const STATE_TOKENS = 2048;
 
@@ -22,8 +22,7 @@ const STATE_TOKENS = 2048;
 const PROMPT_STATES = 8;
 
 /**
- * Tokens between two states of a prompt of `tokens`: those of a longer one are among the multiples of those of a
- * shorter one.
+ * Tokens between two states of a prompt of `tokens` tokens. A longer prompt's spacing is a multiple of a shorter one's.
  */
 export function stateSpacing(tokens: number): number {
   let spacing = STATE_TOKENS;
@@ -43,16 +42,16 @@ export interface KeptStates {
    * Whether there are places for states within long prompts too (`stateSpacing`), not only where requests part or end.
    */
   readonly spaced: boolean;
-  /** Settles when all that is being saved is; undefined where nothing is. Never rejects. */
+  /** Settles when every save in progress is done; undefined if there is none. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
    * Keeps the sequence's last checkpoint at a place.
    *
    * @param promptTokens tokens stored of a prompt that has not ended: the slot has no length yet.
-   * @returns of how many of its tokens the state is, a multiple of PAGE; 0: there was none.
+   * @returns how many of its tokens the state follows, a multiple of PAGE; 0: there was no checkpoint.
    */
   save(sequence: Sequence, place: number, promptTokens?: number): Promise<number> | number;
-  /** Makes the state at a place, which is of `length` tokens, that of the sequence's slot. */
+  /** Copies the state at a place, which follows `length` tokens, into the sequence's slot. */
   load(sequence: Sequence, place: number, length: number): void;
 }
 
@@ -61,7 +60,7 @@ interface Part {
   /** Where slot 0's checkpoint begins, and where slot 0's current state does. */
   readonly checkpoint: Operand;
   readonly current: Operand;
-  /** Of a slot, a multiple of 4. */
+  /** Bytes of a slot, a multiple of 4. */
   readonly bytes: number;
   readonly kept: GPUBuffer;
 }
@@ -109,7 +108,7 @@ export function keptStates(
   ): Promise<number> {
     const slot = slotOf(sequence);
     copy((encoder) => {
-      // Of the same moment: further rounds may be submitted before it is read.
+      // The length is copied together with the states: further rounds may be submitted before it is read.
       const at = lengthsAt + slot * lengthStride;
       encoder.copyBufferToBuffer(lengths, at, read.buffer, 16 * place, 16);
       for (const { checkpoint: { buffer, offset = 0 }, bytes, kept } of parts) {

@@ -48,15 +48,15 @@ export interface Models {
   readonly elastic?: ElasticBuffers | undefined;
   /** Where states of prefixes may be kept. */
   readonly kept?: KeptStates | undefined;
-  /** Of the target's layers with a window, where fewer pages than the context's hold their keys and values. */
+  /** Block tables of the target's windows whose keys and values take fewer pages than the whole context's. */
   readonly windows: readonly WindowTable[];
 }
 
 /** Buffers by what becomes of them when the draft leaves the GPU. */
 export interface ElasticBuffers {
   /**
-   * Buffers of `capacity.pages` pages each, which get more pages then: the target's keys and values, but of windows,
-   * and features.
+   * Buffers of `capacity.pages` pages each, which then get more pages: features, and the target's keys and values
+   * except those of windows.
    */
   readonly paged: readonly GPUBuffer[];
   /** The draft's weights. */
@@ -89,7 +89,7 @@ export interface LoadedWeights {
   readonly launches?: Launches;
   /** Where the device has matrix units: which of the matrices go there, see matrices/tensor.ts. */
   readonly tensor?: TensorMatrices;
-  /** All that hold nothing but the draft's: only where it may leave the GPU. */
+  /** Buffers that hold only the draft's weights; present only if the draft may leave the GPU. */
   readonly draftBuffers?: readonly GPUBuffer[];
 }
 
@@ -216,7 +216,10 @@ function prepareDraft(
   };
 }
 
-/** The same in buffers that can be replaced one by one: one for the target's keys and values of each layer. */
+/**
+ * Like `kvOf`, but the target's keys and values of each layer are in buffers of their own, which can be replaced one by
+ * one.
+ */
 function elasticKvOf(
   gpu: Gpu,
   [target, ...draft]: readonly ModelConfig[],
@@ -241,7 +244,7 @@ function kvOf(
   const make = (arena: Arena) => {
     let from = first;
     return configs.map(({ layers }, i) => {
-      // A draft may be behind the target: its cells are not those of the target's rings.
+      // A draft may lag behind the target, so its cells cannot be those of the target's rings.
       const placing = { first: from, windows: i === 0 ? windows : [] };
       const made = allocateKv(arena, layers, capacity, placing);
       from += layers.length;
@@ -257,11 +260,11 @@ function kvOf(
 interface Placing {
   /** Number of the first layer in labels; default 0. */
   readonly first?: number;
-  /** Block tables of layers with these windows; default: all layers have the context's. */
+  /** Block tables of layers with these windows; default: all layers use the block table of the context. */
   readonly windows?: readonly WindowTable[];
 }
 
-/** Keys and values of these layers, of some the same. */
+/** Allocates the keys and values of these layers; a layer with `sharedKv` uses those of another one. */
 export function allocateKv(
   arena: Arena,
   layers: readonly Pick<LayerConfig, "attention">[],

@@ -4,7 +4,7 @@
  * is free when no sequence holds it.
  */
 export interface PagePool {
-  /** Pages that are handed out: those of lower numbers. */
+  /** Number of pages that may be handed out: those with lower numbers than this. */
   readonly total: number;
   readonly free: number;
   /** A free page, now held once, or undefined when there is none. */
@@ -16,13 +16,13 @@ export interface PagePool {
    */
   retain(pages: readonly number[]): void;
   /**
-   * Ends one hold of each page, the last page first: given in the order of their cells, a sequence's
-   * last pages become idle before those that they follow.
+   * Ends one hold of each page, the last page first: if pages are given in the order of their cells, a sequence's last
+   * pages become idle before the pages that they follow.
    *
    * @throws Error for a page that only the cache holds.
    */
   release(pages: readonly number[]): void;
-  /** Holds on the page, the cache's among them. */
+  /** Number of holds on the page, the cache's included. */
   references(page: number): number;
   /**
    * Holds the page for the cache too.
@@ -42,7 +42,7 @@ export interface PagePool {
   resize(total: number): void;
   /** A page that is held and no longer handed out; undefined where there is none. */
   readonly beyond: number | undefined;
-  /** All holds on a page are on another one from now on, which was just taken; the old one is free. */
+  /** Moves all holds on page `from` to page `to`, which was just taken; `from` becomes free. */
   move(from: number, to: number): void;
 }
 
@@ -53,7 +53,7 @@ export function pagePool(total: number): PagePool {
 
 class CountedPages implements PagePool {
   #total: number;
-  /** The last is the next. */
+  /** The last one is taken next. */
   #free: number[];
   /** Per page: holds other than the cache's. */
   #holds: Uint32Array;
@@ -128,7 +128,7 @@ class CountedPages implements PagePool {
     const added = Array.from({ length: Math.max(0, total - this.#total) }, (_, i) => total - 1 - i)
       .filter((page) => !held(page));
     this.#total = total;
-    // Those that may go again are given last.
+    // The added pages are handed out last, because they may be removed again.
     this.#free = [...added, ...this.#free.filter((page) => page < total)];
   }
 
@@ -141,7 +141,7 @@ class CountedPages implements PagePool {
     this.#holds[to] = this.#holdsOf(from);
     this.#holds[from] = 0;
     if (this.#kept.delete(from)) this.#kept.add(to);
-    // In the place that it had in the order.
+    // The page keeps its place in the order.
     if (this.#idle.has(from)) {
       this.#idle = new Set([...this.#idle].map((page) => page === from ? to : page));
     }

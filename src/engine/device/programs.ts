@@ -62,8 +62,8 @@ export interface RoundPrograms extends Submission {
 }
 
 /**
- * Every program of an engine, each made once: by `Runner.warmUp`, or when first wanted. `cells`
- * is what the longest slot has pages for, see `mostCells`; absent: any number.
+ * All programs of an engine, each made once: by `Runner.warmUp`, or when first needed. `cells` is the number of cells
+ * that the longest slot has pages for, see `mostCells`; absent: any number.
  */
 export interface Programs {
   readonly created: Readonly<CreationCounts>;
@@ -75,24 +75,25 @@ export interface Programs {
   round(of: RoundSpec & { readonly cells?: number }): Promise<RoundPrograms>;
   /** Drafts chains of this many tokens on the device for a batch, before a round that the host drafted for. */
   levels(depth: number, batch: number, cells?: number): Promise<Program>;
-  /** For the same forward the same object each time, as of `round`. */
+  /** Returns the same object for the same forward, as `round` does. */
   prompt(of: PromptSpec & { readonly cells?: number }): Promise<PromptPrograms>;
-  /** For at most `rows` draft rows, of which `batch` sequences want a draft token. */
+  /** The programs for at most `rows` draft rows of `batch` sequences, each of which needs a draft token. */
   catchUp(rows: number, batch: number, cells?: number): Promise<CatchUpPrograms>;
   /** See Compiler. */
   replace(from: GPUBuffer, to: GPUBuffer | undefined): void;
   /** Makes all of `prompt` and `catchUp`. */
   makePrompts(): Promise<void>;
   /**
-   * What the verification of a round dispatches until the target's choice, and neither drafts nor accepts: it may
-   * run any number of times. These rewrites are turned off, and so are those that are turned off for the target.
+   * The dispatches of a round's verification up to the target's choice. They neither draft nor accept, so they may run
+   * any number of times. The rewrites `without` are turned off, in addition to those that are turned off for the
+   * target.
    */
   verifyPlan(of: RoundSpec, without: ReadonlySet<string>): Dispatch[];
   /** The same for a chunk of a prompt, of at most `rows` rows, without the head. */
   promptPlan(rows: number, without: ReadonlySet<string>): Dispatch[];
 }
 
-/** Cells by which programs grow. */
+/** Bucket size of cells: programs are made for multiples of it. */
 const CELL_BUCKET = 256;
 /** Bucket size from 512 to 1,024 cells, where one more split of attention may need one more turn of workgroups. */
 const SHORT_CELL_BUCKET = 64;
@@ -149,7 +150,7 @@ export function enginePrograms(
     const { batch, depth, width, rows, packed, proposed, choice, allocates } = spec;
     const shape = { batch, depth, width, rows };
     const grid = { ...shape, packed };
-    // Packed rounds of several sequences share what has a row for each verified token.
+    // Packed rounds of several sequences share the programs that have one row for each verified token.
     const forward = packed === undefined ? shape : verifyRowsOf(spec);
     const chosen = { ...forward, proposed, choice };
     let made: RoundPlans | undefined;
@@ -288,7 +289,7 @@ export function enginePrograms(
   };
 }
 
-/** What a round's programs are grouped in, and timed by. */
+/** The groups of a round's programs, which are timed separately. */
 type Phase = "draft" | "verify" | "extend";
 
 /** A forward of prompts with its defaults, for buckets of rows and of heads. */
@@ -311,7 +312,7 @@ function canonical(
     width,
     rows,
     packed,
-    // Without a drafter on the device all these are the same round.
+    // Without a drafter on the device, rounds with and without proposals are the same.
     proposed: drafter !== undefined && proposed,
     allocates,
     choice: canonicalChoice(choice ?? GREEDY_SAMPLING),
@@ -349,7 +350,10 @@ function joined(...programs: readonly Program[]): Program {
   return { steps: programs.flatMap(({ steps }) => steps) };
 }
 
-/** Makes rounds without draft-extend of those that have it, each once; the host's drafts may be in them. */
+/**
+ * Returns a function that makes rounds without draft-extend from rounds with it, each once; they may verify the host's
+ * drafts.
+ */
 export function withoutDraft(): (work: RoundPrograms) => RoundPrograms {
   const known = new WeakMap<RoundPrograms, RoundPrograms>();
   return (work) =>

@@ -3,8 +3,8 @@ import { rowBucket } from "./buckets.ts";
 import type { EngineSizes } from "./buffers.ts";
 
 /**
- * Neighbouring rows of one slot in a forward of several chunks. A workgroup of attention reads keys once for its rows,
- * up to 16 of them for groups of four heads; each chunk is padded to whole runs. Other lengths were not timed.
+ * Adjacent rows of one slot in a forward of several chunks; each chunk is padded to whole runs. A workgroup of
+ * attention reads keys once for its rows, up to 16 rows for groups of four heads. Other lengths were not timed.
  */
 export const PROMPT_RUN = 32;
 
@@ -17,7 +17,7 @@ export interface PromptRows {
   readonly firsts: readonly number[];
   /** Rows of the forward, padding included: a bucket. */
   readonly count: number;
-  /** Neighbouring rows that are of one slot: all of an only chunk. */
+  /** Adjacent rows of one slot: all rows if there is only one chunk. */
   readonly perSlot: number;
 }
 
@@ -27,7 +27,7 @@ export function promptRun({ promptRun = PROMPT_RUN }: Pick<EngineSizes, "promptR
 }
 
 /**
- * Rows of chunks of so many tokens: an only one has all rows, of several each has whole runs.
+ * Places the rows of chunks with these numbers of tokens: a single chunk has all rows, each of several has whole runs.
  *
  * @param tokens of each chunk, at least one.
  */

@@ -27,7 +27,7 @@ export function proposalFault(
     `there is room for ${PATH_CELLS}`;
 }
 
-/** Levels above and at a row whose rows have another number than their level. */
+/** Number of rows on the path to a row, itself included, whose number is not their level. */
 function cellsOffLine(proposal: Proposal, row: number): number {
   return pathTo(proposal, row).filter((at, level) => at !== level).length;
 }
@@ -57,7 +57,7 @@ export function unpackProposal(words: Uint32Array, shape: DraftShape, mostRows: 
   };
 }
 
-/** Lists of neighbours among `slots`, as indices into it: each can be written at once. */
+/** Groups `slots` into runs of adjacent slots, as indices into `slots`: each run can be written at once. */
 export function neighbours(slots: readonly number[]): number[][] {
   const order = [...slots.keys()].sort((a, b) => (slots[a] as number) - (slots[b] as number));
   const runs: number[][] = [];

@@ -10,9 +10,8 @@ import { type EngineSizes, mostRows } from "./buffers.ts";
 export type StateSizes = Pick<EngineSizes, "batch" | "shapes" | "keptStates">;
 
 /**
- * Allocates the state of a layer for all slots. It is addressed by positions, so that rows of rejected drafts, which
- * the next round's take the places of, need no undoing; a row at position 0 reads nothing of it, so that it needs no
- * reset.
+ * Allocates the state of a layer for all slots. It is addressed by positions: the next round's rows overwrite those of
+ * rejected drafts, so nothing must be undone, and a row at position 0 reads none of it, so no reset is needed.
  */
 export function layerState(
   arena: Arena,
@@ -24,7 +23,7 @@ export function layerState(
   const floats = (name: string, ofSlot: number) =>
     arena.allocate(`${label}.${name}`, 4 * capacity.batch * ofSlot);
   const checkpoints = (capacity.keptStates ?? 0) > 0;
-  // A checkpoint is less than a page behind what is surely the slot's.
+  // A checkpoint is less than a page behind the tokens that are surely the slot's.
   const ringRows = rows + spec.taps - 1 + (checkpoints ? PAGE : 0);
   const ring = floats("ring", ringRows * convWidth(spec));
   if (spec.kind === "conv") return { ring, ringRows };

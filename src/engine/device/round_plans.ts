@@ -45,7 +45,7 @@ export interface RoundParts {
   readonly withConfidences?: boolean | undefined;
   /** Absent: acceptance is lossless. */
   readonly relaxed?: Relaxed | undefined;
-  /** What the drafter needs is kept of all rows, not only of those that go without it. */
+  /** Whether what the drafter needs is kept for all rows, not only for those that run without it. */
   readonly keepAll?: boolean;
   /** Draw the accepted counts with these probabilities, for timing. Chains only. */
   readonly acceptance?: readonly number[] | undefined;
@@ -58,8 +58,8 @@ export interface RoundSpec extends RoundShape {
   /** Default: the greedy one. */
   readonly choice?: SamplingKind;
   /**
-   * Verify rows of all sequences together, padding included, where the forward has rows for the drafts alone that
-   * are verified: a packed round. Chains only. Default: each sequence has `rows` of them.
+   * Makes the round a packed one, whose forward has rows only for the drafts that are verified: the verify rows of all
+   * sequences together, padding included. Chains only. Default: each sequence has `rows` verify rows.
    */
   readonly packed?: number | undefined;
   /** Whether the device chooses the drafts that are verified, by `RoundBuffers.budget`; default false. */
@@ -78,7 +78,7 @@ export interface RoundPlans {
   readonly target: Dispatch[];
   /** The final norm if nothing else reads its rows, the head, the target's choice at each row. */
   readonly choose: Dispatch[];
-  /** Acceptance; of trees also the moves of the KV cells that were accepted. */
+  /** Acceptance; for trees also the moves of the accepted KV cells. */
   readonly accept: Dispatch[];
   /** Draft keys and values of what was accepted. */
   readonly extend: Dispatch[];
@@ -107,8 +107,8 @@ export function hasConfidences(
 }
 
 /**
- * One round. At depth 0 it is one step of plain decoding; where the device's drafter will be wanted
- * again, what it needs of the rows is kept for it.
+ * The plans of one round. At depth 0 it is one step of plain decoding; if the device's drafter may be needed later,
+ * what it needs of the rows is kept for it.
  *
  * @param choice buffers of the spec's choice; absent: it takes the logits alone.
  */
@@ -189,10 +189,12 @@ export function roundPlans(
  */
 const MOST_PARTIALS = 40_000;
 
-/** Most verify rows of a sequence that acceptance chooses for: one workgroup does for all of them. */
+/**
+ * Most verify rows of a sequence for which acceptance makes the target's choices: one workgroup handles all of them.
+ */
 const MOST_OWN_ROWS = 8;
 
-/** Whether acceptance finds the target's choices, and nothing else reads logits or choices. */
+/** Whether acceptance makes the target's choices itself: only if nothing else reads logits or choices. */
 function choosesItself(
   { relaxed, drafter }: RoundParts,
   spec: RoundSpec,
@@ -235,9 +237,9 @@ function byRule(
 }
 
 /**
- * Acceptance; of trees also the moves of what was kept, whose cells are not neighbours.
+ * Acceptance; for trees also the moves of the accepted cells, which are not adjacent.
  *
- * @param greedy what it chooses from itself, of chains alone.
+ * @param greedy partial results from which acceptance itself makes the target's choices; chains only.
  */
 function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): Dispatch[] {
   const { target, buffers, mostRows, firstRows, acceptance } = parts;

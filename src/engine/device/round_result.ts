@@ -41,17 +41,17 @@ export interface RoundResult {
 /** What the host knows of a round. */
 export interface RoundLayout {
   readonly shape: DraftShape;
-  /** Drafts verified of each sequence where results do not tell; absent: all that there were. */
+  /** Drafts verified of each sequence, if the results do not contain the numbers; absent: all drafts. */
   readonly depths: readonly number[] | undefined;
-  /** Whether results tell that and the draft's confidences, see `resultWords`. */
+  /** Whether results contain those numbers and the draft's confidences, see `resultWords`. */
   readonly withConfidences: boolean;
-  /** Whether the device's drafter went on with what was accepted. */
+  /** Whether the device's drafter stored its keys and values of what was accepted. */
   readonly extended: boolean;
   /** Number of tokens of each row whose log-probabilities are reported; undefined: none were requested. */
   readonly logprobs?: number | undefined;
 }
 
-/** Reads what a round did, [batch, resultWords(shape.rows, told)], and adds it to the sequences. */
+/** Reads what a round did, [batch, resultWords(shape.rows, withConfidences)], and adds it to the sequences. */
 export function roundResult(
   sequences: readonly Sequence[],
   {

@@ -16,8 +16,8 @@ import type { RoundResult } from "./round_result.ts";
 import type { Sequence } from "./sequence.ts";
 
 /**
- * The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. What
- * takes time on a device is a promise there, and the result itself in simulated time.
+ * The device side of decoding: slots, prefill and rounds. It knows nothing of text or requests. Results that take time
+ * are promises on a device, and plain values in simulated time.
  */
 export interface Runner {
   readonly gpu: Gpu;
@@ -50,7 +50,8 @@ export interface Runner {
    * compile at the first run.
    *
    * @param proposed rounds that the host drafts for; default false.
-   * @param beside tiers of the device that sequences beside have in such rounds: chains as deep.
+   * @param beside tiers of the device: in such rounds, sequences without a proposal have device-drafted chains of these
+   * depths.
    */
   warmUp(
     shapes: readonly DraftShape[],
@@ -58,11 +59,14 @@ export interface Runner {
     beside?: readonly DraftShape[],
   ): Promise<void>;
   /**
-   * As `warmUp`, of these tiers' rounds that verify a part of the drafts (`RoundRequest.depths`, and
-   * `verify` where the core ranks). Those whose pipelines others have are not run.
+   * Like `warmUp`, for these tiers' rounds that verify only a part of the drafts (`RoundRequest.depths`, and `verify`
+   * if the core ranks). Rounds that need no pipelines of their own are not run.
    */
   warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
-  /** Makes the programs of prompts of every length, and runs those of the shortest, of one and of two together. */
+  /**
+   * Makes the programs of prompts of every length, and runs those of the shortest forwards, with one and with two
+   * prompts.
+   */
   warmUpPrompts(): Promise<void>;
   /** Gives the sequence KV pages for `cells` tokens; false when there are not enough left. */
   reserve(sequence: Sequence, cells: number): boolean;
@@ -86,7 +90,7 @@ export interface Runner {
    * their pages are reserved. A chunk that stores the last of its sequence's ids adds the first token to them.
    *
    * @param chunks at least one, each of another sequence.
-   * @param onCompile called where kernels of the forward have not run yet: first they run with no lane.
+   * @param onCompile called if kernels of the forward have not run yet: they first run with no lane.
    * @returns of each chunk the first token; undefined where ids are left to be stored.
    */
   prefill(
@@ -100,8 +104,8 @@ export interface Runner {
    */
   catchUp(sequences: readonly Sequence[], chunks?: number): Promise<void> | void;
   /**
-   * Rounds of these sequences without the host between them, in their order; pages are reserved for
-   * all of them. All tokens are added to `ids`, even where the host will not have them as output.
+   * Runs rounds of these sequences without the host between them; pages must be reserved for all of them. Results are
+   * in the order of the rounds. All tokens are added to `ids`, even those that the host will not take as output.
    */
   rounds(sequences: readonly Sequence[], asked: RoundRequest): Promise<RoundResult[]>;
   /** Submits the same rounds, so that the host may do something else before it waits for them. */
@@ -114,8 +118,8 @@ export interface Runner {
 /** Rounds that the device has still to do. */
 export interface SubmittedRounds {
   /**
-   * What they did, in their order. To be called before `prefill`, `catchUp` or `openSlot`. Of sequences whose slot was
-   * closed meanwhile there are no results.
+   * The rounds' results, in order. It must be called before `prefill`, `catchUp` or `openSlot`. Sequences whose slot
+   * was closed meanwhile have no tokens in them.
    */
   results(): Promise<RoundResult[]> | RoundResult[];
 }
@@ -132,8 +136,8 @@ export interface RoundRequest {
    */
   readonly depths?: readonly number[];
   /**
-   * The device decides how many, where the core `ranks`. Not used, so that all of `depths` are verified,
-   * in rounds with proposals, masks, penalties or log-probabilities.
+   * Budget by which the device decides how many, if the core `ranks`. Rounds with proposals, masks, penalties or
+   * log-probabilities ignore it and verify all of `depths`.
    */
   readonly verify?: VerifyBudget;
   /**
@@ -147,17 +151,17 @@ export interface RoundRequest {
    */
   readonly deviceDepth?: number;
   /**
-   * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows,
-   * ceil(vocabSize / 32)]: bit t % 32 of word t / 32 is 1 where token t is allowed. Rows of a sequence
-   * are those of its proposal: the pending token's, then token i's. Of a row that is reached at least
-   * one bit is 1. For one round, and not where the device drafts: there `maskFor` is.
+   * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows, ceil(vocabSize / 32)]: bit t % 32 of
+   * word t / 32 is 1 where token t is allowed. Rows of a sequence are those of its proposal: the pending token's, then
+   * token i's. Every row that is reached has at least one bit that is 1. For one round whose drafts the host knows; if
+   * the device drafts, `maskFor` is used instead.
    */
   readonly masks?: Uint32Array;
-  /** Makes the masks once it is known what is verified of each sequence, independent of the drafter. */
+  /** Makes the masks once the drafts to be verified of each sequence are known, whoever drafted them. */
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
-   * Likeliest tokens to tell in the place of each token that is emitted, with their log-probabilities
-   * and its own, 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
+   * How many of the likeliest tokens are reported at each emitted token with their log-probabilities, besides the
+   * token's own: 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
 }
@@ -165,9 +169,9 @@ export interface RoundRequest {
 /** A part of a prompt. */
 export interface PromptChunk {
   readonly sequence: Sequence;
-  /** Ids that are stored then: more than are now. */
+  /** Number of ids that are stored after it: more than are stored now. */
   readonly to: number;
-  /** The tokens that the first may be, as a row of `RoundRequest.masks`; absent: all. */
+  /** Tokens that are allowed as the first token, as a row of `RoundRequest.masks`; absent: all. */
   readonly mask?: Uint32Array | undefined;
   /** See `RoundRequest.logprobs`. */
   readonly logprobs?: number | undefined;
@@ -181,8 +185,7 @@ export interface FirstToken {
 }
 
 /**
- * Whether there is a draft, and whether it can catch up on tokens that were decoded without it: the
- * target's features are kept only where a tier decodes without the draft. A standalone draft needs
- * but the tokens.
+ * Whether there is a draft, and whether it can catch up on tokens that were decoded without it: the target's features
+ * are kept only where a tier decodes without the draft. A standalone draft needs only the tokens.
  */
 export type DraftKind = "none" | "always" | "catches up";

@@ -16,10 +16,10 @@ import { batchBuckets, rowBucket, rowBuckets } from "./buckets.ts";
 import { type EngineSizes, type RoundBuffers, treeWidth } from "./buffers.ts";
 import { promptRun } from "./prompt_rows.ts";
 
-/** How many layers of a kind have all values that more of them have. */
+/** Layers of a kind that are laid out: more of them would have no other values. */
 const ALIKE = 4;
 
-/** What places the values of each forward that an engine's rounds and prompts are made of. */
+/** Functions that lay out the values of each forward that an engine's rounds and prompts are made of. */
 export function forwardLayouts(
   { target, draft, standalone }: {
     readonly target: Target;
@@ -115,7 +115,9 @@ function shortened(model: Target): Target {
   };
 }
 
-/** What values depend on of weights: the layer's config, what is there, and shapes and formats of matrices. */
+/**
+ * What the layout of values depends on: the layer's config, which weights it has, and shapes and formats of matrices.
+ */
 function shapesOf(weights: object): unknown {
   return Object.entries(weights).map(([name, of]: [string, unknown]) => {
     if (typeof of !== "object" || of === null) return [name, of];

@@ -30,12 +30,12 @@ export function slotOf({ slot }: Sequence): number {
   return slot;
 }
 
-/** Cells that each of the sequences has pages for at most: none of their rows sees more. */
+/** Cells that the sequence with the most pages has pages for: no row of these sequences sees more. */
 export function mostCells(sequences: readonly Pick<Sequence, "pages">[]): number {
   return Math.max(0, ...sequences.map(({ pages }) => pages.length)) * PAGE;
 }
 
-/** Forgets all tokens but the first `stored`, and that anything behind them is stored. */
+/** Counts no token behind the first `stored` as stored any more; `ids` stay as they are. */
 export function rewind(sequence: Sequence, stored: number): void {
   sequence.stored = Math.min(sequence.stored, stored);
   sequence.draftStored = Math.min(sequence.draftStored, stored);

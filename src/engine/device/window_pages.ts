@@ -10,18 +10,19 @@ import type { WindowRing, WindowTable } from "./window_rings.ts";
 
 /** Block tables of layers with windows, as rounds, prompts and prefixes need them. */
 export interface WindowPages extends KeptStates {
-  /** The slot that the sequence was just given holds nothing. */
+  /** Resets the slot that the sequence was just given. */
   open(sequence: Sequence): void;
   /** Called before the sequence gives its slot back. */
   close(sequence: Sequence): void;
-  /** Called before a forward that stores these chunks, all chunks of it. */
+  /** Called before a forward of prompts with all chunks that it stores. */
   store(chunks: readonly Pick<PromptChunk, "sequence" | "to">[]): void;
-  /** Called before rounds are submitted; the device may write as far as they can lead. */
+  /** Called before rounds are submitted: the device may write all cells that they can reach. */
   begin(sequences: readonly Sequence[], round: Pick<RoundRequest, "shape" | "count">): void;
   /**
    * Called once their results have been added to the sequences.
    *
-   * @param stopped of each, whether the device does no further round of it: those submitted store nothing.
+   * @param stopped whether the device does no further round of each sequence: rounds of it that are still submitted
+   * store nothing.
    */
   end(
     sequences: readonly Sequence[],
@@ -94,7 +95,7 @@ export function windowPages(
       }
     },
     save(sequence, place) {
-      // The prefix cache has whole pages of tokens that another one follows.
+      // The prefix cache has only whole pages, whose last token is followed by another one.
       const tokens = Math.min(sequence.stored, sequence.ids.length - 1);
       const length = tokens - tokens % PAGE;
       const { end } = reachOf(sequence);
@@ -117,14 +118,14 @@ interface SharedPage {
 interface SlotPages {
   /** Page of each block of the context. */
   readonly table: Uint32Array;
-  /** Pages of its own: blocks to come are stored in page block mod `slotPages` of these. */
+  /** The slot's own pages: blocks to come are stored in page (block mod `slotPages`) of these. */
   readonly ring: number[];
   shared: SharedPage[];
 }
 
 /**
- * Pages of the layers of one window. Each slot always has `slotPages` of its own and each place of a prefix at most
- * `keptPages`, so those that a forward of prompts takes are free whenever one begins.
+ * Pages of the layers of one window. Each slot always has `slotPages` of its own, and each kept prefix at most
+ * `keptPages`. So the pages that a forward of prompts takes in addition are free whenever one begins.
  */
 class RingPages {
   readonly #ring: WindowRing;
@@ -159,8 +160,8 @@ class RingPages {
   }
 
   /**
-   * Gives pages to the blocks that chunks are stored in: those of the ring, but where these hold cells that the chunk
-   * still reads, others, which then belong to the ring.
+   * Gives pages to the blocks that chunks are stored in: the ring's page, or, if that holds cells that the chunk still
+   * reads, another page, which takes its place in the ring.
    */
   store(
     chunks: readonly { readonly slot: number; readonly from: number; readonly to: number }[],
@@ -185,13 +186,13 @@ class RingPages {
       }
       this.#goOn(slot, end, first);
     }
-    // What is submitted later may write them.
+    // Only work that is submitted later may write them.
     this.#pool.release(left);
   }
 
   /**
-   * Keeps the pages of the window before cell `length`, and the slot goes on in others; false where there are too few,
-   * or where they are not those of the window any more.
+   * Keeps the pages of the window before cell `length`, and the slot continues in others. False if too few are free, or
+   * if the slot's pages do not hold that window any more.
    *
    * @param of.end cells from this one on were not written.
    */
@@ -227,7 +228,7 @@ class RingPages {
     return true;
   }
 
-  /** The slot, which holds nothing, begins with the window that is kept there. */
+  /** Makes an empty slot begin with the window that is kept at a place. */
   load(slot: number, place: number, length: number): void {
     const { table, shared } = this.#slotAt(slot);
     const pages = this.#places[place] as number[];
@@ -245,7 +246,7 @@ class RingPages {
     return Math.floor(Math.max(0, from + 1 - this.#ring.window) / PAGE);
   }
 
-  /** Blocks from `first` on are stored in the ring. @param changed the first block whose page the device is told. */
+  /** Stores the blocks from `first` on in the ring. @param changed first block whose page is written to the device. */
   #goOn(slot: number, first: number, changed = first): void {
     const { table, ring } = this.#slotAt(slot);
     for (let block = first; block < table.length; block++) {

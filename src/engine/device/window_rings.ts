@@ -1,8 +1,8 @@
 /**
  * Pages for the keys and values of layers with a window, whose number depends on the window and not on the context. A
- * sequence of which L tokens are stored still needs cells L - window + 1 to L - 1; a round writes cells from L on. So a
+ * sequence with L stored tokens still needs cells L - window + 1 to L - 1, and a round writes cells from L on. So a
  * slot has a ring of pages: block b of its cells is in page b mod `slotPages` of the ring. Positions and the block
- * table are those of the whole context, so that kernels do not know of it.
+ * table are those of the whole context, so kernels need not know about the ring.
  */
 import {
   type HeadAttention,
@@ -23,11 +23,11 @@ export interface WindowRing {
   readonly promptPages: number;
   /** Pages of the window at the end of a prefix that is kept. */
   readonly keptPages: number;
-  /** All of them. */
+  /** Pages of all slots, kept prefixes and forwards of prompts together. */
   readonly pages: number;
 }
 
-/** With its block table on the device, [slots, tablePages]. */
+/** A ring with its block table on the device, [slots, tablePages]. */
 export interface WindowTable extends WindowRing {
   readonly table: Operand;
 }
@@ -39,11 +39,11 @@ export type RingSizes = Pick<
 >;
 
 /**
- * Undefined where the pages of the whole context are no more.
+ * The ring of a window; undefined if it would take no fewer pages than `EngineSizes.pages`.
  *
- * A prefix that is kept ends with a whole page, before cell C: its window is the ceil((window - 1) / PAGE) pages
- * before. Of the sequence at most PAGE - 1 cells more are stored, and rejected drafts of its last round lie in `rows` -
- * 2 cells behind those: ceil(rows / PAGE) + 1 pages. A round at any length needs no more.
+ * A kept prefix ends with a whole page, before cell C: its window is the ceil((window - 1) / PAGE) pages before. The
+ * sequence has at most PAGE - 1 more cells stored, and rejected drafts of its last round lie in `rows` - 2 cells behind
+ * those: ceil(rows / PAGE) + 1 pages. A round at any length needs no more.
  *
  * A chunk of n rows writes all of them before its first row reads the window before it, which takes ceil((n - 1) /
  * PAGE) pages more than a round of one row: less than n / PAGE more than the ring has.
@@ -66,7 +66,7 @@ export function windowsOf(layers: readonly Pick<LayerConfig, "attention">[]): nu
   return [...new Set(windows)];
 }
 
-/** Of all windows of these layers that have a ring. */
+/** The rings of all windows of these layers that have one. */
 export function windowRings(
   layers: readonly Pick<LayerConfig, "attention">[],
   sizes: RingSizes,

@@ -34,21 +34,21 @@ interface Change extends FitQuery {
 const SHORTEST_CONTEXT = 512;
 
 /**
- * The share of the GPU's memory that an engine may take where none was asked for: the rest is for the driver and for
- * what requests want later (masks, penalties). Of memory that the GPU shares with other programs more is left to them.
+ * Default share of the GPU's memory that an engine may take: the rest is for the driver and for what requests need
+ * later (masks, penalties). If the GPU shares its memory with other programs, more is left to them.
  */
 const UTILIZATION = 0.9;
 const SHARED_UTILIZATION = 0.7;
 
 /**
- * How many KV pages an engine has. `settings.maxKvTokens` decides where it is given. Else they are those of the whole
- * batch, each sequence with a whole context, or as many as fit in the memory that the engine may take, but never fewer
- * than one sequence needs:
+ * Decides how many KV pages an engine has: `settings.maxKvTokens` if it is given. Otherwise there are enough pages for
+ * the whole batch, each sequence with a whole context, or as many as fit in the memory that the engine may take, but
+ * never fewer than one sequence needs:
  *
  *     memory of a card: utilization * total, at most what is free
  *     memory that is shared: utilization * free
  *
- * Where the memory is not known they are those of the whole batch.
+ * If the memory is not known, there are enough pages for the whole batch.
  *
  * @param utilization 0 to 1; default: UTILIZATION, or SHARED_UTILIZATION of shared memory.
  * @returns the sizes, and whether the GPU's memory is known or large enough in any case.
@@ -87,8 +87,8 @@ export async function fitMemory(
 }
 
 /**
- * The most pages that take at most `most` bytes, or `least`. Bytes rise with the pages, nearly by the same for each:
- * the interpolation finds the number in a few steps, of which each allocates an engine on paper.
+ * The most pages that take at most `most` bytes, or `least`. Bytes grow almost linearly with the pages, so
+ * interpolation finds the number in a few steps; each step allocates an engine on paper.
  */
 function largestWithin(
   most: number,
@@ -109,9 +109,9 @@ function largestWithin(
 }
 
 /**
- * What `load` makes.
+ * Returns what `load` makes.
  *
- * @throws UsageError with what takes less, where the GPU has no memory for a buffer.
+ * @throws UsageError with settings that take less, if the GPU has no memory for a buffer.
  */
 export async function loadOrAdvise<Loaded>(
   asked: FitQuery,
@@ -134,8 +134,8 @@ export function ranOutOfMemory(error: unknown): boolean {
 }
 
 /**
- * Settings that take at most `most` bytes: each change alone, the context and the batch as large as
- * halving finds, or, where none is enough, all of them together.
+ * Settings that take at most `most` bytes. Each change is tried alone, with the batch or context as large as halving
+ * finds; if none is enough, all of them are combined.
  */
 export function waysToFit(asked: FitQuery, most: number): Way[] {
   const singles = [
@@ -255,7 +255,7 @@ function smaller(asked: FitQuery, what: keyof SizeFlags, least: number): Change[
 const batches = (asked: FitQuery) => smaller(asked, "maxBatch", 1);
 const contexts = (asked: FitQuery) => smaller(asked, "contextLength", SHORTEST_CONTEXT);
 
-/** Everything that saves memory, but the context and the draft. */
+/** All changes that save memory together, except a shorter context and no draft. */
 function leanest(asked: FitQuery): Change {
   const { models, settings } = asked;
   const { maxBatch: batch = 1, kvDtype = "f32" } = settings;
@@ -276,7 +276,7 @@ function leanest(asked: FitQuery): Change {
   });
 }
 
-/** The first change that is enough, of changes that save ever more; none where none is. */
+/** The first change that is enough, of changes that save ever more; an empty list if none is. */
 function largest(of: readonly Change[], most: number): Change[] {
   const found = of.find((change) => needOf(change).total <= most);
   return found ? [found] : [];

@@ -120,7 +120,7 @@ export function checkModels(
   };
 }
 
-/** The draft as its token map has it, where one is given. EAGLE-3 has its own (d2t), as in SGLang. */
+/** The draft with its token map, if one is given. EAGLE-3 has its own map (d2t), as in SGLang. */
 function mapTokens(
   draft: OpenedModels["draft"],
   target: OpenedModels["target"],
@@ -146,7 +146,7 @@ function mapTokens(
   return { head: mapped, ignored: [] };
 }
 
-/** A draft that has read fewer positions than the target is of no use beyond them. */
+/** A warning if a standalone draft has fewer positions than the target: it is of no use beyond them. */
 function shortDraft(
   { checkpoint, config: { algorithm, layer } }: NonNullable<OpenedModels["draft"]>,
   { maxPositions }: ModelConfig,
@@ -237,7 +237,7 @@ export async function loadWith(
   const sourceOf = (part: Part) => sources[part] as WeightSource;
   const sizes = measured ?? measureWeights(gpu, models, sourceOf, { elasticDraft });
   const { draftBuffers, ...arenas } = openWeightArenas(gpu, sizes);
-  // What the GPU has no memory for is reported here, so that reading is spared.
+  // If the GPU has too little memory, this is reported here, before any weight is read.
   await throwDeviceErrors(gpu);
   const yieldNow = yieldToEventLoop();
   const making = makeWeights(models, (part) => loader(gpu, sourceOf(part), arenas[part]));

@@ -63,8 +63,8 @@ export interface MemoryNeed {
 export interface PaperEngine {
   readonly measured: MeasuredWeights;
   /**
-   * What an engine of these sizes allocates. Not in it: what is released before the engine is open, and what requests
-   * want later (masks, penalties, log-probabilities).
+   * What an engine of these sizes allocates. Not included: what is released before the engine is open, and what
+   * requests need later (masks, penalties, log-probabilities).
    *
    * @throws UsageError where the adapter cannot bind what must be in one binding.
    */
@@ -170,7 +170,7 @@ export function stateBytes({ layers }: ModelConfig, shapes: EngineSizes["shapes"
   return sum(arena.items);
 }
 
-/** Stands where a draft borrows the target's embedding and head: they take no memory of the draft's. */
+/** Stands for the target's embedding and head that a draft borrows: they take no memory of the draft's. */
 const NOTHING = {
   format: "bf16",
   rowOrder: "stacked",
@@ -189,7 +189,7 @@ function shapesOf(
   return checkpointShapes(checkpoint, { quantize, lanes: tuning(info.software).lanes });
 }
 
-/** Sizes are known without a byte of a tensor: one that is read is a bug. */
+/** A checkpoint whose tensors cannot be read: sizes are known without their bytes, so a read is a bug. */
 function unread(
   { name, tensors }: Pick<Checkpoint, "name" | "tensors">,
 ): Pick<Checkpoint, "name" | "tensors" | "read"> {

@@ -9,7 +9,7 @@ import type { OpenedModels } from "./opened_models.ts";
 
 export type Part = "target" | "draft";
 
-/** One line a model whose matrices cannot all be quantized. */
+/** One line for each model whose matrices cannot all be quantized. */
 export function quantizeWarnings(
   { target, draft }: OpenedModels,
   { quantize, quantizeDraft }: QuantizeChoice,
@@ -43,7 +43,7 @@ export interface WeightReport {
 }
 
 /**
- * What the weights come to.
+ * Sums up the loaded weights.
  *
  * @param bytes of the tensors of each model, see `MeasuredWeights`.
  */

@@ -41,11 +41,11 @@ export interface SizeSettings extends AllocationChoice {
   /** Tokens a sequence may hold. */
   readonly contextLength: number;
   readonly tiers: readonly DraftShape[];
-  /** What is proposed on the host at most. */
+  /** The host drafter, whose shapes rounds must have room for. */
   readonly drafter?: Pick<HostDrafter, "shapes"> | undefined;
   /** Requests may have a grammar. */
   readonly constrained?: boolean | undefined;
-  /** Rounds that the host drafts for where it has no drafter for all requests; default none. */
+  /** Shapes of rounds with drafts from predictions, if there is no host drafter for all requests; default none. */
   readonly predicted?: readonly DraftShape[] | undefined;
   /** Sequences in flight; default 1. */
   readonly maxBatch?: number | undefined;
@@ -71,24 +71,24 @@ export interface SizeSettings extends AllocationChoice {
 
 /** What is kept of each token: a layer's keys and values, and what a draft may catch up from. */
 export interface KeptByCell extends Pick<ModelConfig, "layers"> {
-  /** Of a draft, which keep keys of every token; default none. */
+  /** Layers of a draft, which keep keys of every token; default none. */
   readonly draftLayers?: ModelConfig["layers"];
   /** Floats of the target's features, where a draft reads them. */
   readonly features?: number;
 }
 
 /**
- * States of prefixes that are kept at most: those of a prompt and of its answer for a few conversations. Those within
- * one prompt come on top (`promptStates`), which windows have not. One of Qwen3.6-27B takes 151 MB, the windows of one
- * of Gemma 4 31B 840 MB in bf16.
+ * Most states that are kept at the ends of prefixes: for a few conversations, those of a prompt and of its answer.
+ * States within a prompt come on top (`promptStates`); windows have none there. A state of Qwen3.6-27B takes 151 MB,
+ * the windows of a prefix of Gemma 4 31B 840 MB in bf16.
  */
 const MOST_END_STATES = 6;
-/** Tokens of windows that are kept of prefixes, where windows are so short that this is more. */
+/** Window tokens that are kept over all prefixes, if windows are so short that this allows more prefixes. */
 const KEPT_TOKENS = 2048;
 /** But no more prefixes than this for each sequence in flight. */
 const KEPT_OF_EACH = 4;
 
-/** Places for them, where layers have states or windows. */
+/** Places for kept states, if layers have states or windows. */
 function keptStatesOf(
   config: KeptByCell,
   { batch, contextLength }: { readonly batch: number; readonly contextLength: number },
@@ -101,7 +101,10 @@ function keptStatesOf(
   return { keptStates: Math.max(ends, ofWindows) };
 }
 
-/** Sizes of the device side; keys and values as many as one binding holds of a layer's and of features. */
+/**
+ * Sizes of everything on the device. There are no more KV pages than one binding can hold of a layer's keys, and of
+ * features.
+ */
 export function capacityOf(
   {
     maxBatch: batch = 1,
@@ -140,8 +143,8 @@ export function capacityOf(
 }
 
 /**
- * Rows of a forward of prompts: more if matrix units are used for the weights, or for mixtures; not on software
- * adapters, where it takes long enough.
+ * Rows of a forward of prompts: more if matrix units multiply the weights, or for mixtures of experts; not on software
+ * adapters, where a forward takes long enough.
  */
 function prefillRowsOf(
   { quantize }: QuantizeChoice,
@@ -185,10 +188,12 @@ export function allLayers(
   };
 }
 
-/** Chains of tokens that a grammar forces: what is verified costs on software, less on a GPU. */
+/**
+ * Depths of chains of tokens that a grammar forces. Each verified row costs time on software adapters, less on a GPU.
+ */
 const FORCED_DRAFTS = [3, 7];
 
-/** Pages of which one binding of the adapter holds the keys of every layer, and the features that are kept. */
+/** Most pages for which one binding of the adapter holds the keys of any layer, and one the kept features. */
 function kvLimit(
   { limits }: Pick<Gpu, "limits">,
   { layers, draftLayers = [], features = 0 }: KeptByCell,
@@ -198,7 +203,7 @@ function kvLimit(
   const most = (ofToken: number) => Math.floor(bytes / (PAGE * ofToken));
   const mostOf = ({ attention }: LayerConfig) =>
     most(attentionSizes(attention).keys * KV_BYTES[sizes.kvDtype]);
-  // As many pages as there may be, so that those with a window have a ring if ever.
+  // With unlimited pages, every window that can have a ring has one.
   const rings = windowRings(layers, { ...sizes, pages: Infinity });
   const ofLayer = (layer: LayerConfig) => {
     const ring = rings.find(({ window }) => window === layer.attention.window);

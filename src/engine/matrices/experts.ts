@@ -32,14 +32,14 @@ interface Candidate {
 /** Most bytes of weights that are put in order at a time. */
 const STAGED_BYTES = 64 << 20;
 
-/** Rows whose weights and scales begin where a binding may, and the most that one dispatch has. */
+/** Step of rows whose weights and scales begin where a binding may, and the most rows of one dispatch. */
 const ROW_STEP = ALIGNMENT / 2;
 const MOST_ROWS = 1 << 16;
 
 /**
- * Scales the experts of all mixtures whose matrices fit, bf16 ones in their place: they are f16 after it, in
- * the order of tile_weights.wgsl. Quantized ones stay as they are. A layer with a number that f16 cannot hold beside
- * its row's largest stays as it is, for the other kernels.
+ * Scales the experts of all mixtures whose matrices fit. bf16 experts become f16 in place, in the order of
+ * tile_weights.wgsl; quantized ones stay as they are. A layer with a number that f16 cannot hold beside its row's
+ * largest stays unchanged, for the other kernels.
  *
  * @returns what matrix units need of each shard.
  */
@@ -114,7 +114,7 @@ function stagedRows({ rows }: Pick<Shard, "rows">, cols: number): number {
   return Math.min(rows, MOST_ROWS, steps * ROW_STEP);
 }
 
-/** Puts the weights of a shard in order, as many rows at a time as `staging` holds. */
+/** Reorders the weights of a shard into tiles, as many rows at a time as `staging` holds. */
 async function tile(
   gpu: Gpu,
   make: Compiler,
@@ -144,7 +144,7 @@ async function tile(
   }
 }
 
-/** Writes the scales of a shard; whether one of its bf16 numbers is no f16 beside its row's largest. */
+/** Writes the scales of a shard. Returns whether f16 cannot hold one of its bf16 numbers beside its row's largest. */
 async function hasFaults(
   gpu: Gpu,
   make: Compiler,
@@ -166,7 +166,7 @@ async function hasFaults(
   return new Uint32Array(await readBuffer(gpu, faults)).some((count) => count > 0);
 }
 
-/** The matrices of each layer's experts, of layers where both fit. */
+/** The expert matrices of each layer in which both fit. */
 function mixtures(
   { target, standalone }: LoadedWeights,
   { quantized, ...of }: {

@@ -10,7 +10,7 @@ import type {
 } from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
 
-/** A matrix that a forward multiplies by, and the ranges of k that its sums leave in. */
+/** A matrix that a forward multiplies by, and its split-K: the number of ranges of k with sums of their own. */
 export interface Matmul {
   readonly matrix: Matrix;
   readonly splitK: number;
@@ -51,7 +51,7 @@ export function matmulsOf({ target, draft, standalone }: LoadedWeights, tuning: 
   ];
 }
 
-/** The draft's `fc`: where a norm pair follows (EAGLE-3), it adds the sums of ranges of k. */
+/** The draft's `fc`: it is split-K only if a norm pair follows (EAGLE-3), which adds the sums of the ranges of k. */
 function fcOf({ fc: matrix, fcBias, norms }: DraftWeights, tuning: Tuning): Matmul {
   return { matrix, splitK: norms && !fcBias ? splitKOf(matrix, tuning) : 1 };
 }
@@ -77,8 +77,8 @@ export function unmeasured(
 }
 
 /**
- * Matrices of a layer: those with whole sums as outputs, and those that end a branch; the router is separate, and so
- * are rates of a DeltaNet.
+ * Matrices of a layer: `plain` ones output whole sums, `ends` are those that end a branch. The router is separate, and
+ * so are the rates of a DeltaNet.
  */
 export function layerMatrices(
   { attention, mlp }: Pick<DecoderLayer, "attention" | "mlp">,

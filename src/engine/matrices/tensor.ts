@@ -38,7 +38,7 @@ interface Candidate {
 }
 
 /**
- * Weights, their bytes on the GPU, with what the device's matrix units need.
+ * The loaded weights with what the device's matrix units need.
  *
  * @param options.maxBatch requests at a time, default 1: see `takesQuantized`.
  */
@@ -103,9 +103,9 @@ async function tensorMatrices(
 }
 
 /**
- * Scales the rows of all matrices whose shape fits, quantized ones if they are to go there. A bf16 matrix with a
- * number that f16 cannot hold beside its row's largest is left out: the other kernels keep it. The others become
- * f16 where nothing else reads them; quantized ones stay as they are.
+ * Scales the rows of all matrices whose shape fits; quantized ones only if `of.quantized` is set. A bf16 matrix with a
+ * number that f16 cannot hold beside its row's largest is left to the other kernels. Other bf16 matrices become f16 if
+ * nothing else reads them; quantized ones stay as they are.
  */
 async function denseShards(
   gpu: Gpu,
@@ -186,7 +186,9 @@ function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
   return { rows, cols };
 }
 
-/** Storage buffers that no matmul on matrix units exceeds: beyond the adapter's it would go elsewhere. */
+/**
+ * Most storage buffers of a matmul on matrix units: if it had more than the adapter binds, another kernel would run it.
+ */
 const MOST_BOUND = 12;
 
 /** Shards that nothing but `matmul` reads: of layers, of a draft's input, and of heads that are no embedding. */

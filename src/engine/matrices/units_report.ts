@@ -73,7 +73,7 @@ export function unitsReport(
   };
 }
 
-/** Scales of all shards of a matrix, or of none. */
+/** Whether a matrix is on the units: all of its shards have scales, or none has. */
 function isOnUnits(
   { shards: [shard] }: Matrix,
   there: ReadonlyMap<Shard, unknown> | undefined,

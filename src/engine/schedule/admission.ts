@@ -14,8 +14,8 @@ import type { OutputConfig } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
 
 /**
- * @throws UsageError for a prompt or prediction with what is no token of the target, for numbers outside
- * of `REQUEST_RANGES`, and for a request that no slot could ever hold or that the tiers cannot run.
+ * @throws UsageError for a prompt or prediction with an id that is no token of the target, for numbers outside of
+ * `REQUEST_RANGES`, and for a request that no slot could ever hold or that the tiers cannot run.
  *
  * @param host.predicts whether a prediction can be drafted from.
  */
@@ -72,7 +72,7 @@ export function checkRequest(
   }
 }
 
-/** Without drafts every engine decodes; else a chain among the tiers is as deep. */
+/** 0 steps are always allowed; any other number is at most the depth of the deepest chain among the tiers. */
 function checkSteps({ shapes }: Pick<EngineSizes, "shapes">, numSteps: number): void {
   const deepest = mostDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
   if (Number.isInteger(numSteps) && numSteps >= 0 && numSteps <= deepest) return;
@@ -140,7 +140,7 @@ function shown(value: unknown): string {
   return text.slice(0, 50);
 }
 
-/** The embedding would be read beyond its rows, and what it gives there is no error on the device. */
+/** A wrong id would read beyond the rows of the embedding, and the device reports no error for that. */
 function checkIds(
   { name, vocabSize }: Pick<OutputConfig, "name" | "vocabSize">,
   ids: readonly number[],

@@ -32,7 +32,7 @@ export interface ElasticDraft {
   readonly away: boolean;
   readonly report: ElasticReport;
   /**
-   * What follows a step of the scheduler: at most one chunk is moved.
+   * Called after each step of the scheduler; moves at most one chunk.
    *
    * @param chosen draft steps that the policy chose in it; undefined where it chose none.
    * @param waiting requests.
@@ -98,7 +98,7 @@ export function elasticDraft(
   };
 }
 
-/** The draft goes, then KV pages come in its place. A chunk ends where it yields. */
+/** Unloads the draft, then adds KV pages in its place. It yields after each chunk. */
 async function* evict(
   { core, memory, cache, running, onWarning }: Parts,
 ): AsyncGenerator<void, MoveOutcome> {
@@ -114,19 +114,19 @@ async function* evict(
   } catch (error) {
     return noMemory(error, "the memory of the draft cannot be given to KV pages", onWarning);
   } finally {
-    // Where memory ended, those that all buffers have.
+    // If memory ran out, only the pages that all buffers have are handed out.
     core.pool.resize(paged.pages);
   }
 }
 
-/** @throws the error where it is another. */
+/** @throws the error if it is not OutOfMemory. */
 function noMemory(error: unknown, line: string, onWarning: (line: string) => void): "no memory" {
   if (!(error instanceof OutOfMemory)) throw error;
   onWarning(`${line}: ${error.message}`);
   return "no memory";
 }
 
-/** KV pages go back to what they were, then the draft comes, and catches up on what it missed. */
+/** Shrinks the KV pages to their former number, then loads the draft, which catches up on what it missed. */
 async function* load(parts: Parts): AsyncGenerator<void, MoveOutcome> {
   const { core, memory: { draft, paged, fewest }, running, onWarning } = parts;
   core.pool.resize(fewest);
@@ -155,13 +155,15 @@ async function* load(parts: Parts): AsyncGenerator<void, MoveOutcome> {
   return "moved";
 }
 
-/** Chunks of what the draft has missed. */
+/** Number of prefill chunks of what the draft has missed. */
 function chunksOf(sequences: readonly Sequence[], { capacity }: Pick<ElasticRunner, "capacity">) {
   const rows = sequences.reduce((sum, { stored, draftStored }) => sum + stored - draftStored, 0);
   return Math.ceil(rows / capacity.prefillRows);
 }
 
-/** Moves a chunk of the pages that are to go to others; false where none can be. */
+/**
+ * Moves a chunk of the pages beyond the pool's total to lower page numbers; false if none could be moved or evicted.
+ */
 function vacate({ core, memory: { paged }, cache, running }: Parts): boolean {
   const { pool } = core;
   const most = Math.max(1, Math.floor(MOVED_BYTES / paged.pageBytes));
@@ -170,7 +172,7 @@ function vacate({ core, memory: { paged }, cache, running }: Parts): boolean {
   for (let from = pool.beyond; from !== undefined && moves.length < most; from = pool.beyond) {
     const to = pool.take();
     if (to === undefined) {
-      // Which may have been the page itself.
+      // The evicted page may have been `from` itself.
       if (!cache.evict()) break;
       evicted = true;
       continue;

@@ -1,10 +1,10 @@
 import type { EngineEvent } from "./events.ts";
 
 /**
- * The events of one request, in order: the last one is "finish" or "error". Who runs the request pushes
- * them; one reader takes them, either with `listen`, as they are pushed and so before the next round
- * begins, or with `for await`, when it gets to them: what was not read yet is kept. Iterating throws the error of an
- * "error" event. Leaving the iteration before its end cancels the request and waits until it has ended.
+ * The events of one request, in order: the last one is "finish" or "error". The engine pushes them. One reader takes
+ * them, either with `listen`, as they are pushed and so before the next round begins, or with `for await`, later:
+ * events that were not read yet are kept. Iterating throws the error of an "error" event. Leaving the iteration before
+ * its end cancels the request and waits until it has ended.
  */
 export class EventStream implements AsyncIterableIterator<EngineEvent, void, void> {
   readonly #cancel: () => void;
@@ -26,7 +26,7 @@ export class EventStream implements AsyncIterableIterator<EngineEvent, void, voi
     return this.#ended;
   }
 
-  /** Passes an event on; after the last one nothing is. Returns and throws what the listener does. */
+  /** Passes an event on; events after the last one are dropped. Returns or throws what the listener does. */
   push(event: EngineEvent): unknown {
     if (this.#ended) return undefined;
     const last = event.kind === "finish" || event.kind === "error";

@@ -32,20 +32,19 @@ export interface GenerateRequest {
   /** What the output has to be, if anything in particular. */
   readonly grammar?: Grammar;
   /**
-   * Likeliest tokens to tell in the place of each output token, with their log-probabilities and its
-   * own, 0 to MOST_LOGPROBS. Absent: no log-probabilities.
+   * How many of the likeliest tokens are reported at each output token with their log-probabilities, besides the
+   * token's own: 0 to MOST_LOGPROBS. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
   /**
-   * Draft steps a round (SGLang `speculative_num_steps`). Absent: as the engine was opened, the policy
-   * or its static depth. 0: no drafts. Any other number counts where the depth is static only; where
-   * only the host drafts, as the most.
+   * Draft steps a round (SGLang `speculative_num_steps`). Absent: the engine's policy or static depth decides. 0: no
+   * drafts. Any other number is used only if the depth is static; if only the host drafts, it is the most.
    */
   readonly numSteps?: number;
   /**
-   * Token ids that the output, or a part of it, is predicted to be: a source of drafts beside the
-   * engine's own. The text does not depend on it. For engines with `LimitOptions.predictions`, or
-   * whose drafter on the host `predicts`.
+   * Token ids that the output, or a part of it, is predicted to be: a source of drafts beside the engine's own. The
+   * text does not depend on it. It needs an engine with `LimitOptions.predictions`, or with a host drafter that
+   * `predicts`.
    */
   readonly prediction?: readonly number[];
   /** Aborting ends the request with reason "interrupt" after the rounds in flight. */
@@ -61,7 +60,9 @@ export interface GenerateResult {
   readonly timing: {
     /** Without compileMs. */
     readonly prefillMs: number;
-    /** Until the prompt's kernels had run once, where they had not: an adapter may compile them there. */
+    /**
+     * Time for the first runs of the prompt's kernels, if they had not run before: an adapter may compile them then.
+     */
     readonly compileMs: number;
     readonly decodeMs: number;
     readonly timeToFirstTokenMs: number;
@@ -106,7 +107,7 @@ export type EngineEvent =
     readonly drafts: readonly number[];
     /** Shape of the round's drafts; undefined for the token that prefill chose, which is no round. */
     readonly tier: DraftShape | undefined;
-    /** The drafts are what the request's prediction says; default false. */
+    /** Whether the drafts come from the request's prediction; default false. */
     readonly predicted?: boolean;
     /** See GenerateResult, up to now; default 0. */
     readonly reasoningTokens?: number;

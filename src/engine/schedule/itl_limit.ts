@@ -6,19 +6,19 @@ export interface ItlLimit {
   readonly groupMs: number;
   /** Longest time of the next forward of prompts while others decode; not above 0: none is short enough. */
   readonly promptMs: number;
-  /** Takes note of a forward of prompts that the next group comes after. */
+  /** Records the time of a forward of prompts that ran before the next group. */
   stored(ms: number): void;
-  /** Takes note of a group. */
+  /** Records the time of a group. */
   ran(ms: number): void;
 }
 
-/** Groups that the next one is expected to be like. With 8 too many were longer, where requests draft. */
+/** Recent groups by which the next one's time is predicted. With 8, too many groups took longer if requests draft. */
 const GROUPS = 32;
 
 /**
- * A forward of prompts comes between two groups of rounds, so that tokens are apart by that forward and the group after
- * it. Rounds may take half of `sloMs`; a forward gets what the second longest of the last groups left, since one of
- * them may be a pause of the machine, and the group after it what the forward left.
+ * A forward of prompts runs between two groups of rounds, so the wait between tokens is that forward and the group
+ * after it. Rounds may take half of `sloMs`. A forward gets `sloMs` less the second longest of the last groups, because
+ * the longest may be a pause of the machine; the group after it gets what the forward left.
  *
  * @param sloMs default: no limit.
  */

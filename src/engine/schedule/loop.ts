@@ -6,8 +6,8 @@ import type { Job, Scheduler } from "./scheduler.ts";
 /** Runs requests of any number of callers. One loop drives the device while there is work. */
 export interface EngineLoop {
   /**
-   * Submits the request; the stream has its events. One that is refused has a UsageError as its only
-   * event, as Scheduler.submit throws it.
+   * Submits the request and returns the stream of its events. If `Scheduler.submit` refuses the request, the UsageError
+   * that it throws is the only event.
    */
   submit(request: GenerateRequest): EventStream;
   /** Resolves once no request is in flight. */
@@ -53,7 +53,7 @@ export function engineLoop(scheduler: Scheduler): EngineLoop {
     running = false;
   }
 
-  /** What the device is in after an error is not known: nothing runs on it any more. */
+  /** The device's state after an error is not known, so nothing runs on it any more. */
   function fail(error: Error): void {
     failure ??= error;
     scheduler.fail(failure);

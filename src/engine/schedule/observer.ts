@@ -1,8 +1,8 @@
 import { reason } from "../../errors.ts";
 
 /**
- * A callback that was given when the engine was opened, and belongs to no request: what it throws is a warning,
- * and it is not called again.
+ * Wraps a callback that belongs to the engine and to no request: if it throws, a warning is given and it is not called
+ * again.
  *
  * @param name for the warning.
  */

@@ -19,7 +19,7 @@ export interface OutputConfig {
   readonly tokens?: () => TokenBytes;
   /** Name of the target, for messages. */
   readonly name: string;
-  /** Token ids of the target: 0 to one less. */
+  /** The target's token ids are 0 to one less than this. */
   readonly vocabSize: number;
   readonly eosTokenIds: readonly number[];
   readonly algorithm: SpeculativeStats["algorithm"];
@@ -33,7 +33,7 @@ export interface OutputConfig {
 
 const NO_REASONING: ReasoningParts = { marks: undefined, openings: [] };
 
-/** What a round adds to it. */
+/** What a round adds to a request's output. */
 export interface RoundOutput {
   readonly ids: readonly number[];
   readonly accepted: number;
@@ -54,7 +54,7 @@ export interface OutputAccumulator {
   /** Tokens that may still be added. */
   readonly left: number;
   /**
-   * Adds a round; what it makes visible.
+   * Adds a round; returns the events that it causes.
    *
    * @param constraint is advanced by the tokens; the output ends where nothing may follow.
    */
@@ -87,7 +87,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
     else if (tokens >= most) finished = "length";
   }
 
-  /** What tokens make visible, if anything. */
+  /** Adds tokens to the text stream; returns the text that can be shown now, which may be empty. */
   function show(ids: readonly number[]): string {
     const added = stream.push(ids);
     reasoned.push(added);
@@ -97,8 +97,8 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   }
 
   /**
-   * Adds a round's tokens up to the one that ends the output. Together, which decodes them once, unless
-   * a stop text or the end of the reasoning is to be found at its token.
+   * Adds a round's tokens up to the one that ends the output. They are decoded together, unless the exact token of a
+   * stop text or of the end of the reasoning must be found.
    */
   function add(ids: readonly number[], constraint: Constraint | undefined): string {
     let shown = 0;
@@ -113,7 +113,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
     return shown < taken ? piece + show(ids.slice(shown, taken)) : piece;
   }
 
-  /** What the request asked for of a round's first `kept` tokens. */
+  /** The log-probabilities that the request asked for, of a round's first `kept` tokens. */
   function logprobsOf(round: RoundOutput, kept: number): { logprobs: TextLogprobs[] } | undefined {
     const { logprobs: most } = request;
     if (most === undefined) return undefined;

@@ -16,7 +16,7 @@ import type { SequencePages } from "./sequence_pages.ts";
 import type { SyncInterval } from "./sync_interval.ts";
 import { settled, type Walk } from "./walk.ts";
 
-/** A forward that stored chunks of prompts in `ms` of wall time: of each tokens `from` to `to`. */
+/** A forward that stored chunks of prompts, tokens `from` to `to` of each, in `ms` of wall time. */
 export interface PrefillSample {
   readonly chunks: readonly { readonly from: number; readonly to: number }[];
   /** Rows of the forward, padding included. */
@@ -24,7 +24,7 @@ export interface PrefillSample {
   readonly ms: number;
 }
 
-/** Stores prompts for the target, and for the draft what it has missed. */
+/** Stores prompts for the target, and lets the draft catch up on tokens that it has missed. */
 export interface Prefill {
   /** Draft prefills after rounds without the draft, and the time they took. */
   readonly catchUps: number;
@@ -36,7 +36,7 @@ export interface Prefill {
    * token.
    */
   step(): Walk<void>;
-  /** The draft stores what it has missed of these; the milliseconds that it took. */
+  /** Lets the draft catch up on what it has missed of these requests; returns the milliseconds that it took. */
   catchUp(states: readonly RequestState[]): Walk<number>;
 }
 
@@ -75,7 +75,7 @@ export function openPrefill(
     return { state, sequence, to: sequence.stored + tokens, mask, logprobs };
   }
 
-  /** Rows of a forward of these prompts that others wait for: as many as the time allows. */
+  /** The budget of a forward of these prompts while decoding requests wait for it: as many rows as the time allows. */
   function limited(prompts: readonly StoringPrompt[], budget: PromptBudget): PromptBudget {
     const [table, { promptMs }] = [costs(), itlLimit];
     if (table === undefined || promptMs === Infinity) return budget;
@@ -106,7 +106,7 @@ export function openPrefill(
         try {
           tellPrefill(state, progress);
         } catch (thrown) {
-          // The device still writes the request's pages: it ends when the next step begins.
+          // The device still writes the request's pages: the request ends when the next step begins.
           state.failure ??= { thrown };
         }
       }
@@ -123,7 +123,7 @@ export function openPrefill(
     }
   }
 
-  /** What a request gets of a forward that stored a chunk of its prompt. */
+  /** Handles the result of a forward that stored a chunk of the request's prompt. */
   function take(state: RequestState, token: FirstToken | undefined): void {
     const { sequence } = state;
     // Requests that wait for this prefix find it cached.

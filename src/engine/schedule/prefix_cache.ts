@@ -9,15 +9,16 @@ export interface CachedPrefix {
   /** Pages, the first cells first: tokens 0 .. pages.length * PAGE are stored in them. */
   readonly pages: readonly number[];
   /**
-   * Of these tokens, the leading ones whose draft keys and values are stored too. Those of the others
-   * were decoded without the draft: their features are stored, if the engine stores any.
+   * How many of these tokens, from the first on, have draft keys and values stored too. The others were decoded without
+   * the draft; their features are stored if the engine stores any.
    */
   readonly draftStored: number;
   /** Place of the state after these tokens, where the engine's layers have states. */
   readonly state?: number;
   /**
-   * Tokens whose pages are cached too, without a state: once they are stored again, their state is worth keeping,
-   * because further sequences may begin with them. Absent where they are few more.
+   * Number of leading tokens whose pages are cached although no state after them is kept. Once they are stored again,
+   * their state is worth keeping, because other sequences may share this prefix. Absent if it is at most FEW_PAGES
+   * pages longer than `pages`.
    */
   readonly branch?: number;
 }
@@ -26,9 +27,9 @@ export interface CachedPrefix {
 export interface StoredSequence {
   /** All its tokens, also those not stored yet. */
   readonly ids: readonly number[];
-  /** The first tokens of `ids`, those whose keys and values of the target are stored. */
+  /** Number of leading tokens of `ids` whose target keys and values are stored. */
   readonly stored: number;
-  /** The first of these, those whose keys and values of the draft are stored too. */
+  /** Number of leading tokens of these whose draft keys and values are stored too. */
   readonly draftStored: number;
   /** Pages the sequence holds, the first cells first; there may be more than `stored` needs. */
   readonly pages: readonly number[];
@@ -37,14 +38,14 @@ export interface StoredSequence {
 /**
  * Finds the pages of prompts that begin alike: a radix tree whose nodes are whole KV pages.
  *
- * A node's key is the tokens of its page and `lookahead` more; its page holds what those tokens give
- * after the tokens of its ancestors. `match` and `insert` make a sequence hold the pages of a whole
- * path from the root, and a sequence releases its last pages first. So a sequence that holds a node's page
- * holds those of its ancestors too, and of the pages that only the cache holds (`PagePool.idle`)
- * those below come before those above: the first of them always is a leaf.
+ * A node's key is the tokens of its page and `lookahead` more; its page holds their keys and values, computed after the
+ * tokens of its ancestors. `match` and `insert` make a sequence hold the pages of a whole path from the root, and a
+ * sequence releases its last pages first. So a sequence that holds a node's page also holds those of its ancestors, and
+ * in `PagePool.idle`, the pages that only the cache holds, descendants come before their ancestors: the first page
+ * always is a leaf.
  *
- * A sequence writes keys and values of the target only after its cached pages. In these it may store
- * the draft's: they are the same values for all who share the page.
+ * A sequence writes target keys and values only behind its cached pages. Into the cached pages it may write draft keys
+ * and values, which are the same for all sequences that share the page.
  */
 export interface PrefixCache {
   /** Pages that only the cache holds: `evict` frees them all, one at a time. */
@@ -52,28 +53,31 @@ export interface PrefixCache {
   /** Pages cached. */
   readonly size: number;
   /**
-   * The longest cached prefix of `ids`, without the last token: its logits are to be computed. The
-   * pages are retained for the caller, which releases them to the pool.
+   * The longest cached prefix of `ids` before its last token, whose logits must be computed. The pages are retained for
+   * the caller, which releases them to the pool.
    */
   match(ids: readonly number[]): CachedPrefix;
-  /** Leading tokens of `ids` that `match` would find if all of the other ones were stored. */
+  /** Leading tokens of `ids` that `match` would find if all of `others` were stored. */
   common(ids: readonly number[], others: readonly number[]): number;
   /**
-   * Caches the whole pages of a sequence. Where the same tokens are cached in another page, the
-   * sequence is to use that one: it is retained for the caller, and the caller's own is released.
+   * Caches the whole pages of a sequence. If the same tokens are cached in another page, the sequence must use that
+   * page: it is retained for the caller, and the caller's own page is released.
    *
    * @returns the sequence's pages from now on, as many as before.
    * @throws Error if there are fewer pages than `stored` needs.
    */
   insert(sequence: StoredSequence): number[];
   /**
-   * A place for a state of a sequence: one that no prefix has, or that of the prefix least recently used, which loses
-   * its state. Undefined where no states are kept, or all places are being written.
+   * Takes a place for a sequence's state: a free one, or the one of the least recently used prefix, which loses its
+   * state. Undefined if no states are kept, or all places are being written.
    */
   takePlace(): number | undefined;
-  /** The state at a place that was taken is of the first `length` of these tokens; 0: it is of none, or not wanted. */
+  /**
+   * Records that the state at a taken place follows the first `length` of these tokens; 0: the place has no state to
+   * keep.
+   */
   putState(place: number, ids: readonly number[], length: number): void;
-  /** Frees the least recently used page that only the cache holds: in use is a page until it is released. */
+  /** Frees the least recently used page that only the cache holds; a page counts as used until it is released. */
   evict(): boolean;
   /** Frees all that only the cache holds. */
   clear(): void;
@@ -84,7 +88,7 @@ export interface PrefixCache {
 }
 
 export interface PrefixCacheOptions {
-  /** Places for states, without which a prefix is not found; absent: prefixes need no state. */
+  /** Number of places for states: a prefix without a kept state is not found. Absent: prefixes need no state. */
   readonly states?: number | undefined;
   /** See `KeptStates.spaced`. */
   readonly spaced?: boolean | undefined;
@@ -138,7 +142,7 @@ export function noPrefixCache(): PrefixCache {
   };
 }
 
-/** Pages that are stored again rather than keep one more state. */
+/** Up to this many pages are stored again rather than keeping one more state. */
 const FEW_PAGES = 4;
 
 type Nodes = Map<string, Node>;
@@ -157,7 +161,7 @@ interface PlacedState {
 
 interface Node extends Stored {
   readonly key: string;
-  /** The nodes it is one of. */
+  /** The map that contains this node. */
   readonly siblings: Nodes;
   readonly children: Nodes;
 }
@@ -210,7 +214,7 @@ class PageTree implements PrefixCache {
     };
   }
 
-  /** The state of the longest part of a path that has one, to which the path is cut. */
+  /** Cuts a path to its longest part that has a state, and returns the place of that state. */
   #lastState(path: Node[]): number | undefined {
     const last = path.findLastIndex((node) => this.#states.has(node));
     const node = path[last];
@@ -248,7 +252,7 @@ class PageTree implements PrefixCache {
     const alike = differs < 0 ? ids.length : differs;
     const { states, spaced } = this.#options;
     const whole = states === undefined || alike === others.length;
-    // Of a part of a prompt that has no state nothing would be found.
+    // Without a state at its end, a common part of the prompts would not be found.
     if (!whole && !spaced) return 0;
     const unit = whole ? PAGE : stateSpacing(others.length);
     const found = Math.min(alike - this.#options.lookahead, ids.length - 1);
@@ -264,7 +268,7 @@ class PageTree implements PrefixCache {
     for (const [i, page] of own.slice(0, count).entries()) {
       const drafted = Math.max(0, Math.min(PAGE, draftStored - i * PAGE));
       const node = this.#put(nodes, this.#key(ids, i), { page, drafted });
-      // In use and without draft entries that this sequence has: it keeps its own pages from here on.
+      // The cached page is in use and lacks draft entries that this sequence has: it keeps its own pages from here on.
       if (node.drafted < drafted) break;
       if (node.page !== page) {
         this.#pool.retain([node.page]);
@@ -302,7 +306,7 @@ class PageTree implements PrefixCache {
     for (const node of this.#byPage.values()) node.drafted = 0;
   }
 
-  /** The node with this key. The page given becomes its page if it is new or has the worse one. */
+  /** The node with this key, added if new. The given page replaces an idle page that has fewer draft entries. */
   #put(siblings: Nodes, key: string, { page, drafted }: Stored): Node {
     const node = siblings.get(key);
     if (!node) {
@@ -312,7 +316,7 @@ class PageTree implements PrefixCache {
       return added;
     }
     if (node.page === page) node.drafted = Math.max(node.drafted, drafted);
-    // Not a page in use: its users may hold pages below, and would not hold the new one above them.
+    // A page in use stays: its users may hold pages of descendants, and would not hold the new page above them.
     else if (drafted > node.drafted && this.#pool.idle.has(node.page)) {
       this.#drop(node);
       Object.assign(node, { page, drafted });

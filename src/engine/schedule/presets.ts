@@ -24,7 +24,7 @@ export function presetJson(nameOrFile: string): unknown {
   return Object.hasOwn(PRESETS, nameOrFile) ? PRESETS[nameOrFile] : readJson(nameOrFile);
 }
 
-/** Runs `action`; what it finds wrong with a config or option is the user's to mend. */
+/** Runs `action` and turns its PolicyError, a fault in the user's config or options, into a UsageError. */
 export function usage<T>(action: () => T, prefix = ""): T {
   try {
     return action();

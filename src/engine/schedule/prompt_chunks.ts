@@ -14,7 +14,7 @@ export interface PromptBudget {
 
 /**
  * Tokens of each prompt that go into the next forward, oldest first until it is full: the first prompts whole, then a
- * part of one. So the oldest prompt always goes on, and what it leaves is given to those behind it.
+ * part of one. The oldest prompt always advances, and the rows that it leaves go to the prompts behind it.
  *
  * @param left tokens that each prompt has still to store, 1 or more, oldest first.
  * @returns as many numbers or fewer: the prompts behind them wait.
@@ -43,13 +43,13 @@ export interface StoringPrompt {
   readonly left: number;
 }
 
-/** More rows are taken where they cost at most so many times what a run does. */
+/** A forward may always cost this many times what the smallest one costs. */
 const FREE = 1.2;
 
 /**
- * Rows of a forward of these prompts, oldest first, that takes `ms` milliseconds at most: the largest number that
- * programs are made for, up to the budget's, by what the cost table says. Where even a run takes longer it is as many
- * rows as cost little more than that, so that prompts always go on.
+ * Rows of a forward of these prompts, oldest first, that takes at most `ms` milliseconds by the cost table: the largest
+ * number that programs are made for, up to the budget's. If even a run takes longer, it is as many rows as cost little
+ * more than a run, so that prompts always advance.
  */
 export function rowsWithin(
   ms: number,

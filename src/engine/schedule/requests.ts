@@ -20,18 +20,18 @@ import type { Walk } from "./walk.ts";
  * that request alone.
  */
 export interface Requests {
-  /** The next to be admitted first. */
+  /** The next one to be admitted comes first. */
   readonly waiting: readonly RequestState[];
   /** In the order they were admitted. */
   readonly running: readonly RequestState[];
   /** Takes a request that was checked. */
   enqueue(request: GenerateRequest, onEvent: (event: EngineEvent) => void): RequestState;
-  /** Ends those whose callers want no more, and those that failed during the last round. */
+  /** Ends requests that were cancelled or aborted, and those that failed during the last round. */
   endCancelled(): void;
   /**
-   * Admits the next ones, until the prompts that are stored have `rows` tokens left. Where no request runs and none can
-   * be admitted, it waits for the first grammar that is open, for a request or for a cancellation; false where there is
-   * nothing to wait for.
+   * Admits waiting requests until the running ones have at least `rows` prompt tokens left to store. If no request runs
+   * and none can be admitted, it waits until a grammar is open, a request arrives or one is cancelled. Returns false if
+   * there is nothing to wait for.
    */
   admit(rows: number): Walk<boolean>;
   /** Ends a request before the next round. */
@@ -39,8 +39,8 @@ export interface Requests {
   /** Gives tokens to a request, which may end it. */
   take(state: RequestState, taken: RoundOutput): void;
   /**
-   * Runs code of one request. Whatever it throws ends the request with that error: its slot and pages
-   * are free, the others go on. Does nothing for a request that has ended.
+   * Runs code of one request. Whatever it throws ends the request with that error: its slot and pages are freed, and
+   * the other requests continue. Does nothing for a request that has ended.
    */
   attempt(state: RequestState, action: () => void): void;
   /** Ends every request with this error. */
@@ -96,7 +96,7 @@ export function openRequests(
     }
   }
 
-  /** A request that was not ended yet ends with what its code threw. */
+  /** Ends a request with what its own code threw, unless it has ended already. */
   function fault(state: RequestState, thrown: unknown): void {
     if (state.done) return;
     leave(state, { failed: true });
@@ -140,10 +140,10 @@ export function openRequests(
     woken();
   }
 
-  /** Those whose grammars are open wait for a place; the others end with the error. */
+  /** Requests whose grammars are open join the queue; the others end with the error. */
   function enqueueOpened(): void {
     for (const { state, error } of opened.splice(0)) {
-      // Otherwise it has ended meanwhile.
+      // A request that is no longer in `opening` has ended meanwhile.
       if (!opening.delete(state)) continue;
       if (isCancelled(state)) finish(state);
       else if (error === undefined) places.enqueue(state);
@@ -167,7 +167,7 @@ export function openRequests(
     }
   }
 
-  /** Tokens of prompts that are still to be stored of the requests that run. */
+  /** Prompt tokens of the running requests that are still to be stored. */
   function promptTokens(): number {
     return running.filter(({ decoding }) => !decoding)
       .reduce((sum, { sequence: { ids, stored } }) => sum + ids.length - stored, 0);
@@ -222,7 +222,7 @@ export function openRequests(
           begin(state);
         }
         if (running.length > 0) return true;
-        // What was admitted has failed: the next one is looked for.
+        // All requests just admitted have failed: try the next ones.
         if (admitted) continue;
         if (waiting.length > 0) throw new Error("a request that fits was not admitted");
         // Others may be submitted meanwhile, but not after the last look.
@@ -259,7 +259,7 @@ export function openRequests(
   };
 }
 
-/** Closes a request's grammar and drafter; what the first of them threw. */
+/** Closes a request's grammar and drafter; returns what the first failing one threw. */
 function closed({ constraint, drafter, sequence }: RequestState): Failure | undefined {
   const failures: Failure[] = [];
   for (const close of [() => constraint?.close(), () => drafter?.close?.(sequence.ids)]) {
@@ -272,7 +272,7 @@ function closed({ constraint, drafter, sequence }: RequestState): Failure | unde
   return failures[0];
 }
 
-/** The request's last event, unless it has had that. A callback that throws here has no other to end. */
+/** Sends the error as the request's last event, unless it has had its last event. */
 function endWithError({ onEvent }: RequestState, thrown: unknown): void {
   try {
     onEvent({ kind: "error", error: asError(thrown) });
@@ -282,7 +282,7 @@ function endWithError({ onEvent }: RequestState, thrown: unknown): void {
 }
 
 /**
- * The callback, which gets nothing after "finish" or "error".
+ * Wraps the callback so that it gets nothing after "finish" or "error".
  *
  * @param rejected receives the failure of a callback that is an async function.
  */

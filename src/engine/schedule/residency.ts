@@ -2,7 +2,7 @@
 export type Residency =
   | {
     readonly kind: "resident";
-    /** Steps for which nothing was drafted and pages were short, less those for which it was not so. */
+    /** Steps without drafts in which pages were short, less those in which they were not; never below 0. */
     readonly short: number;
   }
   /** On its way to the host, chunk by chunk. */
@@ -21,9 +21,9 @@ export type Residency =
 export interface MemorySignals {
   /** Draft steps that the policy chose for the round; undefined where it chose none. */
   readonly chosen: number | undefined;
-  /** KV pages that are free or only cached, of all there are now. */
+  /** KV pages that are free or only cached, as a share of all present pages. */
   readonly freeShare: number;
-  /** Requests wait, those among them that were preempted. */
+  /** Number of waiting requests, preempted ones included. */
   readonly waiting: number;
   /** KV pages held by running requests, as a share of the pages that do not hold the draft. */
   readonly heldShare: number;
@@ -35,13 +35,13 @@ export interface ResidencyOptions {
   readonly shortShare: number;
   /** It is unloaded once pages were short for this many steps. */
   readonly shortSteps: number;
-  /** It is loaded again once the policy would have drafted in this many steps, */
+  /** It is loaded again once the policy would have drafted in this many steps and `roomShare` is met. */
   readonly wantedSteps: number;
-  /** and only if this share of the other pages is free then: more than `shortShare`. */
+  /** Share of the other pages that must be free for loading it again: more than `shortShare`. */
   readonly roomShare: number;
 }
 
-/** Nightjar's best threshold is 10 %; room for twice that keeps it from leaving again. */
+/** Nightjar's best threshold is 10 %; requiring room for twice that keeps the draft from leaving again at once. */
 export const RESIDENCY: ResidencyOptions = {
   shortShare: 0.1,
   shortSteps: 16,
@@ -52,7 +52,7 @@ export const RESIDENCY: ResidencyOptions = {
 /** The first state. */
 export const RESIDENT: Residency = { kind: "resident", short: 0 };
 
-/** After a step. */
+/** The state after a step. */
 export function observed(
   state: Residency,
   { chosen, freeShare, waiting, heldShare }: MemorySignals,
@@ -79,11 +79,11 @@ export function observed(
 /** How moving ended: it is done; pages could not be vacated; there is no memory. */
 export type MoveOutcome = "moved" | "blocked" | "no memory";
 
-/** After the move that the state is in. */
+/** The state after the move in progress has ended. */
 export function moved(state: Residency, how: MoveOutcome): Residency {
   switch (state.kind) {
     case "evicting":
-      // Without memory for more pages it is unloaded nevertheless.
+      // The draft is unloaded even if there was no memory for more pages.
       return { kind: "host", wanted: 0 };
     case "loading":
       if (how === "moved") return RESIDENT;

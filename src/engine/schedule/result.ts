@@ -16,7 +16,7 @@ export interface RoundRecord {
   /** Tokens that became output. */
   readonly emitted: number;
   readonly tier: DraftShape;
-  /** What it drafted the request's prediction says; default false. */
+  /** Whether its drafts came from the request's prediction; default false. */
   readonly predicted?: boolean | undefined;
 }
 

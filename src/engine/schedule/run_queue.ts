@@ -8,8 +8,8 @@ export interface QueuedRequest {
 }
 
 /**
- * Rows of the next forward of prompts: `most`, or half of them, `PREFILL_ROWS` at least, while others decode, because
- * they wait for it.
+ * Rows of the next forward of prompts: `most`, or half of `most` (at least `PREFILL_ROWS`) while other requests decode,
+ * because they wait for it.
  */
 export function promptBudget(most: number, running: readonly QueuedRequest[]): number {
   const waited = Math.min(most, Math.max(PREFILL_ROWS, Math.floor(most / 2)));
@@ -27,13 +27,13 @@ export interface KvAllocator<Request> {
    * as it was.
    */
   open(request: Request): "opened" | "no slot" | "no pages";
-  /** Whether the other one is just storing pages that the request would then find cached. */
+  /** Whether `other` is storing pages that the request would find cached if it waited. */
   awaits(request: Request, other: Request): boolean;
-  /** Pages that it lacks for this many rounds. */
+  /** Pages that the request lacks for this many rounds. */
   missing(request: Request, rounds: number): number;
-  /** Gives it the pages that it lacks for this many rounds, all or none. */
+  /** Gives the request the pages that it lacks for this many rounds, all or none. */
   reserve(request: Request, rounds: number): boolean;
-  /** Takes slot and pages; what is stored may stay cached. */
+  /** Takes slot and pages back; what is stored may stay cached. */
   close(request: Request): void;
 }
 
@@ -44,9 +44,9 @@ export interface RoundsAhead {
   readonly numSteps: number;
   /** Tokens that each request may still get. */
   readonly left: readonly number[];
-  /** Rounds of a group whose results are still to be read; default 0. With some, 0 rounds may be reserved. */
+  /** Rounds of a submitted group whose results are not read yet; default 0. If above 0, 0 rounds may be reserved. */
   readonly unread?: number;
-  /** Whether pages are reserved only while no group is unread, for the groups after it too; default false. */
+  /** Whether pages are reserved only while no group is unread, and then for the following groups too; default false. */
   readonly early?: boolean;
 }
 
@@ -65,18 +65,20 @@ export interface RunQueue<Request extends QueuedRequest> {
   readonly waits: number;
   enqueue(request: Request): void;
   /**
-   * Admits the request that waits longest, unless a running one is just storing a prefix of its prompt: it then
-   * finds that cached.
+   * Admits the request that waits longest, unless a running one is storing a prefix of its prompt: if it waits for
+   * that, it finds the prefix cached.
    */
   admit(): Request | undefined;
-  /** Whether `grow` would preempt none of those that decode. */
+  /** Whether there are pages for one more round of every decoding request, so that `grow` would preempt none. */
   readonly roomy: boolean;
-  /** Pages for one more round of each that decodes; the youngest are preempted until that is so. */
+  /**
+   * Reserves pages for one more round of each decoding request, preempting the youngest requests until they suffice.
+   */
   grow(): Request[];
   /**
-   * Rounds to submit at once for these, with their pages reserved: no more than surely have something
-   * to do, and fewer where pages are short. One is reserved by `grow`. Half of the available pages
-   * stay available: what is reserved ahead must not keep others from being admitted.
+   * Rounds to submit at once for these requests, with their pages reserved: no more than surely have work to do, and
+   * fewer if pages are short. `grow` has reserved the first round. Half of the available pages stay available, so that
+   * reserving ahead does not keep other requests from being admitted.
    */
   reserveAhead(requests: readonly Request[], ahead: RoundsAhead): number;
   /** Forgets a request; true where it ran, so that its slot and pages are to be given back. */
@@ -87,7 +89,7 @@ export interface RunQueue<Request extends QueuedRequest> {
 const GROUPS_AHEAD = 4;
 /** With `early`, pages are reserved at once for at least so many rounds, if there are plenty. */
 const EARLY_ROUNDS = 32;
-/** Share of the available pages that this may take. */
+/** Share of the available pages that reserving for later groups may take. */
 const PLENTY = 1 / 8;
 
 export function openRunQueue<Request extends QueuedRequest>(
@@ -167,7 +169,7 @@ export function openRunQueue<Request extends QueuedRequest>(
       while (rounds > 1 && tooMany()) rounds--;
       if (unread > 0 && tooMany()) return 0;
       if (gives && (early || unread + rounds > 1)) {
-        // As far as pages are plenty, at once for the groups after it too: each write takes its time.
+        // If there are plenty of pages, reserve for the following groups too: each write of the block table takes time.
         let more = Math.min(useful, Math.max(GROUPS_AHEAD * rounds, early ? EARLY_ROUNDS : 0));
         const plenty = budget.available * PLENTY;
         while (more > rounds && missing(requests, unread + more) > plenty) {

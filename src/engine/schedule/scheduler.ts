@@ -41,7 +41,7 @@ export interface SchedulerCounts {
   /** Draft prefills after rounds without the draft, and the time they took. */
   readonly catchUps: number;
   readonly catchUpMs: number;
-  /** Rounds after the last token of every request in them: their group had been submitted whole. */
+  /** Rounds that ran after all their requests had ended, because their group had been submitted at once. */
   wasted: number;
   /** Where the draft may leave the GPU. */
   elastic?: ElasticReport;
@@ -50,7 +50,7 @@ export interface SchedulerCounts {
 /** A group on the device. */
 interface BegunGroup {
   readonly group: PickedGroup;
-  /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
+  /** When its rounds began, by the scheduler's clock: after the draft's catch-up, which took `catchUpMs`. */
   readonly began: number;
   readonly catchUpMs: number;
   readonly rounds: SubmittedRounds;
@@ -85,8 +85,8 @@ export interface Scheduler {
    */
   submit(request: GenerateRequest, onEvent: (event: EngineEvent) => void): Job;
   /**
-   * Admits requests, runs one forward of prompts and one group of rounds of everything that decodes.
-   * False when there was nothing to do.
+   * Admits requests, runs one forward of prompts and one group of rounds of all decoding requests. Returns false when
+   * there was nothing to do.
    */
   step(): Promise<boolean>;
   /** Like `step`, for a runner that returns its results at once. @throws Error if a result has to be awaited. */
@@ -102,25 +102,28 @@ export interface SchedulerOptions {
   readonly speculation: Speculation;
   /** Milliseconds, which never go back; default: performance.now(). */
   readonly clock?: () => number;
-  /** Stores every prompt that there is room for before rounds go on; default: a forward of them between two groups. */
+  /**
+   * Whether all prompts that there is room for are stored before rounds continue; default: one forward between two
+   * groups.
+   */
   readonly promptsFirst?: boolean;
-  /** Called before every group of rounds; a round of its drafts is a group by itself. */
+  /** Host drafter, asked before every group of rounds; a round with its drafts is a group by itself. */
   readonly drafter?: HostDrafter | undefined;
-  /** What rounds cost here, as far as it is known by now; default: nothing is. */
+  /** Cost table of rounds on this device, if it is known by now; default: none. */
   readonly costs?: () => CostTable | undefined;
-  /** For requests that have one. */
+  /** Opens the grammars of requests that have one. */
   readonly grammars?: Grammars | undefined;
   readonly roundsPerSync?: RoundsPerSync;
-  /** Rows of a forward of prompts, after which messages are received; default: as many as a program takes. */
+  /** Rows of a forward of prompts; messages are received after each. Default: as many as a program takes. */
   readonly chunkRows?: number;
   /**
-   * Rows of a forward of prompts, whether others decode or not, but for `sloItlMs`; default: see `promptBudget`. At most
-   * `prefillRows`.
+   * Rows of a forward of prompts, whether or not other requests decode; `sloItlMs` may lower the number. Default: see
+   * `promptBudget`. At most `prefillRows`.
    */
   readonly maxBatchedRows?: number | undefined;
   /**
-   * Milliseconds that a request which decodes should wait between two tokens at most: forwards of prompts have fewer
-   * rows for it, where `costs` says what they take. Default: no limit.
+   * Limit of the inter-token latency, in milliseconds: the longest that a decoding request should wait between two
+   * tokens. Forwards of prompts get fewer rows to meet it, if `costs` says how long they take. Default: no limit.
    */
   readonly sloItlMs?: number | undefined;
   readonly onRound?: (sample: RoundSample) => void;
@@ -198,7 +201,7 @@ export function openScheduler(
   };
   if (elastic) counts.elastic = elastic.report;
 
-  /** What the device works on; it is read before anything else runs. */
+  /** The group that the device works on; its results are read before anything else runs. */
   let begun: BegunGroup | undefined;
 
   function* begin(group: PickedGroup | undefined): Walk<BegunGroup | undefined> {
@@ -213,15 +216,15 @@ export function openScheduler(
   }
 
   /**
-   * One group of rounds of everything that decodes. Where it is clear what follows, that is begun before
-   * the tokens are taken: the device works meanwhile.
+   * Runs one group of rounds of all decoding requests. If the next group is already clear, it is submitted before the
+   * tokens of this one are handled, so that the device stays busy.
    */
   function* runGroup(): Walk<void> {
     const ran = begun ?? (yield* begin(groups.pick()));
     begun = undefined;
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
-    // The device goes on while the host reads and takes what it has done.
+    // The device runs the next group while the host reads and handles the results of this one.
     const ahead = core.overlaps && !options.mail?.()
       ? yield* begin(groups.ahead(group))
       : undefined;
@@ -238,12 +241,13 @@ export function openScheduler(
   }
 
   /**
-   * Admits requests and runs a forward of their prompts, or stores all of those there is room for; false: nothing runs.
+   * Admits requests and runs one forward of prompts, or with `promptsFirst` stores all prompts that there is room for.
+   * Returns false if no request runs.
    */
   function* storePrompts(): Walk<boolean> {
     while (true) {
       const { length } = waiting;
-      // The next request may go on where the last one ended.
+      // The next request may continue from the state that is being saved of the last one.
       if (length > 0 && core.states?.saving) yield core.states.saving;
       if (!(yield* requests.admit(prefill.budget))) return false;
       yield* prefill.step();

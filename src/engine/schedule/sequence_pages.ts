@@ -7,7 +7,7 @@ import type { Sequence } from "../device/sequence.ts";
 import type { KvAllocator } from "./run_queue.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
-/** Gives running sequences their KV pages: cached ones, free ones, and those the cache can do without. */
+/** Gives running sequences their KV pages: cached ones, free ones, and ones that the cache evicts. */
 export interface SequencePages {
   /** Pages that no sequence holds. */
   readonly available: number;
@@ -16,9 +16,12 @@ export interface SequencePages {
    * of its ids. "no slot" and "no pages" leave it as it was.
    */
   open(sequence: Sequence): "opened" | "no slot" | "no pages";
-  /** Whether the other one is just storing pages that the sequence would then find cached. */
+  /** Whether `other` is storing pages that the sequence would find cached if it waited. */
   awaits(sequence: Sequence, other: Sequence): boolean;
-  /** Pages for `cells` tokens in all; evicts cached ones where free ones are too few. */
+  /**
+   * Reserves pages for `cells` tokens in all, and evicts cached pages if too few are free; false if they do not
+   * suffice.
+   */
   reserve(sequence: Sequence, cells: number): boolean;
   /**
    * Adds the stored pages of the sequence to the cache, with its state where one is to be kept here, and continues with
@@ -51,8 +54,8 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
   }
 
   /**
-   * Keeps the state of a sequence whose prompt is stored, or a part that others have too, or enough of it since the
-   * last one, for those that begin like it.
+   * Keeps the state of a sequence for later ones with the same prefix: when its whole prompt is stored, when the part
+   * that other sequences share is stored (`branch`), or when enough tokens were stored since the last kept state.
    */
   function keepState(sequence: Sequence, whole: boolean): void {
     const { states } = core;
@@ -125,7 +128,7 @@ interface Stored {
   readonly request: GenerateRequest;
 }
 
-/** What admission decides by. Nobody needs more pages than it may store until its end. */
+/** The engine's pages as admission sees them. No request gets more pages than it may need until its end. */
 export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllocator<Stored> {
   // What `reservedCells` adds to a length, once and for each round.
   const scratch = reservedCells(capacity, 0, 0);

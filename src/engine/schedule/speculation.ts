@@ -22,9 +22,8 @@ export interface Speculation {
   /** How the next round of `context.batchSize` requests is to draft. */
   pick(context: RoundContext): Decision;
   /**
-   * How many rounds of them may be launched with what `pick` returns while `unlearned` rounds before them are not learned
-   * yet, default 0: as many as `Policy.holds` returns, less the unlearned ones unless the policy may lag. 0: learn them
-   * first.
+   * For how many rounds the choice of `pick` may be used while `unlearned` earlier rounds (default 0) are not learned
+   * yet: as many as `Policy.holds` returns, less the unlearned ones unless the policy may lag. 0: learn them first.
    */
   holds(context: RoundContext, unlearned?: number): number;
   /** Takes note of a round that was launched. */
@@ -71,12 +70,12 @@ export interface TierSwitch extends TierChange {
 export const NO_DRAFTS: Decision = { tier: chain(0) };
 
 /**
- * Runs a policy. A request may ask for 0 steps: rounds of such requests alone have none, and where
- * they share a round nothing is learned from them. Their draft may lack keys and values, and they do
- * not say what the others' are worth.
+ * Runs a policy. A request may ask for 0 steps: rounds of such requests alone draft nothing, and in shared rounds
+ * nothing is learned from them. Their draft may lack keys and values, and they do not show what drafts are worth for
+ * the other requests.
  *
- * A policy that throws, or chooses what no round can have, is not asked again: a line says so, and
- * rounds go on with `tier`.
+ * A policy that throws, or chooses what no round can have, is not asked again: a warning says so, and rounds continue
+ * with `tier`.
  *
  * @param name the policy's, for the report.
  * @param otherwise.tier default: the policy's deepest.
@@ -139,7 +138,7 @@ export function openSpeculation<State>(
       const name = tierText(tier);
       tierMs[name] = (tierMs[name] ?? 0) + ms.round;
       const drafting = sequences.filter(({ asked }) => drafts(asked));
-      // The policy chose none of this round, or none of what it chose for is left.
+      // The policy chose nothing for this round, or every request that it chose for has ended.
       if (drafting.length === 0) return;
       const learned: PolicyUpdate<State> = asked(
         () => policy.learn(state, { ...outcome, sequences: drafting }),
@@ -167,14 +166,14 @@ function failedReport(failed: string): PolicyReport {
   return { json: { failed }, rows: [["failed", failed]] };
 }
 
-/** Does a request that asked for these leave its steps to the policy? */
+/** Whether a request that asked for this number of steps is drafted for at all. */
 function drafts(asked: number | undefined): boolean {
   return asked !== 0;
 }
 
 /**
- * What the policy chose; a request that asked for no drafts gets none where each has its own depth or the
- * device decides.
+ * Checks what the policy chose. If each request has its own depth or the device decides, requests that asked for no
+ * drafts get depth 0.
  *
  * @throws Error for what no round can have: a bug of the policy.
  */

@@ -19,8 +19,8 @@ import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 const ALL_STEPS = Array.from({ length: MOST_STEPS + 1 }, (_, steps) => steps);
 
 /**
- * The shape of each round's drafts, as it was asked for and before it is known what the draft is. Plain
- * data, which structuredClone copies whole: it may be sent to a worker.
+ * The requested shape of each round's drafts, before the kind of draft is known. Plain data, which structuredClone
+ * copies whole: it may be sent to a worker.
  */
 export interface SpeculationChoice extends Omit<ShapeArguments, "algorithm" | "architecture"> {
   /** Build every static depth, because requests may ask for any. */
@@ -30,11 +30,11 @@ export interface SpeculationChoice extends Omit<ShapeArguments, "algorithm" | "a
 /** A registered policy and the options it is to have. Plain data as SpeculationChoice is. */
 export interface NamedPolicy {
   readonly policy: string;
-  /** What the policy takes, as a user wrote it; default {}. */
+  /** The policy's options, as the user wrote them; default {}. */
   readonly options?: unknown;
   /** Draft steps to begin with. */
   readonly numSteps?: number;
-  /** What it draws by chance depends on this, u32; default 0. */
+  /** Seed of the policy's random choices, u32; default 0. */
   readonly seed?: number;
 }
 
@@ -57,7 +57,7 @@ interface PlanFor {
 }
 
 /**
- * What comes of a policy with a draft of this kind; without one nothing is drafted.
+ * The plan of a policy for a draft of this kind; without a draft nothing is drafted.
  *
  * @throws UsageError for a name, options or steps that cannot be used.
  */
@@ -69,7 +69,7 @@ export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): Specula
 }
 
 /**
- * What comes of a policy where something drafts.
+ * The plan of a policy for an engine that has a drafter.
  *
  * @throws UsageError for a name, options or steps that cannot be used.
  */
@@ -96,14 +96,14 @@ export function namedPlan(
   };
 }
 
-/** Every round of this tier, or as deep as a request asks where `others` has more. */
+/** Plans every round with this tier, or with the depth that a request asks for if `others` has more. */
 export function staticPlan(tier: DraftShape, others: readonly DraftShape[] = []): SpeculationPlan {
   const tiers = distinctTiers([tier, ...others]);
   return { tier, tiers, speculation: openSpeculation("static", fixed(tier)) };
 }
 
 /**
- * What the choice comes to with a draft of this kind.
+ * The plan of a choice for a draft of this kind.
  *
  * @throws UsageError for a shape that cannot be drafted.
  */

@@ -6,11 +6,13 @@ export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
 /**
- * The same while requests wait: the forward of their prompts comes between two groups, and those that decode wait for
+ * The same while requests wait: the forward of their prompts runs between two groups, and decoding requests wait for
  * both.
  */
 const AWAITED_MS = 20;
-/** Rounds of a group whose successor is begun before it ends take so many times what the host does. */
+/**
+ * If the next group is submitted before a group ends, the group's rounds take at least this many times the host's part.
+ */
 const MARGIN = 2;
 /** Milliseconds that are not noticed: a group may always last this long. */
 const UNSEEN_MS = 2;
@@ -33,7 +35,7 @@ export interface GroupTimes {
   readonly roundMs: number;
 }
 
-/** What speaks for and against many rounds at once. */
+/** What decides how many rounds to submit at once. */
 export interface AheadOf {
   /** Rounds that asking the host's drafter one round sooner saves; default 0: it is not asked. */
   readonly gain?: number;
@@ -53,17 +55,17 @@ export interface AheadOf {
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
  *
- * Where the next group is begun while this one runs, the host's time is not seen as long as it is shorter:
+ * If the next group is submitted while this one runs, the host's time is hidden as long as it is shorter:
  *
  *     n = ceil(MARGIN host / round)
  *
- * Sequences end within a group, in its middle on average: a text of L further rounds costs the host
- * L / n times and n / 2 rounds for nothing, the least together at
+ * Sequences end within a group, in its middle on average: a text of L further rounds costs L / n times the host's part
+ * and n / 2 wasted rounds. The sum is smallest at
  *
  *     n = sqrt(2 host L / round)
  *
- * Where the host may draft between groups, a group of n rounds saves (n - 1) host and is expected to
- * lose gain * round for each round of delay, n (n - 1) / 2 of them; per round that is best at
+ * If the host may draft between groups, a group of n rounds saves (n - 1) host, and is expected to lose gain * round
+ * for each of its n (n - 1) / 2 rounds of delay. Per round that is best at
  *
  *     n = sqrt(2 host / (gain round))
  */
@@ -80,21 +82,21 @@ export function roundsWorth(
   return Math.max(1, Math.min(hidden, flowing, soon, lasting, MOST_ROUNDS));
 }
 
-/** Tokens of which one knows nothing but that they have begun. */
+/** Tokens that a text which has just begun is expected to get at least. */
 const SOME_TOKENS = 16;
 
-/** A text as it is when rounds are to follow. */
+/** A text as it is before the rounds to be submitted. */
 export interface TextSoFar {
   readonly tokens: number;
   /** Tokens that it may still get. */
   readonly left: number;
-  /** Whether a token may end it before. */
+  /** Whether an end token may end it earlier. */
   readonly ends: boolean;
 }
 
 /**
- * Rounds for which the longest of these texts continues: as many tokens as it has, where a token may
- * end it, and no more than it may get.
+ * Rounds for which the longest of these texts is expected to continue. A text that a token may end is expected to get
+ * as many more tokens as it has, at least SOME_TOKENS; no text gets more than `left`.
  */
 export function roundsToCome(texts: readonly TextSoFar[], numSteps: number): number {
   const tokens = texts.map(({ tokens, left, ends }) =>
@@ -112,17 +114,16 @@ export interface GroupOf {
   readonly prefilling: boolean;
   /** Requests wait for a place. */
   readonly waiting: boolean;
-  /** They wait for pages: none is to be reserved ahead. */
+  /** They wait for pages, so none are reserved ahead. */
   readonly short: boolean;
 }
 
 /**
- * Rounds that surely have something to do. A round gives at most num_steps + 1 tokens, so none is
- * wasted on a sequence with left tokens before round ceil(left / (num_steps + 1)). While others wait
- * for a place the sequence that may end first decides, else the one that may go on longest: what
- * ended earlier keeps its place in the batch meanwhile. A prompt is not kept waiting by more than
- * one round; a waiting request may be, by an end of sequence within the group, for AWAITED_MS at
- * most.
+ * Rounds that surely have work to do. A round gives at most num_steps + 1 tokens, so none is wasted on a sequence with
+ * left tokens before round ceil(left / (num_steps + 1)). While requests wait for a place, the sequence that may end
+ * first decides; otherwise the one that may continue longest, and sequences that end earlier keep their places in the
+ * batch until then. A prompt waits for one round at most. A waiting request may wait longer, for AWAITED_MS at most, if
+ * a sequence ends within the group.
  */
 export function roundsUseful({ left, numSteps, prefilling, waiting, short }: GroupOf): number {
   if (prefilling || short) return 1;
@@ -139,7 +140,10 @@ export interface SyncInterval {
   pause(): void;
 }
 
-/** Groups of a batch and tier, from the end of one to the end of the next, the older the less they count. */
+/**
+ * Sums over the groups of a batch and tier. A group's time is from the end of the one before to its own end; older
+ * groups weigh less.
+ */
 interface Seen {
   /** Sum of the weights of all groups: sum of w. */
   readonly weight: number;
@@ -149,7 +153,7 @@ interface Seen {
   /** Sums of w * ms, and of w * ms * rounds. */
   readonly ms: number;
   readonly products: number;
-  /** What the host takes of a group, once groups of different sizes have shown it. */
+  /** The host's part of a group, known once there were groups of different sizes. */
   readonly hostMs?: number | undefined;
 }
 
@@ -159,19 +163,19 @@ function key(batch: number, tier: DraftShape): string {
   return `${batch} ${tierText(tier)}`;
 }
 
-/** Times of the batch and tier that both are known of, and what is taken for others' until they are. */
+/** The latest times of a batch and tier whose host and round parts are both known; used for others until theirs are. */
 interface Usual extends GroupTimes {
   /** Verify rows of its rounds, batch times tier. */
   readonly rows: number;
 }
 
 /**
- * Always the rounds that were asked for, or what groups of different sizes show of each batch and tier:
- * n rounds take host + n round, a line that is laid through the groups by least squares. The host's part
- * cannot be seen otherwise: most of it is spent waiting for a device that is slow to begin and to report
- * its end. Of a batch and tier whose groups were all of a size it is that of the one seen last; a round
- * of one that was not seen takes as long as that one's, or in proportion to the rows where it has more:
- * policies that change the tier would wait for the host again with each.
+ * Always picks the rounds that were asked for, or with "auto" what groups of different sizes show for each batch and
+ * tier: n rounds take host + n round, a line fitted through the groups by least squares. The host's part cannot be
+ * measured directly, because most of it is spent waiting for a device that is slow to begin and to report its end. If
+ * all groups of a batch and tier had the same size, the host's part found last for another one is used. A round of a
+ * batch and tier that was not seen is taken to last as long as that one's, or longer in proportion to the rows if it
+ * has more: otherwise a policy that changes the tier would wait for the host again at each change.
  */
 export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   const known = new Map<string, Seen>();
@@ -192,7 +196,7 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
       if (asked !== "auto") return asked;
       const times = timesOf(batch, tier);
       const seen = known.get(key(batch, tier));
-      // The host's part is a difference: rounds this short are not left to that.
+      // The host's part is a difference of times, too inexact for very short rounds: a group may always last UNSEEN_MS.
       const each = seen ? seen.ms / seen.rounds : Infinity;
       const { longestMs = Infinity } = ahead;
       const trial = seen === undefined || 2 * each > longestMs ? 1 : 2;
@@ -215,7 +219,7 @@ export function openSyncInterval(asked: RoundsPerSync): SyncInterval {
   };
 }
 
-/** What groups show once there was one of `count` rounds that took `ms`. */
+/** The sums with one more group, of `count` rounds that took `ms`. */
 function withGroup(seen: Seen, count: number, ms: number): Seen {
   const all = {
     weight: OLDER * seen.weight + 1,
@@ -232,7 +236,9 @@ function withGroup(seen: Seen, count: number, ms: number): Seen {
   return { ...all, hostMs: (each - Math.max(each / 2, Math.min(each, slope))) * mean };
 }
 
-/** A round of groups of which the host takes so much; half of them at least are the rounds'. */
+/**
+ * Milliseconds of a round if the host takes `hostMs` of each group; at least half of the groups' time is the rounds'.
+ */
 function roundMsOf({ weight, rounds, ms }: Seen, hostMs: number): number {
   return Math.max((ms - weight * hostMs) / rounds, ms / rounds / 2);
 }

@@ -13,7 +13,7 @@ import { type Matmul, type MatmulGroup, unmeasured } from "../matrices/matmuls.t
 /** The result of tuning. */
 export interface Autotuned {
   readonly launches: Launches;
-  /** Shapes at a row count that were measured now, and that the budget left to the rules. */
+  /** Shapes at a row count that were measured now, and those that the budget left to the rules. */
   readonly measured: number;
   readonly left: number;
 }
@@ -21,7 +21,7 @@ export interface Autotuned {
 /** Milliseconds for measuring, of the 2 s that tuning may take; opening and writing the cache take the rest. */
 const BUDGET_MS = 1800;
 
-/** Matrices of a shape that runs take turns with, so that none is still in a cache. */
+/** Matrices of one shape that runs alternate between, so that no matrix is still in a cache. */
 export const MOST_MATRICES = 8;
 
 /** Runs of each launch: the first ones warm up, the median of the others counts. */
@@ -62,7 +62,10 @@ export async function autotune(
   return { launches, measured, left: jobs.length - measured };
 }
 
-/** Tries other launches, those of the first axis that has any for sure and the others in time. */
+/**
+ * Tries other launches than the default, axis by axis: always on the first axis that has any, on later ones only if
+ * there is time.
+ */
 async function fastest(
   bench: Bench,
   { matmuls }: MatmulGroup,
@@ -98,7 +101,7 @@ interface Bench extends Disposable {
   ): Promise<[Timed, ...Timed[]]>;
 }
 
-/** Room for x and out of the largest job. */
+/** Opens a bench whose x and out buffers have room for the largest job. */
 async function openBench(
   gpu: Gpu,
   jobs: readonly { readonly group: MatmulGroup; readonly rows: number }[],
@@ -141,7 +144,7 @@ async function openBench(
   };
 }
 
-/** A program a matrix; undefined where a driver does not take the kernel. */
+/** One program for each matrix; undefined if a driver rejects the kernel. */
 async function compiled(
   { compile }: Compiler,
   matmuls: readonly Matmul[],
@@ -169,7 +172,7 @@ function always(matmuls: readonly Matmul[], rows: number, launch: Launch): Launc
   return new Map(matmuls.map(({ matrix }) => [shapeKey(matrix), new Map([[rows, launch]])]));
 }
 
-/** The launches take turns, each run with the next matrix. */
+/** Median time of each launch. The launches take turns, and each run uses the next matrix. */
 export async function medians(
   timer: LaunchTimer,
   launches: readonly (readonly Program[] | undefined)[],

@@ -13,12 +13,12 @@ import type { LoadedWeights } from "../device/models.ts";
 import { medians, MOST_MATRICES } from "./autotune.ts";
 import { openLaunchTimer } from "./launch_timer.ts";
 
-/** What launches of an MLP are known by. */
+/** The key of the measured launch of MLPs with this shape. */
 export function joinedKey({ gateUp, down }: DenseWeights): string {
   return `${JOINED}${shapeKey(gateUp)} ${shapeKey(down)}`;
 }
 
-/** MLPs of the target that go as one launch by rule, those shaped as the first of them. */
+/** MLPs of the target that run as one launch by rule, as far as they have the shape of the first of them. */
 export function joinedMlps({ target }: LoadedWeights, tuning: Tuning): DenseWeights[] {
   const mlps = target.weights.layers.flatMap(({ mlp }) => mlp.kind === "dense" ? [mlp] : [])
     .filter(({ gateUp, down }) =>
@@ -36,8 +36,8 @@ interface Buffers {
 }
 
 /**
- * Times MLPs of one shape as one launch and as two, on the loaded weights: whether they are joined, as a launch whose
- * stage is 1 or 0. Changes no result.
+ * Times MLPs of one shape as one launch and as two, on the loaded weights. Returns whether to join them, as a launch
+ * whose stage is 1 or 0. Changes no result.
  *
  * @param tuning with the launches that were measured: separate dispatches use them, the joined one uses the rules.
  */

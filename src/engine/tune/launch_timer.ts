@@ -25,7 +25,7 @@ export async function openLaunchTimer(gpu: Gpu): Promise<LaunchTimer> {
   };
 }
 
-/** What it reads holds the wait for the queue too, the same for every program. */
+/** A timer by the host's clock. Its times include the wait for the queue, which is the same for every program. */
 export async function openClock(
   gpu: Gpu,
   now: () => number = () => performance.now(),

@@ -73,7 +73,10 @@ export async function tuneWeights(
   };
 }
 
-/** Whether launches are joined, where the target has some that may be, beside the launches that the others have. */
+/**
+ * Looks up or measures whether the target's MLPs run as one launch; empty if none of them may. `launches` are those of
+ * the separate matmuls.
+ */
 async function joinedLaunches(
   gpu: Gpu,
   loaded: LoadedWeights,

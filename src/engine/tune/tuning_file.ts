@@ -3,8 +3,8 @@
  *
  *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs?, prefetch? } } } } }
  *
- * KEY is `adapterKey`, SHAPE is `shapeKey`. Who writes reads the file again, adds what it measured
- * and puts the whole in place by a rename: processes side by side lose a measurement at worst.
+ * KEY is `adapterKey`, SHAPE is `shapeKey`. A writer reads the file again, adds what it measured and replaces the file
+ * by a rename: concurrent processes lose a measurement at worst.
  */
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";

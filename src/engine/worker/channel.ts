@@ -15,14 +15,14 @@ interface Answer {
   readonly reject: (error: Error) => void;
 }
 
-/** A worker with an engine, and what it owes answers to. */
+/** A worker with an engine, and the questions and requests that wait for its answers. */
 export class Channel {
   readonly opened: Promise<OpenedEngine>;
   readonly #worker: Worker;
   readonly #ring: () => void;
   /** Questions that were not answered yet. */
   readonly #asked = new Map<number, Answer>();
-  /** Where the events of the requests go that have not ended. */
+  /** Receivers of the events of requests that have not ended. */
   readonly #requests = new Map<number, (event: EngineEvent) => void>();
   readonly #opening: PromiseWithResolvers<OpenedEngine> = Promise.withResolvers();
   #failure: Error | undefined;
@@ -65,7 +65,7 @@ export class Channel {
     return this.#status;
   }
 
-  /** The thread works on something besides the newest message. */
+  /** Whether requests are in flight. */
   get busy(): boolean {
     return this.#requests.size > 0;
   }

@@ -1,7 +1,7 @@
 import { UsageError, withoutPermission } from "../../errors.ts";
 import type { SentError } from "./messages.ts";
 
-/** What is thrown in one thread, for the other to throw. */
+/** What one thread has thrown, as data for the other one to throw. */
 export function sentError(thrown: unknown): SentError {
   const error = withoutPermission(thrown);
   if (!(error instanceof Error)) {

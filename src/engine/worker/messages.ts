@@ -46,7 +46,7 @@ export type FromEngine =
 
 export type SentEvent = readonly [id: number, event: EngineEvent];
 
-/** An error as data: structuredClone makes a plain Error of a class of ours. */
+/** An error as data, because structuredClone turns our error classes into plain Errors. */
 export interface SentError {
   readonly usage: boolean;
   /** See `UsageError`. */

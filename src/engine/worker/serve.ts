@@ -36,7 +36,7 @@ export function serveEngine(port: Port): void {
   post({ kind: "ready" });
 }
 
-/** What is done with each message of the client. */
+/** Returns a function that handles each message of the client. */
 function answers(
   engine: LocalEngine,
   post: (message: FromEngine) => void,

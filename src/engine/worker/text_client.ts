@@ -17,8 +17,8 @@ export const TEXT_THREAD = "text";
 
 /**
  * A thread, separate from the engine's, that renders templates and tokenizes, so that neither a long prompt nor a
- * template keeps the engine from its rounds. It takes one question at a time, the others wait here. One
- * that continues after its question was aborted is ended, and another one replaces it.
+ * template keeps the engine from its rounds. It takes one question at a time; the others wait here. A thread that still
+ * works on an aborted question after ABANDONED_MS is ended and replaced.
  */
 export class TextThread {
   readonly #url: string | URL;
@@ -37,7 +37,7 @@ export class TextThread {
     this.#start();
   }
 
-  /** @throws what the question's answer is; the signal's reason where it aborts first. */
+  /** @throws the error that answers the question, or the signal's reason if it aborts first. */
   async encode(
     input: Extract<TextQuestion, { kind: "encode" }>["input"],
     signal?: AbortSignal,

@@ -20,7 +20,7 @@ export function serveText(port: Port<ToText, FromText>): void {
       else port.postMessage({ kind: "answer", value: answer(data.question) });
     } catch (error) {
       if (data.kind === "ask") return port.postMessage({ kind: "error", error: sentError(error) });
-      // What cannot be opened is the answer to every question.
+      // If the text cannot be opened, that error answers every question.
       answer = () => {
         throw error;
       };
@@ -29,7 +29,7 @@ export function serveText(port: Port<ToText, FromText>): void {
   port.postMessage({ kind: "ready" });
 }
 
-/** The files of a checkpoint besides its weights, of which nothing is opened. */
+/** The files of a checkpoint except its weights, which are not opened. */
 function textFiles({ model, random }: ModelOptions): Pick<Checkpoint, "name" | "json" | "text"> {
   if (random) return randomCheckpoint(random.target, "target");
   const folder = model === undefined ? embeddedFolder("target") : diskFolder(model);
@@ -48,7 +48,7 @@ function openAnswers(
   const { name } = checkpoint;
   const generation = checkpoint.json("generation_config.json");
   const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
-  // The engine's own thread has warned of what is to be warned of.
+  // The engine's own thread has already given the warnings.
   const { encodePrompt, decode } = options.random ? noText(name, vocabSize) : openText(checkpoint, {
     vocabSize,
     onWarning: undefined,

@@ -10,19 +10,19 @@ import {
 } from "../rules/rules.ts";
 import { argumentRules, COMMON_RULES, schemaRules } from "./schema.ts";
 
-/** Characters of a form in a message. */
+/** The most characters of a form that a message shows. */
 const MOST_SHOWN = 80;
 
 /**
- * A grammar of texts that are one of the forms. Arguments of a call are a JSON object, whatever else
- * their schema would allow, or as the form's syntax writes them. Each schema has its own rules, but for those that
- * follow from no schema: what `$ref` names in one is not seen from another.
+ * The grammar of texts that are one of the forms. The arguments of a call are a JSON object, even if their schema
+ * allows other values, or are written in the form's syntax. Each schema has its own rules, so a `$ref` of one schema
+ * cannot see another's; only the rules that do not depend on a schema are shared.
  *
  * @throws GrammarError as `schemaRules`, and for a schema that no object satisfies.
  */
 export function formRules(forms: readonly CallForm[]): Rules {
   const rules = new Map<string, Expression>();
-  /** What forms have in common, as JSON; most have the same. */
+  /** The distinct sets of common rules, as JSON; most forms have the same set. */
   const commons: string[] = [];
   const parts = forms.map(({ before, schema, after, syntax }, i) => {
     const arguments_ = productive(

@@ -84,7 +84,7 @@ function signed(
 /** Whole numbers, 0 or more, both ends included. */
 function whole(low: bigint, high: bigint): Expression {
   const parts: Expression[] = [];
-  /** Lengths of which all numbers are meant, one after the other: they are one repeat. */
+  /** The consecutive lengths of which every number is allowed; they become a single repeat. */
   let all: [least: number, most: number] | undefined;
   for (let length = `${low}`.length; length <= `${high}`.length; length++) {
     const [first, last] = [length === 1 ? 0n : 10n ** BigInt(length - 1), 10n ** BigInt(length)];
@@ -101,7 +101,7 @@ function whole(low: bigint, high: bigint): Expression {
 function fixed(low: bigint, high: bigint, scale: number): Expression {
   const unit = 10n ** BigInt(scale);
   const [first, last] = [low / unit, high / unit];
-  /** The numbers of one integer part; `open` where it may be followed by all until the next. */
+  /** The numbers with one integer part; `open`: every fraction from `from` up to the next integer is allowed. */
   const part = (whole: bigint, from: bigint, to: bigint, open: boolean): Expression =>
     sequence(
       text(`${whole}`),

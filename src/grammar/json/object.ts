@@ -17,8 +17,8 @@ export interface Member {
 }
 
 /**
- * Objects: the properties in their order, then others where "additionalProperties" allows them. Where
- * it is absent, others come only of a schema without properties.
+ * Objects: the properties in their order, then others if "additionalProperties" allows them. If it is absent,
+ * others are allowed only for a schema without properties.
  */
 export function objectExpression(
   schema: Schema,
@@ -61,15 +61,15 @@ function anyKey(): Expression {
 }
 
 /**
- * Members in their order with `comma`s between those that are there: two rules a member, which share what
- * follows them,
+ * Members in their order, with `comma`s between those that are present. Each member has two rules, which share
+ * the rules of the members after it,
  *
  *     some(k)  ::= member(k) after(k + 1) | some(k + 1)    where a list begins with k or a later one
  *     after(k) ::= "" | ", " some(k)
  *
- * without the second part of some(k) where k is required, and the first of after(k) where any from k on
- * is. Written as `(", " member(k))? after(k + 1)`, xgrammar took time that grew with the square of the
- * number of members.
+ * If member k is required, some(k) lacks its second alternative; if any member from k on is required, after(k)
+ * lacks "". With the form `(", " member(k))? after(k + 1)`, xgrammar's time grew with the square of the number
+ * of members.
  */
 export function chained(
   members: readonly Member[],
@@ -90,7 +90,7 @@ export function chained(
   return maybe(some);
 }
 
-/** Numbers of properties that the others do not give anyway. */
+/** Refuses "minProperties" and "maxProperties" unless the other keywords imply them anyway. */
 function checkCounts(
   schema: Schema,
   path: string,

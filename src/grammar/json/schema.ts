@@ -30,13 +30,13 @@ import { chained, objectExpression, type SchemaContext } from "./object.ts";
 import { stringWithoutTags, textWithout } from "./tags.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
-/** Schemas within schemas, each as often as it is read. */
+/** The most schemas that are read, nested ones included; a schema counts each time it is read. */
 const MOST_SCHEMAS = 50_000;
 
-/** Deeper is a circle of `$ref`s that lead to nothing. */
+/** The longest chain of `$ref`s; a longer one is taken for a cycle that leads to no schema. */
 const MOST_REFERENCES = 64;
 
-/** Rules that follow from no schema, at most from a syntax of arguments. */
+/** Rules that do not depend on a schema, at most on the syntax of arguments. */
 export const COMMON_RULES: readonly string[] = [
   ...jsonRules().map(([name]) => name),
   ...["number", "integer", "text"],
@@ -48,8 +48,8 @@ export function argumentRules(schema: unknown, syntax: ArgumentSyntax): Rules {
 }
 
 /**
- * Its texts are valid, on one line, with the properties in the order of the schema. Where a schema
- * leaves open what else may be there, less is made: see docs/constrained.md.
+ * The grammar of JSON texts that are valid for the schema, on one line, with the properties in the schema's order.
+ * Where a schema leaves open what else is allowed, the grammar allows less: see docs/constrained.md.
  *
  * @param of.objects only of its values that are objects: the arguments of a call.
  * @throws GrammarError for what is no schema or not supported.
@@ -60,7 +60,7 @@ export function schemaRules(
 ): Rules {
   const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
   const whole = (grammar: SchemaGrammar) => grammar.value(asked, "#");
-  // A reference to the whole schema is to all of its values.
+  // A reference to the whole schema means all of its values, not only objects.
   return new SchemaGrammar(schema, whole, objects ? undefined : "root").rules;
 }
 
@@ -68,7 +68,7 @@ class SchemaGrammar implements SchemaContext {
   readonly rules: Map<string, Expression> = new Map();
   readonly #schema: unknown;
   #read = 0;
-  /** Names of rules by `$ref`, or by a schema that has one and more. */
+  /** Names of rules by `$ref`, or by a schema that has a `$ref` and other keywords. */
   readonly #references = new Map<string, string>();
 
   /** @param whole the rule that the whole schema's values are, where there is one. */
@@ -82,7 +82,7 @@ class SchemaGrammar implements SchemaContext {
     this.rules.set("root", root(this));
   }
 
-  /** The properties of the schema, written one by one; others have no way to be written. */
+  /** The schema's properties, written one by one; the syntax cannot express other properties. */
   arguments(schema: unknown, syntax: ArgumentSyntax): Expression {
     const { properties = {}, required = [] } = isObject(schema) ? schema : {};
     if (!isObject(properties)) throw fault("#", `"properties" is no object`);
@@ -91,7 +91,7 @@ class SchemaGrammar implements SchemaContext {
     const isTagged = syntax.ends.some((end) => end.startsWith("</"));
     if (isTagged) this.rules.set("string", stringWithoutTags());
     const [before, after] = syntax.text;
-    // One rule with what follows: where a token ends is then known at once.
+    // The rule includes the text after the value, so xgrammar decides from its tables where a token may end.
     this.rules.set("text", sequence(textWithout(syntax.ends), text(after)));
     const members = Object.entries(properties).map(([name, each]) => {
       const path = `#/properties/${name}`;
@@ -206,7 +206,7 @@ class SchemaGrammar implements SchemaContext {
     }
   }
 
-  /** All that have no bounds are one rule. */
+  /** All numbers without bounds share one rule. */
   #number(
     all: string,
     between: (bounds: Bounds) => Expression,
@@ -232,7 +232,7 @@ class SchemaGrammar implements SchemaContext {
         const known = Object.keys(FORMATS).join(", ");
         throw fault(path, `the format "${format}" is not supported, only ${known}`);
       }
-      // One rule for all that have the same.
+      // All strings with the same format share one rule.
       return this.#named(
         `format ${format}`,
         () => quoted(regexExpression(expression, stringCharacter)),
@@ -291,7 +291,7 @@ class SchemaGrammar implements SchemaContext {
     return this.#named(reference as string, () => this.value(target, reference as string));
   }
 
-  /** A rule that is there before its body is made, which may refer to it. */
+  /** Adds a rule before its body is made, so that the body may refer to it. */
   #named(key: string, body: () => Expression): Expression {
     const known = this.#references.get(key);
     if (known !== undefined) return rule(known);

@@ -1,4 +1,4 @@
-/** Values between tags: texts as they are, which end at a tag, and strings of JSON that contain none. */
+/** Values between tags: raw texts, which end at a tag, and JSON strings that contain no tag. */
 import { both, charactersOf, type CodePoints, except } from "../rules/code_points.ts";
 import { choice, type Expression, oneOf, repeat, sequence, text } from "../rules/rules.ts";
 import { ESCAPES, PLAIN, quoted } from "./text.ts";
@@ -8,7 +8,7 @@ const OPENS: Expression = repeat(oneOf(charactersOf(OPEN)), 0);
 /** Characters of a text: tabs and line ends, no other control characters. */
 const TEXT: CodePoints = except([[0, 8], [0xb, 0xc], [0xe, 0x1f], [0x7f, 0x7f]]);
 const ASCII: CodePoints = [[0, 0x7f]];
-/** All others, in parts of which each is one sequence of bytes in UTF-8. */
+/** All other characters, split so that each part is a single pattern of byte ranges in UTF-8. */
 const BEYOND: readonly CodePoints[] = [
   ...[[[0x80, 0x7ff]], [[0x800, 0xfff]], [[0x1000, 0xcfff]], [[0xd000, 0xd7ff]]] as const,
   ...[[[0xe000, 0xffff]], [[0x10000, 0x3ffff]], [[0x40000, 0xfffff]]] as const,
@@ -16,13 +16,13 @@ const BEYOND: readonly CodePoints[] = [
 ];
 
 /**
- * Texts that contain none of the marks, of which each begins with "<" and has no other:
+ * Texts that contain none of the marks. Each mark begins with "<" and contains no other "<":
  *
  *     text ::= ([^<] | "<"* begun other)* "<"*
  *
- * where `begun` is the beginning of a mark, of any length, and `other` a character that neither continues a mark nor is
- * "<". It leaves out texts that end with a longer beginning than "<", or in which "<" or a character beyond ASCII is
- * behind one. No choice is within a sequence: it would be a rule, at whose end xgrammar tries every token.
+ * where `begun` is a proper prefix of a mark and `other` a character that neither continues a mark nor is "<". This
+ * excludes texts that end with a prefix longer than "<", or in which such a prefix is followed by "<" or a non-ASCII
+ * character. Sequences contain no choice: it would become a rule, at whose end xgrammar tries every token.
  */
 export function textWithout(marks: readonly string[]): Expression {
   const wrong = marks.find((mark) => mark.lastIndexOf(OPEN) !== 0 || mark.length < 2);

@@ -29,12 +29,12 @@ export function stringCharacter(set: CodePoints): Expression {
 }
 
 /**
- * A character of a string. It is written out wherever it is used: within a rule xgrammar knows at once
- * what a token is, at the end of one it has to try, and each character would be such an end.
+ * A character of a string. It is inlined wherever it is used: within a rule xgrammar decides a token from its
+ * tables, but at the end of a rule it has to try the token, and each character would be the end of a rule.
  */
 const CHARACTERS = [oneOf(PLAIN), sequence(text("\\"), oneOf(charactersOf('"/\\bfnrt')))];
 
-/** Escapes of four digits that are no half of a surrogate pair; no choice within, see CHARACTERS. */
+/** Four-digit escapes that are not half of a surrogate pair. They contain no choice, see CHARACTERS. */
 const UNICODE_ESCAPES = [
   sequence(text("\\u"), oneOf(both(HEX, except(charactersOf("dD")))), ...Array(3).fill(oneOf(HEX))),
   sequence(
@@ -43,7 +43,7 @@ const UNICODE_ESCAPES = [
   ),
 ];
 
-/** What a string has that is no character as it is. */
+/** All escape sequences of a string. */
 export const ESCAPES: readonly Expression[] = [...CHARACTERS.slice(1), ...UNICODE_ESCAPES];
 
 /** The rule of strings without escapes of four digits. */
@@ -71,7 +71,7 @@ export function list(entry: Expression, least: number, most?: number): Expressio
 }
 
 /**
- * A key that is none of the names. It has no escapes, so it cannot spell one in another way.
+ * A key that is none of the names. It contains no escapes, so it cannot spell a name in another way.
  *
  * @param add names a rule.
  */

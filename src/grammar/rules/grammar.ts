@@ -31,7 +31,7 @@ export interface ArgumentSyntax {
   readonly value: Around;
   /** What false and true are as values of arguments, where not as in JSON. */
   readonly booleans?: readonly [no: string, yes: string];
-  /** What no text has in it, and ends one: each begins with "<" and has no other. */
+  /** Marks that end a text and that no text contains: each begins with "<" and has no other "<". */
   readonly ends: readonly string[];
   /** Names of the arguments that are texts, or null. */
   readonly texts: readonly string[];

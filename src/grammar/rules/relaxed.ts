@@ -6,34 +6,34 @@ type Repeat = Extract<Expression, { kind: "repeat" }>;
 
 /** Where counting beside the compiled grammar pays. */
 export interface CountedFrom {
-  /** Smaller bounds stay: xgrammar's own tables are faster for them. */
+  /** Repeats with a smaller upper bound stay with xgrammar, whose own tables are faster for them. */
   readonly most: number;
   /** Places of any character, as rules/size.ts counts them, that the repeat would come to. */
   readonly wide: number;
-  /** In masks of fewer tokens each is looked at, without the tables of token_classes.ts. */
+  /** In masks of at most so many tokens each token is tried, without the tables of token_classes.ts. */
   readonly tokens: number;
 }
 
 export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
 
 /**
- * Least wideness that is counted, that of a character for which xgrammar's tables cost little: a share of the printable
- * ASCII characters.
+ * Lower bound of a character's wideness, used for characters whose xgrammar tables cost little: a share of the
+ * printable ASCII characters.
  */
 const LEAST_WIDENESS = 1 / 20;
 
 /**
- * Repeats within repeats may be at many counts at once, at most the product of the bounds; each is a
- * place that counts.ts follows. With more places than that xgrammar gets the repeat as it is.
+ * Nested repeats may be at several counts at once, at most the product of their bounds, and counts.ts follows each
+ * as a place. If there could be more places than this, the repeat is left to xgrammar.
  */
 const MOST_NESTED = 10_000;
 
-/** So many copies of a repeat without its bounds: xgrammar takes long to follow more in one text. */
+/** The most copies of a relaxed repeat in one text; xgrammar takes long to follow more. */
 const MOST_COPIES = 4;
 
 /**
- * The rules where each such repeat is `*`: their texts are among those of the result. Itself
- * where there is none.
+ * The rules with each such repeat relaxed to `*`, so they allow at least the texts of the original. Returns
+ * `rules` itself if there is no such repeat.
  */
 export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
   let found = false;

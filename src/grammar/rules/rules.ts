@@ -86,16 +86,16 @@ function escaped(character: string): string {
 }
 
 /**
- * A set as the bytes of its characters. xgrammar 0.1.27 takes [é] as the byte E9 and [^é] as any
- * character, and its [^a] lets bytes through that are no UTF-8. So a class of code points below 256
- * is exactly one byte; but one of a single code point becomes a text, unless it is there twice.
+ * Writes a set as the UTF-8 bytes of its characters. xgrammar 0.1.27 takes [é] as the byte E9 and [^é] as any
+ * character, and its [^a] allows bytes that are not UTF-8. So a class of code points below 256 is used for
+ * exactly one byte. A class with a single code point would become a text, unless the code point is listed twice.
  */
 export function writtenSet(set: CodePoints): string {
   const ways = utf8Ranges(set).map((ranges) => ranges.map((range) => [range]));
   const ascii = ways.filter(({ length }) => length === 1).flatMap(([only]) => only ?? []);
   const all = [...ascii.length > 0 ? [[ascii]] : [], ...ways.filter(({ length }) => length > 1)];
   const written = all.map((places) => places.map(byteClass).join(" "));
-  // xgrammar 0.1.27 repeats a class itself at once, one in parentheses as a rule that it enters anew.
+  // xgrammar 0.1.27 repeats a bare class directly, but a class in parentheses as a rule that it enters each time.
   return all.length === 1 && all[0]?.length === 1 ? written.join() : `(${written.join(" | ")})`;
 }
 
@@ -105,7 +105,7 @@ function byteClass(ranges: CodePoints): string {
   return `[${parts.join("")}]`;
 }
 
-/** The rules without what has no text of finite length; undefined where "root" has none. */
+/** The rules without parts that have no finite text; undefined if "root" has none. */
 export function productive(rules: Rules): Rules | undefined {
   const known = new Set<string>();
   const has = (expression: Expression): boolean => {

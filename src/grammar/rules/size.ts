@@ -3,8 +3,8 @@ import { GrammarError } from "./grammar.ts";
 import type { Expression, Rules } from "./rules.ts";
 
 /**
- * What xgrammar gets. It cannot be stopped, and what it does for each rule takes time that grows with
- * their number: 4,000 rules take some seconds.
+ * The most rules that xgrammar is given. It cannot be stopped, and its time for each rule grows with the number
+ * of rules: 4,000 rules take some seconds.
  */
 export const MOST_RULES = 4000;
 
@@ -12,13 +12,13 @@ export const MOST_RULES = 4000;
 export const MOST_PLACES = 100_000;
 
 /**
- * Tokens that are looked at for those tables: about all of the vocabulary at a place where any
- * character may follow, which takes 50 ms and more with 150,000 tokens. A place where only some may
- * counts as its part of the printable ASCII characters.
+ * The most tokens that are examined for those tables. A place where any character may follow examines about the
+ * whole vocabulary, which takes 50 ms and more with 150,000 tokens. A place where only some characters may
+ * follow counts as their share of the printable ASCII characters.
  */
 const MOST_LOOKS = 40_000_000;
 
-/** At most so many such places, also where the vocabulary is small or not known. */
+/** The most such places, even if the vocabulary is small or not known. */
 const MOST_WIDE = 1000;
 
 /** How many places of any character a grammar may have. */

@@ -18,7 +18,7 @@ const COMPILE_MS = 10_000;
 /** Characters of a grammar, written as JSON. */
 const MOST_CHARACTERS = 1_000_000;
 
-/** Grammars that were too large, by their text: they are refused at once. */
+/** The number of too large grammars that are remembered by their text and refused at once. */
 const REFUSED = 32;
 
 interface ConstraintRequest {
@@ -29,9 +29,9 @@ interface ConstraintRequest {
 }
 
 /**
- * Grammars that are compiled and matched in threads of their own. Constraints that are open in one
- * thread at the same time are of one text: a thread that has to be ended takes nobody else's with it,
- * and one that compiles keeps nobody waiting. More texts at once than there are threads wait for one.
+ * Compiles and matches grammars in worker threads. All constraints that are open in one thread at a time have the
+ * same grammar text. So ending a thread fails no other grammar's constraints, and a thread that compiles delays none.
+ * If more texts are open than there are threads, the others wait for a free thread.
  *
  * @param limits.compileMs how long a grammar may take to compile.
  */
@@ -83,8 +83,8 @@ export function openGrammarThreads(
   }
 
   /**
-   * Opens a text in a thread. Who waits for it may leave before it is there: a thread that compiles
-   * cannot be stopped, so it is busy until it has done so, and keeps what it has compiled.
+   * Opens a text in a thread. The request may be aborted before the constraint is ready. A compilation cannot be
+   * stopped, so the thread stays busy until it ends, and keeps the compiled grammar.
    */
   function openIn(thread: GrammarThread, { key, grammar, ignoreEos, signal }: ConstraintRequest) {
     const { promise, resolve, reject } = Promise.withResolvers<Constraint>();

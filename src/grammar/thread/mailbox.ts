@@ -68,9 +68,9 @@ export class Mailbox {
   }
 
   /**
-   * Makes a call and waits for its answer.
+   * Makes a call and blocks until it is answered.
    *
-   * @returns undefined where there is none after `ms`.
+   * @returns undefined if there is no answer after `ms`.
    * @throws UsageError as the other thread reports it.
    */
   call({ command, handle, argument = 0, proposal }: Call, ms: number): Answer | undefined {
@@ -86,7 +86,7 @@ export class Mailbox {
     return { value: header[VALUE] as number, proposal: this.#readProposal() };
   }
 
-  /** Answers calls until one of them is answered with "leave" and with true. */
+  /** Answers calls until `answer` returns an answer with `leave` true. */
   serve(answer: (call: Call) => Answer & { readonly leave?: boolean }): void {
     const header = this.#header;
     for (let leave = false; !leave;) {

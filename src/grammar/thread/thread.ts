@@ -8,8 +8,8 @@ import {
 } from "./messages.ts";
 
 /**
- * A call that is not answered within this time has met a grammar whose masks take that long: 64 rows
- * of 100 ms are the most that is known.
+ * The time after which an unanswered call fails, because the grammar's masks take too long. The slowest known call
+ * takes 64 rows of 100 ms.
  */
 const CALL_MS = 10_000;
 

@@ -76,13 +76,13 @@ export async function drive(
     records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, received, endMs };
     flying--;
     onEnded(++ended);
-    // At once: the next step of an engine in this thread may be its.
+    // Sent at once, so that the new request can take part in the next step of an engine in this thread.
     sendDue();
     wake();
   }
 
   function sendDue(): void {
-    // An engine may call back while it takes a request, and takes no other then.
+    // An engine may call back while it accepts a request; it must not be given another one meanwhile.
     if (sending) return;
     sending = true;
     while (sent.length < dues.length && flying < concurrency && !ends.aborted) {
@@ -107,7 +107,7 @@ export async function drive(
     if (flying >= concurrency) await Promise.race([place, stopped]);
     else if (wait > 0) await clock.sleep(wait, ends);
   }
-  // All of them end, also where one failed: nobody is to answer any more when the next run begins.
+  // Waits for all requests even if one failed, so that none is still running when the next run begins.
   const outcomes = await Promise.allSettled(sent);
   const fault = outcomes.find(({ status }) => status === "rejected");
   if (fault?.status === "rejected") throw fault.reason;

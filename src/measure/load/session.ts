@@ -185,7 +185,7 @@ function planFor(
   },
 ): SpeculationPlan {
   return policyPlan(policy, {
-    // Before the model is open; whether there is a draft is seen then.
+    // Without an engine yet; whether there is a draft is checked when the model is opened.
     algorithm: engine?.outputs.algorithm ?? "EAGLE3",
     architecture: "",
     maxBatch,
@@ -264,7 +264,7 @@ async function runCell(
     ...concurrency === null ? {} : { concurrency },
   });
   const seconds = (clock.now() - start) / 1000;
-  // The core is the next measurement's.
+  // Waits until the core is free for the next measurement.
   await loop.idle();
   if (signal.aborted || requests.length < dues.length) return undefined;
   return {

@@ -99,7 +99,7 @@ function overlaps(
 /** The most spans [from, to) that overlap at any time. */
 export function peak(spans: readonly (readonly [from: number, to: number])[]): number {
   const changes = spans.flatMap(([from, to]) => [[from, 1], [to, -1]] as const)
-    // Whoever leaves makes place for who comes at that moment.
+    // At equal times an end comes before a start, so these spans do not overlap.
     .toSorted(([a, up], [b, down]) => a - b || up - down);
   let [now, most] = [0, 0];
   for (const [, change] of changes) {

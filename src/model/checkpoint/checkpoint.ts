@@ -8,8 +8,8 @@ import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "../files/tensor_files.ts";
 
 /**
- * Opens a model or draft folder: config.json and weights that `openTensors` finds, safetensors or
- * torch's, in one file or in shards. Reads headers only; dispose it to close the files.
+ * Opens a model or draft folder: config.json and the weights that `openTensors` finds, safetensors or
+ * torch's, in one file or in shards. Reads only headers; dispose it to close the files.
  * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
  */
 export function openCheckpoint(folder: string): Checkpoint {
@@ -17,7 +17,7 @@ export function openCheckpoint(folder: string): Checkpoint {
 }
 
 /**
- * The checkpoint in `folder`, wherever its bytes come from; a quantized one with a tensor a matrix.
+ * The checkpoint in `folder`, wherever its bytes come from. In a quantized one each matrix is one tensor.
  * @throws UsageError as above, or when how it is quantized is not supported.
  */
 export function checkpointOf(folder: Folder): Checkpoint {

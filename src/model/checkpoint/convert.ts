@@ -21,7 +21,7 @@ export interface Converted {
   readonly files: readonly string[];
 }
 
-/** What `--quantize` makes of a model at every start. */
+/** The tensors that `--quantize` would quantize at every start. */
 export interface QuantizedTensors {
   readonly to: Quantization;
   /** Names of the tensors that are quantized. @throws UsageError where the checkpoint cannot be */
@@ -43,11 +43,11 @@ export interface ConvertOptions {
   readonly onProgress?: (progress: { label: string; bytes: number; total: number }) => void;
 }
 
-/** What safetensors calls the bytes of blocks. */
+/** The dtype in safetensors of matrices stored in blocks. */
 const BLOCKS_DTYPE = "U8";
 /** Bytes read and written at a time. */
 const BLOCK = 8 << 20;
-/** Tensors may share storages; more sharing than this is no model, and would fill a disk. */
+/** Largest ratio of tensor bytes to file bytes. Tensors may share storages; more would fill a disk and is no model. */
 const MOST_SHARED = 4;
 /** Files without weights that go along: configs, tokenizer, template, licence. */
 const COMPANION = /^[^.].*\.(json|jinja|txt|model|tiktoken|md)$|^(LICENSE|NOTICE)[^/]*$/;
@@ -81,7 +81,7 @@ export async function convertCheckpoint(options: ConvertOptions): Promise<Conver
   return { tensors: tensors.length, bytes: totalBytes(tensors), files };
 }
 
-/** What is written of a matrix; its `dtype` stays that of the checkpoint. */
+/** The header entry of a matrix stored in blocks; its `dtype` stays that of the checkpoint. */
 function inBlocks(tensor: TensorInfo, format: Quantization): TensorInfo {
   const shape = storedShape(format, tensor.shape);
   return { ...tensor, dtypeName: BLOCKS_DTYPE, shape, size: shape[0] * shape[1] };
@@ -103,7 +103,7 @@ function checkSharing({ name, tensors }: Checkpoint): void {
   throw new UsageError(`Cannot convert ${quote(name)}: ${why}`);
 }
 
-/** `to` must be free, or a checkpoint that may be replaced and is not what is read. */
+/** Checks that `to` does not exist, or is a checkpoint that may be replaced and is not the one being read. */
 function checkPlace({ from, to, force }: ConvertOptions): void {
   const found = statOf(to);
   if (found === undefined) return;
@@ -190,7 +190,7 @@ async function writeShard(
       const written = packs ? packBlocks(widen(part, stored.dtype), quantize) : part;
       await writeBytes(out, written);
       onBytes(written.length);
-      // Packing keeps this thread busy: Ctrl+C has to be handled.
+      // Packing keeps this thread busy, so it yields here to let Ctrl+C be handled.
       if (packs) await new Promise((resolve) => setTimeout(resolve, 0));
     }
   }
@@ -202,7 +202,7 @@ async function writeBytes(out: Deno.FsFile, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) done += await out.write(bytes.subarray(done));
 }
 
-/** Turns what the system refuses (a full disk, no permission) into a line about `to`. */
+/** Turns errors of the operating system (a full disk, no permission) into a UsageError about `to`. */
 async function orUsage<T>(to: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -1,12 +1,12 @@
-/** Which tokens a corpus has most often: the token map of FR-Spec, see token_map.ts. */
+/** Finds the most frequent tokens of a corpus: the token map of FR-Spec, see token_map.ts. */
 
 /** Counts tokens text by text. */
 export interface TokenCounts {
   add(ids: readonly number[]): void;
   /**
-   * The `size` most frequent ids, most frequent first, the lower one on a tie; where fewer occur the
-   * lowest others follow. `always` are among them whatever they count: a draft that cannot end a text
-   * would miss every end.
+   * The `size` most frequent ids, most frequent first, the lower one on a tie. If fewer ids occur, the
+   * lowest other ids follow. The ids `always` are included however rare they are: a draft that cannot end
+   * a text would miss every end.
    */
   mostFrequent(size: number, always?: readonly number[]): number[];
   /** The share of these ids among all counted tokens. */

@@ -2,7 +2,7 @@ import { vocabularyMisfit } from "../../text/vocabulary.ts";
 import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 
-/** Why a STANDALONE draft cannot read the target's tokens: see `vocabularyMisfit`. Others read ids. */
+/** Why a STANDALONE draft's tokens are not the target's: see `vocabularyMisfit`. Other drafts use the target's ids. */
 export function tokenMisfit(
   target: { readonly checkpoint: Checkpoint; readonly config: ModelConfig },
   draft: { readonly checkpoint: Checkpoint; readonly config: AnyDraftConfig },

@@ -1,19 +1,19 @@
 /** A folder that is complete or absent: it is written under another name in the same parent folder, then renamed. */
 
-/** A new folder under way. Disposed of before it is moved, it goes. */
+/** A new folder that is being written. It is removed if it is disposed of before `moveIn`. */
 export interface TemporaryFolder extends AsyncDisposable {
   readonly path: string;
-  /** Renames it to its final name; what was there is removed once the new folder is in place. */
+  /** Renames it to its final name. A folder that was there is removed once the new one is in place. */
   moveIn(): Promise<void>;
 }
 
-/** Held by the process that writes the folder, so that others see whether it still lives. */
+/** A lock file that the writing process holds, so that others see whether that process is still running. */
 const LOCK = ".eyrie-lock";
 const PARTIAL = /^\.(.+)-[^-]+\.partial(\.old)?$/;
 
 /**
- * Makes the folder, and removes those in the same place whose process is no more.
- * @param to where it is to be, on the same disk.
+ * Makes the folder, and removes abandoned ones in the same parent folder.
+ * @param to its final path, on the same disk.
  */
 export async function makeTemporary(to: string): Promise<TemporaryFolder> {
   const [, parent = "", name = ""] = /^(.*?)\/*([^/]+)\/*$/.exec(to) ?? [];
@@ -53,7 +53,7 @@ export async function makeTemporary(to: string): Promise<TemporaryFolder> {
   };
 }
 
-/** Folders that a killed process left: unlocked ones, and what a complete one has replaced. */
+/** Removes folders that a killed process left: unlocked ones, and old ones that a complete one has replaced. */
 async function removeAbandoned(dir: string): Promise<void> {
   for await (const { name: folder, isDirectory } of Deno.readDir(dir)) {
     const [whole, name, old] = isDirectory ? PARTIAL.exec(folder) ?? [] : [];
@@ -62,7 +62,7 @@ async function removeAbandoned(dir: string): Promise<void> {
     const abandoned = old === undefined
       ? await isUnlocked(`${path}/${LOCK}`)
       : await isThere(`${dir}/${name}`) && !await isThere(path.slice(0, -old.length));
-    // What is not ours to remove may stay.
+    // Folders that we may not remove stay.
     if (abandoned) await Deno.remove(path, { recursive: true }).catch(() => {});
   }
 }

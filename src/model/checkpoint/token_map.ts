@@ -16,10 +16,10 @@ import type { DraftConfig } from "../config/types.ts";
 const [HEAD, OFFSETS] = ["lm_head.weight", "d2t"];
 
 /**
- * Token ids, most frequent first: of a file of torch.save (a list of integers or a tensor of them), of
- * the only tensor of a .safetensors file, or of a .json list.
+ * Reads token ids, most frequent first, from a file of torch.save (a list of integers or a tensor of them),
+ * from the only tensor of a .safetensors file, or from a .json list.
  *
- * @throws UsageError where the file has something else, an id twice or one that the target has not.
+ * @throws UsageError if the file has something else, an id twice, or an id that the target does not have.
  */
 export function readTokenMap(path: string, vocabSize: number): Int32Array {
   const fail = (why: string) => new UsageError(`Cannot use token map ${quote(path)}: ${why}`);
@@ -64,7 +64,7 @@ function tensorIds(path: string, fail: (why: string) => UsageError): Iterable<nu
 /**
  * The draft with a head of its own: rows `ids` of the target's head.
  *
- * @param head of the target: its lm_head, or its embedding where they are tied.
+ * @param head the target's lm_head, or its embedding if they are tied.
  */
 export function withTokenMap(
   draft: { readonly checkpoint: Checkpoint; readonly config: DraftConfig },
@@ -113,7 +113,7 @@ export function withTokenMap(
   };
 }
 
-/** Bytes from `offset` on of the rows `ids`, one after the other. */
+/** Reads bytes, from `offset` on, of the rows `ids` placed one after the other. */
 function gather(
   { checkpoint, head }: { readonly checkpoint: Checkpoint; readonly head: TensorInfo },
   { ids, rowBytes, offset, into }: {

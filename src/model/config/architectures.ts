@@ -22,7 +22,7 @@ import { readDecoder } from "./decoder_config.ts";
 import type { DecoderConfig, Family, FamilyName } from "./types.ts";
 import { type Fields, nested, quote, unusable, value } from "../files/fields.ts";
 
-/** What each is, by its name in config.json. */
+/** All families; config.json names one of them. */
 export const FAMILIES: readonly Family[] = [
   LLAMA,
   MISTRAL,
@@ -54,10 +54,10 @@ export const FAMILIES: readonly Family[] = [
   QWEN3_NEXT,
 ];
 
-/** A name that config.json may have. */
+/** A model name that config.json may have, and its family. */
 interface Known extends FamilyName {
   readonly family: Family;
-  /** The decoder's fields are in `text_config`. */
+  /** Whether the decoder's fields are in `text_config`. */
   readonly wrapper: boolean;
 }
 
@@ -67,8 +67,8 @@ const KNOWN: readonly Known[] = FAMILIES.flatMap((family) => [
 ]);
 
 /**
- * The decoder of a target, by `model_type`. Where there are `architectures`, the first must be the one
- * of that type.
+ * Reads the decoder of a target, by `model_type`. If the config has `architectures`, the first must be the
+ * one of that type.
  * @throws UsageError naming the known ones, or what in the config is not supported.
  */
 export function readArchitecture(config: Fields): DecoderConfig {
@@ -81,14 +81,14 @@ export function decoderFields(config: Fields): Fields {
   return identify(config).text;
 }
 
-/** Whether the first of a config's `architectures` is one of these. */
+/** Whether the first of a config's `architectures` is one that Eyrie runs. */
 export function isKnown(config: Fields): boolean {
   const listed = value(config, "architectures");
   return Array.isArray(listed) && KNOWN.some(({ architecture }) => architecture === listed[0]);
 }
 
 /**
- * The decoder of a config, by `model_type` alone.
+ * Reads the decoder of a config, by `model_type` alone.
  * @param architecture for display.
  * @throws UsageError as above.
  */
@@ -127,7 +127,7 @@ function identify(config: Fields): Pick<Known, "architecture" | "family"> & { te
   throw unusable(text, `has model_type ${quote(type)}, known are ${known}`);
 }
 
-/** `text_config`, with whether the head is tied where the outer config alone says it. */
+/** `text_config`; if only the outer config says whether the head is tied, that is added. */
 function textFields(config: Fields): Fields {
   const text = nested(config, "text_config");
   if (text === undefined) throw unusable(config, "has no text_config");
@@ -137,7 +137,7 @@ function textFields(config: Fields): Fields {
     : { ...text, values: { ...text.values, tie_word_embeddings: tied } };
 }
 
-/** All of a config's `model_type`, one at least. */
+/** All known names with a config's `model_type`, at least one. */
 function typed(config: Fields): readonly [Known, ...Known[]] {
   const type = value(config, "model_type");
   const [first, ...others] = KNOWN.filter(({ modelType }) => modelType === type);
@@ -146,7 +146,7 @@ function typed(config: Fields): readonly [Known, ...Known[]] {
   throw unusable(config, `has model_type ${quote(type ?? null)}, known are ${known}`);
 }
 
-/** What config.json calls the text model alone. */
+/** The names that config.json has for the text model alone. */
 function namesOf({ architecture, modelType, aliases = [] }: Family): readonly FamilyName[] {
   return [{ architecture, modelType }, ...aliases];
 }

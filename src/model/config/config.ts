@@ -22,8 +22,8 @@ export function parseModelConfig(
   const last = decoder.vocabSize - 1;
   const ends = integers(generation, "eos_token_id", last) ??
     integers(fields, "eos_token_id", last) ?? integers(text, "eos_token_id", last) ?? [];
-  // Models with images around them may have one of their two in text_config alone (Qwen3.5's <|endoftext|>). Those that
-  // are no tokens were never read by others.
+  // Multimodal models may have one of their two end tokens only in text_config (Qwen3.5's <|endoftext|>). Ids there
+  // that are no tokens are skipped, as they were never read by others.
   const inner = text === fields ? [] : [value(text, "eos_token_id")].flat();
   const eosTokenIds = [...new Set([...ends, ...inner.filter((id) => isToken(id, last))])];
   const bos = value(fields, "bos_token_id") === undefined ? text : fields;

@@ -31,7 +31,7 @@ export const MOST: Readonly<
 };
 const MOST_VOCAB = 2 ** 22;
 
-/** Weights, keys and values are read 8 at a time: every row a kernel reduces over is whole eights. */
+/** Kernels read weights, keys and values 8 at a time, so every row they reduce over is a multiple of 8 wide. */
 const ROW_STEP = 8;
 
 /** config.json `hidden_act` and the like. */
@@ -43,7 +43,7 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 /**
  * The decoder that `config` describes.
  * @param architecture for display.
- * @throws UsageError for sizes that cannot be, and for what would run wrong.
+ * @throws UsageError for impossible sizes, and for settings that Eyrie would compute wrongly.
  */
 export function readDecoder(family: Family, file: Fields, architecture: string): DecoderConfig {
   const config = withDefaults(family, file);
@@ -94,12 +94,12 @@ const SLIDING = "sliding_attention";
 const RECURRENT: Readonly<Record<string, string>> = { conv: "conv", linear_attention: "delta" };
 const LAYER_TYPES = ["full_attention", SLIDING, ...Object.keys(RECURRENT)];
 
-/** A checkpoint may have a wrapper's names whatever its config says: exports of the text alone keep them. */
+/** Text-only exports of a multimodal model keep its prefixes, so both kinds of names are accepted. */
 function namesOf({ names = LLAMA_NAMES, wrappers }: Family): TensorNames {
   return wrappers === undefined ? names : { ...names, ...WRAPPED };
 }
 
-/** The decoder's fields, on top of the family's defaults. */
+/** The file's fields over the family's defaults; renamed keys win. */
 function withDefaults(family: Family, file: Fields): Fields {
   const renamed = Object.entries(family.renamed ?? {})
     .flatMap(([key, own]) => value(file, own) === undefined ? [] : [[key, value(file, own)]]);
@@ -152,12 +152,12 @@ function parseActivation(config: Fields, key: string): Activation {
   throw unusable(config, `has ${key} ${quote(name ?? null)}, known are ${known}`);
 }
 
-/** A width of rows. @throws UsageError where kernels cannot take it. */
+/** Reads a row width. @throws UsageError if kernels cannot handle it. */
 export function size(config: Fields, key: string, most: number): number {
   return integer(config, key, { least: ROW_STEP, most, multipleOf: ROW_STEP });
 }
 
-/** What the kernels do not compute must not pass: the output would be wrong without a word. */
+/** Refuses settings that the kernels do not implement: the output would be silently wrong. */
 function refuseUnsupported(config: Fields, known: readonly string[]): void {
   for (const key of ["attention_bias", "attention_out_bias", "mlp_bias"]) {
     if (!known.includes(key) && flag(config, key, false)) {
@@ -166,7 +166,7 @@ function refuseUnsupported(config: Fields, known: readonly string[]): void {
   }
 }
 
-/** Biases and norms of q and k are not permuted to the order of rows of a partial rope. */
+/** Refuses biases and norms of q and k with a partial rope, because they are not reordered as its rows are. */
 function refuseUnplanned(
   config: Fields,
   layers: readonly LayerConfig[],
@@ -183,7 +183,7 @@ function refuseUnplanned(
   }
 }
 
-/** `layer_types` must say nothing that the layers do not do. */
+/** Checks that the layers, as they were read, do what `layer_types` says. */
 function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
   const types = value(config, "layer_types");
   if (types === undefined) return;

@@ -1,4 +1,4 @@
-/** Reads what an EAGLE head is from its tensors and, where they leave it open, its config.json. */
+/** Reads the config of an EAGLE head from its tensors and, for what they do not show, from its config.json. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf } from "./config.ts";
 import type { DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
@@ -20,8 +20,8 @@ import type { LayerConfig } from "./layer_config.ts";
 type HeadAlgorithm = Exclude<DraftConfig["algorithm"], "NEXTN">;
 
 /**
- * Architectures that draft checkpoints name, and the algorithm where the name settles it. The
- * authors' own files name the target's for both kinds; then the width of `fc` decides.
+ * Architectures that draft checkpoints name, and the algorithm if the name determines it. The authors'
+ * own files name the target's architecture for both algorithms; then the width of `fc` decides.
  */
 const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   LlamaForCausalLM: undefined,
@@ -36,10 +36,10 @@ const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   Eagle3DraftModel: "EAGLE3",
 };
 
-/** Kinds of layer; what distinguishes them in a draft, norms of q and k and biases, is in the tensors. */
+/** Kinds of layer. In a draft they differ only in biases and norms of q and k, which the tensors show. */
 const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
 
-/** Modules of variants that would be left out of the forward, and the key that switches them on. */
+/** Modules of variants that Eyrie does not compute, and the key that switches them on: such drafts are refused. */
 const UNKNOWN_MODULES = ["pre_lm_head_layernorm", "post_embedding_layernorm"];
 const UNKNOWN_FLAG = "layernorms";
 
@@ -54,11 +54,11 @@ const MOST_LAYER_ID = 1024;
 const MOST_HIDDEN = 2 ** 17;
 
 /**
- * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it suits `target` is another
- * question: see `checkFit`.
- * @param target gives the default of the auxiliary layers and of a vocabulary left unsaid.
- * @param ropeTheta instead of the config's: training often used 10000 whatever the config says.
- * @throws UsageError when it is no such head, or one of a variant that would run wrong.
+ * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it fits `target` is checked by
+ * `checkFit`.
+ * @param target gives the default auxiliary layers, and the vocabulary if the config does not.
+ * @param ropeTheta overrides the config's: training often used 10000 whatever the config says.
+ * @throws UsageError if it is no such head, or a variant that Eyrie would compute wrongly.
  */
 export function parseDraftConfig(
   checkpoint: Checkpoint,
@@ -110,9 +110,9 @@ function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): La
   return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };
 }
 
-/** The properties of a draft that config.json has. */
+/** The properties of a draft that config.json states. */
 export interface DraftSizes {
-  /** Undefined where the architecture's name fits both. */
+  /** The algorithm by the architecture's name; undefined if the name fits both. */
   readonly named: HeadAlgorithm | undefined;
   readonly decoder: DecoderConfig;
   readonly targetHiddenSize: number;
@@ -132,13 +132,13 @@ export function parseDraftSizes(config: Fields): DraftSizes {
   return { named: ARCHITECTURES[architecture], decoder, targetHiddenSize };
 }
 
-/** The layer's config as one that the decoder's reader knows. @throws UsageError */
+/** The layer's config, changed so that Llama's reader accepts it. @throws UsageError */
 function asLlama(layer: Fields): Fields {
   const type = value(layer, "model_type") ?? "llama";
   if (!LAYER_TYPES.some((known) => known === type)) {
     throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
   }
-  // attention_bias says what the tensors say: see `draftLayer`.
+  // attention_bias is dropped, because the tensors show it too: see `draftLayer`.
   return { ...layer, values: { ...layer.values, model_type: "llama", attention_bias: false } };
 }
 
@@ -162,7 +162,7 @@ function refuseVariants(config: Fields, layout: DraftLayout): void {
   }
 }
 
-/** A switch of the config or, as NVIDIA writes it, of its eagle_config; undefined when unsaid. */
+/** A flag of the config or, in NVIDIA's files, of its eagle_config; undefined if neither has it. */
 function switched(config: Fields, key: string): boolean | undefined {
   const eagle = nested(config, "eagle_config");
   const fields = eagle && value(eagle, key) !== undefined ? eagle : config;
@@ -239,7 +239,7 @@ function parseHead(
   return { ownHead, reducedVocab, draftVocabSize };
 }
 
-/** A tied head is the embedding the draft uses; that is the target's head only if both are shared. */
+/** Refuses a tied head unless it is the target's: it is the draft's embedding, so both must be shared. */
 function refuseTiedHead(
   config: Fields,
   draft: { ownHead: boolean; ownEmbedding: boolean; target: ModelConfig },
@@ -250,8 +250,8 @@ function refuseTiedHead(
 }
 
 /**
- * Layers whose entering residual streams feed `fc`. SGLang's eagle_config names the layers whose
- * OUTPUT it is, one less; the speculators format names the layers entered, as Eyrie does.
+ * Layers whose input residual streams feed `fc`. SGLang's eagle_config names the layers whose OUTPUT
+ * that is, one less; the speculators format names the layers whose input it is, as Eyrie does.
  */
 function parseAuxLayers(config: Fields, targetLayers: number): readonly number[] {
   const key = "eagle_aux_hidden_state_layer_ids";
@@ -266,7 +266,7 @@ function parseAuxLayers(config: Fields, targetLayers: number): readonly number[]
 
 function parseNormBeforeResidual(config: Fields): boolean {
   const unsaid = value(config, "norm_before_residual") === undefined;
-  // vLLM takes a speculators file without the key as true, speculators itself as false.
+  // For a speculators file without the key vLLM assumes true, speculators itself false.
   if (unsaid && value(config, "transformer_layer_config") !== undefined) {
     throw unusable(config, "has no norm_before_residual; say true or false in it");
   }

@@ -1,9 +1,9 @@
-/** How a draft checkpoint names its tensors; the exports differ, the tensors do not. */
+/** How a draft checkpoint names its tensors: exports use different names for the same tensors. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DraftConfig } from "./types.ts";
 import { type Fields, quote, unusable } from "../files/fields.ts";
 
-/** The facts that the tensors alone settle. */
+/** What only the tensors show. */
 export interface DraftLayout extends Pick<DraftConfig, "prefix" | "fc" | "layerPrefix"> {
   /** Whether the tensor (its name without `prefix`) is there. */
   has(name: string): boolean;
@@ -19,7 +19,7 @@ const LAYERS = ["midlayer", "layers.0", "transformer"];
 const PROBE = "self_attn.q_proj.weight";
 
 /**
- * The names in use. @throws UsageError when the tensors are no EAGLE head of one layer.
+ * Finds the names in use. @throws UsageError if the tensors are no EAGLE head of one layer.
  * @param config for messages.
  */
 export function findLayout(config: Fields, { tensors }: Checkpoint): DraftLayout {

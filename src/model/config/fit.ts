@@ -10,8 +10,8 @@ export interface Named<Config> {
 }
 
 /**
- * Why the draft cannot serve the target; undefined when it can. Of a STANDALONE draft the tokens are
- * compared, not the sizes: see src/text/vocabulary.ts.
+ * Why the draft cannot draft for the target; undefined if it can. For a STANDALONE draft the tokens are
+ * compared instead of the sizes: see src/text/vocabulary.ts.
  */
 export function misfit(draft: AnyDraftConfig, target: ModelConfig): string | undefined {
   if (draft.algorithm === "STANDALONE") {

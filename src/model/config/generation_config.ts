@@ -1,7 +1,7 @@
 import { inRange, REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 import { isObject, quote } from "../files/fields.ts";
 
-/** How a checkpoint's authors want it sampled: what generation_config.json says, and no more. */
+/** The sampling settings that the authors of a checkpoint recommend: only what generation_config.json says. */
 export interface GenerationDefaults {
   readonly temperature?: number;
   readonly topK?: number;
@@ -30,9 +30,9 @@ const FIELDS = {
 } as const;
 
 /**
- * Reads generation_config.json as vLLM does: what is absent or null is the caller's to choose, except
- * that a temperature is 1 where the file says how to sample without naming one. `do_sample: false` is
- * temperature 0. A value that cannot be used is left out with a warning: it is a default only.
+ * Reads generation_config.json as vLLM does: the caller chooses what is absent or null, except that the
+ * temperature is 1 if the file has other sampling settings but no temperature. `do_sample: false` is
+ * temperature 0. An unusable value is dropped with a warning, because it is only a default.
  * @param json the parsed file, undefined where there is none.
  */
 export function generationDefaults(

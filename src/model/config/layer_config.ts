@@ -3,7 +3,7 @@ import type { QueryScale } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 
-/** One decoder layer as a value: what its plan computes. Architectures differ in these alone. */
+/** Describes one decoder layer: what its plan computes. Architectures differ only in these values. */
 export interface LayerConfig {
   readonly attention: AttentionSpec;
   readonly mlp: MlpSpec;
@@ -12,22 +12,22 @@ export interface LayerConfig {
    * OLMo-2), or both (around, Gemma).
    */
   readonly norms: "before" | "after" | "around";
-  /** The layer's output is multiplied by one learned number (Gemma 4). Default false. */
+  /** Whether the layer's output is multiplied by one learned number (Gemma 4). Default false. */
   readonly scalar?: boolean;
-  /** Width of the layer's own embedding of each token, which enters it last (Gemma 4 E2B, E4B); absent: none. */
+  /** Width of the layer's own embedding of each token, added at the layer's end (Gemma 4 E2B, E4B); absent: none. */
   readonly perLayerWidth?: number;
 }
 
-/** Kinds of attention and of what takes its place; `kind` also decides the weights and the plan. */
+/** Kinds of attention, and of recurrence in its place; `kind` also decides the weights and the plan. */
 export type AttentionSpec = CachedAttention | RecurrentSpec;
 
-/** Kinds of attention, which keep keys of every token. */
+/** Kinds of attention: they store keys of every token. */
 export type CachedAttention = HeadAttention | LatentAttention;
 
-/** What has a state of fixed size for each sequence in the place of keys and values. */
+/** Recurrent layers: they have a state of fixed size per sequence instead of keys and values. */
 export type RecurrentSpec = ShortConv | DeltaNet;
 
-/** softmax(cap(scale q k^T)) v with keys and values a head. */
+/** softmax(cap(scale q k^T)) v with keys and values per head. */
 export interface HeadAttention {
   readonly kind: "heads";
   readonly numHeads: number;
@@ -37,11 +37,11 @@ export interface HeadAttention {
   readonly scale: number;
   /** Scores are cap tanh(score / cap) (Gemma 2). */
   readonly cap: number | undefined;
-  /** A query sees this many keys, its own the last; undefined = all before it. */
+  /** A query sees this many keys, the last being its own token's; undefined: all up to its own. */
   readonly window: number | undefined;
   /** q, k and v have a bias (Qwen2). */
   readonly bias: boolean;
-  /** So has o (gpt-oss). Default false. */
+  /** o has a bias too (gpt-oss). Default false. */
   readonly outBias?: boolean;
   /** Each head has a logit that joins its softmax and has no value (gpt-oss). Default false. */
   readonly sinks?: boolean;
@@ -52,42 +52,44 @@ export interface HeadAttention {
    * there is no `v` (Gemma 4). Default: those of `v` as they are.
    */
   readonly values?: "normed" | "keys";
-  /** The layer before this one whose keys and values it reads: it makes none of its own (Gemma 4 E2B). */
+  /** Index of the earlier layer whose keys and values this layer reads instead of its own (Gemma 4 E2B). */
   readonly sharedKv?: number;
-  /** Where the norms of q and k have no weights: what they multiply each by instead. */
+  /** If the norms of q and k have no weights: the constants that they multiply q and k by instead. */
   readonly qkGains?: { readonly q: number; readonly k: number };
   /** Rotated queries are multiplied by this (Ministral 3). */
   readonly queryScale?: QueryScale;
   /**
-   * What o reads is multiplied by sigmoid(gate x), of a matrix of its own: x is the attention's input (Muse-Glimmer).
+   * The input of o is multiplied by sigmoid(gate x), where x is the attention's input and the gate has a matrix of its
+   * own (Muse-Glimmer).
    */
   readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
-  /** Width of a partial rope where q and k have norms: rows of q, of k and of the norms are reordered for it. */
+  /** Width of a partial rope if q and k have norms: then rows of q, k and the norms are reordered at load. */
   readonly turned?: number;
   /**
-   * Rows of a head's gate (`outputGate`) follow its own in the query's matrix (Qwen3.5). Default: they have another.
+   * The rows of a head's gate (`outputGate`) follow the head's rows in q's matrix (Qwen3.5). Default: the gate has a
+   * matrix of its own.
    */
   readonly gateInQuery?: boolean;
 }
 
 /**
- * Multi-head latent attention (DeepSeek-V2): keys and values of all heads are made of one latent a
- * token, which alone is kept, with a rotated part that all heads share.
+ * Multi-head latent attention (DeepSeek-V2): keys and values of all heads are projected from one latent
+ * per token. Only the latent is stored, with a rotated part that all heads share.
  */
 export interface LatentAttention {
   readonly kind: "latent";
   readonly numHeads: number;
-  /** Part of a query or key that is not rotated, made of the latent (`qk_nope_head_dim`). */
+  /** Width of the part of a query or key that is not rotated (`qk_nope_head_dim`). */
   readonly nopeDim: number;
-  /** The part that is (`qk_rope_head_dim`). */
+  /** Width of the rotated part (`qk_rope_head_dim`). */
   readonly ropeDim: number;
   /** `v_head_dim` */
   readonly valueDim: number;
   /** Width of the latent (`kv_lora_rank`). */
   readonly rank: number;
-  /** Queries are made of a latent of this width (`q_lora_rank`); undefined = of the input. */
+  /** Queries are projected from a latent of this width (`q_lora_rank`); undefined: from the input. */
   readonly queryRank: number | undefined;
   /** Scale of scores. */
   readonly scale: number;
@@ -100,7 +102,7 @@ export interface LatentAttention {
   readonly rope: number;
 }
 
-/** A convolution over a token and those before it (LFM2): o(C * conv(B * x)), B, C and x made of the input. */
+/** A causal convolution (LFM2): o(C * conv(B * x)), where B, C and x are projections of the input. */
 export interface ShortConv {
   readonly kind: "conv";
   /** Columns of B, of C and of x. */
@@ -111,19 +113,19 @@ export interface ShortConv {
 }
 
 /**
- * Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, and a state for each head of values that keys
- * address.
+ * Gated DeltaNet (Qwen3.5): a convolution of queries, keys and values, then a recurrence with a state per value head,
+ * which keys address.
  */
 export interface DeltaNet {
   readonly kind: "delta";
   readonly keyHeads: number;
-  /** A multiple of `keyHeads`: neighbours share keys and queries. */
+  /** A multiple of `keyHeads`: neighbouring value heads share keys and queries. */
   readonly valueHeads: number;
   readonly keyDim: number;
   readonly valueDim: number;
   /** Tokens that the convolution reads, its own the last. */
   readonly taps: number;
-  /** The rows of a head of keys are together in the checkpoint's matrices (Qwen3-Next). */
+  /** Whether the checkpoint's matrices are fused and store all rows of a key head together (Qwen3-Next). */
   readonly fused: boolean;
   readonly window: undefined;
 }
@@ -140,7 +142,7 @@ export function isRecurrent(spec: AttentionSpec): spec is RecurrentSpec {
   return spec.kind === "conv" || spec.kind === "delta";
 }
 
-/** Whether any layer does. */
+/** Whether any layer is recurrent. */
 export function hasState({ layers }: { readonly layers: readonly LayerConfig[] }): boolean {
   return layers.some(({ attention }) => isRecurrent(attention));
 }
@@ -155,19 +157,19 @@ export interface DenseMlp {
   readonly activation: Activation;
 }
 
-/** The weighted sum of the experts that a router chooses for a row, and of one for all rows. */
+/** The weighted sum of the experts that a router chooses for a row, and of a shared expert that every row runs. */
 export interface MixtureMlp {
   readonly kind: "mixture";
   readonly routing: Routing;
   /** Width of an expert, down(silu(gate x) * up x). */
   readonly intermediateSize: number;
-  /** Of the experts; default silu. */
+  /** The experts' activation; default silu. */
   readonly activation?: Activation;
-  /** Added for every row (DeepSeek). */
+  /** The shared expert, added for every row (DeepSeek). */
   readonly shared: DenseMlp | undefined;
   /**
-   * Gemma 4: an MLP that reads the layer's normed input, while experts and router norm it by weights of their own. Both
-   * outputs are normed before they are added, and each expert has a factor that its share is multiplied by.
+   * Gemma 4: an MLP beside the experts. It reads the normed input; experts and router norm the input with weights of
+   * their own. The outputs of MLP and experts are normed before they are added. Each expert has a factor of its share.
    */
   readonly parallelMlp?: DenseMlp;
   /**
@@ -175,18 +177,18 @@ export interface MixtureMlp {
    * is down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
    */
   readonly paired?: { readonly limit: number };
-  /** The shared expert counts sigmoid(gate x) (Qwen3.5); default: 1. */
+  /** Whether the shared expert's share is sigmoid(gate x) (Qwen3.5); default: it is 1. */
   readonly sharedGate?: boolean;
 }
 
-/** What an attention's plan takes, elements a token (`keys`, `values`) or row. */
+/** Elements that an attention's plan stores: per token (`keys`, `values`) or per row (the others). */
 export interface AttentionSizes {
   readonly keys: number;
   /** 0 where values are parts of keys. */
   readonly values: number;
-  /** 0 where q, k and v of several rows leave their matmul finished. */
+  /** 0 if the matmul's epilogue already finishes q, k and v of several rows. */
   readonly qkv: number;
-  /** The same for a single row, whose attention finishes them. */
+  /** The same for a single row, where attention finishes q, k and v. */
   readonly ownRow: number;
   readonly q: number;
   readonly attentionOutput: number;
@@ -225,7 +227,7 @@ function latentSizes(spec: LatentAttention): AttentionSizes {
   return { keys, values: 0, qkv, ownRow: 0, q, attentionOutput: q };
 }
 
-/** Heads as attention over the pages sees them: latents are one key that all queries share. */
+/** Heads as the attention kernels see them: a latent is one key that all query heads share. */
 export function headsOf(
   spec: CachedAttention,
   { tablePages, kvDtype }: Pick<Heads, "tablePages" | "kvDtype">,
@@ -236,12 +238,12 @@ export function headsOf(
     : { ...kept, kvHeads: spec.numKvHeads, headDim: spec.headDim };
 }
 
-/** Width of what the rope may turn. */
+/** Number of elements of a head that the rope may rotate. */
 export function ropeWidth(spec: CachedAttention): number {
   return spec.kind === "latent" ? spec.ropeDim : spec.headDim;
 }
 
-/** f32 elements a row of the gated part of an MLP. */
+/** f32 elements per row of an MLP's gated activations. */
 export function actWidth(spec: MlpSpec): number {
   if (spec.kind === "dense") return spec.intermediateSize;
   const dense = [spec.shared, spec.parallelMlp].map((each) => each?.intermediateSize ?? 0);

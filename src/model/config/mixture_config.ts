@@ -7,10 +7,10 @@ import type { MixtureMlp } from "./layer_config.ts";
 
 const MOST_EXPERTS = 1024;
 const MOST_CHOSEN = 64;
-/** Maximum experts of all layers together, well above any published model: each has three tensors. */
+/** Most experts of all layers together, well above any published model: each expert has three tensors. */
 const MOST_TOGETHER = 2 ** 16;
 
-/** Softmax over all experts, of which the best are chosen, their weights divided by their sum. */
+/** Mixtral's routing: softmax over all experts; the weights of the chosen ones are divided by their sum. */
 const PLAIN = {
   scores: "softmax",
   groups: 1,
@@ -22,9 +22,9 @@ const PLAIN = {
 
 /**
  * A mixture without a shared expert.
- * @param keys of the number of experts and of their width.
- * @param own what is not as in Mixtral.
- * @throws UsageError for numbers that cannot be, or an activation that is not the experts'.
+ * @param keys config keys of the number of experts and of their width.
+ * @param own routing that differs from Mixtral's.
+ * @throws UsageError for impossible numbers, or for an activation that the experts do not support.
  */
 export function parseMixture(
   config: Fields,
@@ -32,7 +32,7 @@ export function parseMixture(
   keys: {
     readonly experts: string;
     readonly size: string;
-    /** Of how many are chosen; default `num_experts_per_tok`. */
+    /** Key of the number of chosen experts; default `num_experts_per_tok`. */
     readonly chosen?: string;
     /** Whether the experts' activation may be another than SiLU. */
     readonly anyActivation?: boolean;
@@ -59,7 +59,7 @@ export function parseMixture(
   return activation === "silu" ? mixture : { ...mixture, activation };
 }
 
-/** Groups are equal, and those chosen have enough experts. */
+/** Refuses groups of different sizes, and groups with too few experts for the choice. */
 function refuseGroups(config: Fields, routing: Routing): void {
   const { numExperts, topK, groups, topGroups, groupBest } = routing;
   const group = numExperts / groups;

@@ -6,13 +6,13 @@ import { unusable } from "../files/fields.ts";
 import { isRecurrent, type LayerConfig } from "./layer_config.ts";
 
 /**
- * The draft that the first layer after the last is:
+ * The config of the draft that is the first layer after the model's last one:
  *
  *     x = eh_proj [enorm(embedding); hnorm(h)],  y = shared_head.norm(layer(x))
  *
- * with h the target's rows after its last norm, and then y itself; eh_proj is Qwen's mtp.fc. Its embedding and lm_head
- * are the target's; the copies in the file are not read.
- * @param ropeTheta instead of the config's.
+ * where h is the target's rows after its last norm, and y itself in later steps. Qwen calls eh_proj mtp.fc. Embedding
+ * and lm_head are the target's; the copies in the file are not read.
+ * @param ropeTheta overrides the config's.
  * @throws UsageError where the checkpoint has no such layer.
  */
 export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): DraftConfig {

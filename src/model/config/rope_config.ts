@@ -10,23 +10,23 @@ import {
   value,
 } from "../files/fields.ts";
 
-/** Rotary embedding: pair (i, i + width / 2) of a head turns by p theta^(-2i / width), scaled. */
+/** Rotary embedding: pair (i, i + width / 2) of a head is rotated by p theta^(-2i / width), scaled. */
 export interface Rope {
   readonly theta: number;
-  /** Leading elements of a head that are turned, even; the rest pass. */
+  /** Number of leading elements of a head that are rotated, even; the rest stay as they are. */
   readonly width: number;
   readonly scaling: RopeScaling;
   /** Whether frequencies are rounded to bf16 (`withRoundedBuffers`); default: they are not. */
   readonly rounded?: boolean;
 }
 
-/** What makes contexts longer than those trained on possible; see src/model/weights/rope_table.ts for the formulas. */
+/** Scaling for contexts longer than those of the training; see src/model/weights/rope_table.ts for the formulas. */
 export type RopeScaling =
   | { readonly kind: "default" }
   /** Nothing is rotated. */
   | { readonly kind: "none" }
   | { readonly kind: "linear"; readonly factor: number }
-  /** The first `pairs` of a head turn by the frequencies of its whole width, the others not at all (Gemma 4). */
+  /** The first `pairs` pairs of a head are rotated, with frequencies for its whole width; the others not (Gemma 4). */
   | { readonly kind: "proportional"; readonly pairs: number; readonly factor: number }
   | { readonly kind: "dynamic"; readonly factor: number; readonly maxPositions: number }
   | {
@@ -40,17 +40,17 @@ export type RopeScaling =
     readonly kind: "yarn";
     readonly factor: number;
     readonly originalMaxPositions: number;
-    /** Turns within the original context: faster pairs are kept, slower ones than `slow` scaled. */
+    /** Turns within the original context: faster pairs are kept, pairs slower than `betaSlow` are scaled. */
     readonly betaFast: number;
     readonly betaSlow: number;
     readonly truncate: boolean;
-    /** What cos and sin are multiplied with. */
+    /** Factor of cos and sin. */
     readonly attentionFactor: number;
   }
   | {
     readonly kind: "longrope";
     readonly originalMaxPositions: number;
-    /** Factors of each pair, [width / 2], for contexts up to the original one, and for longer ones. */
+    /** Factors of the pairs, [width / 2]: short for contexts up to the original one, long for longer ones. */
     readonly shortFactors: readonly number[];
     readonly longFactors: readonly number[];
     readonly attentionFactor: number;
@@ -79,12 +79,12 @@ export function parseLayerRope(config: Fields, type: string, headDim: number): R
   return inside && parseRopeOf(config, inside, headDim);
 }
 
-/** Of layers whose queries and keys are not rotated. */
+/** The rope of layers whose queries and keys are not rotated. */
 export function noRope(headDim: number): Rope {
   return { theta: 1, width: headDim, scaling: { kind: "none" } };
 }
 
-/** The rotary embedding that the object `inside` describes; what it leaves out is in the config. */
+/** Reads the rotary embedding from the object `inside`, and from the config what that leaves out. */
 function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
   const plain = positive(config, "rope_theta");
   const theta = inside ? positive(inside, "rope_theta", plain) : plain;
@@ -99,8 +99,8 @@ function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number
 }
 
 /**
- * Tokens a model may be run with: `max_position_embeddings`, times the factor where config.json
- * counts what the model was trained on.
+ * Most tokens that a model may be run with: `max_position_embeddings`, times the scaling factor if
+ * config.json counts only the positions of the training.
  */
 export function mostPositions(config: Fields, rope: Rope | undefined): number {
   const said = integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS });
@@ -135,7 +135,7 @@ const SCALINGS: Readonly<Record<string, Reader>> = {
 
 function parseScaling(config: Fields, inside: Fields, width: number): RopeScaling {
   const named = value(inside, "rope_type") ?? value(inside, "type");
-  // rope_parameters may hold nothing but the theta; one for each kind of layer has no known key.
+  // rope_parameters may contain only the theta. Nested objects, one for each kind of layer, have neither key.
   const kind = named ?? (value(inside, "rope_theta") === undefined ? undefined : "default");
   // The first Phi-3 files call longrope "yarn".
   const old = kind === "yarn" && value(inside, "long_factor") !== undefined;
@@ -156,14 +156,14 @@ function rotatedWidth(config: Fields, inside: Fields | undefined, headDim: numbe
   throw unusable(config, why);
 }
 
-/** A context cannot grow by less than 1. */
+/** Reads a scaling factor, which cannot be less than 1. */
 function factorOf(inside: Fields): number {
   const factor = positive(inside, "factor");
   if (factor >= 1) return factor;
   throw unusable(inside, `has factor ${factor}, expected at least 1`);
 }
 
-/** A value at the top wins, which Phi-3 has; without any it is the context itself. */
+/** Reads the original context. A value at the top level wins (Phi-3); without any it is the whole context. */
 function originalPositions(config: Fields, inside: Fields): number {
   const key = "original_max_position_embeddings";
   const where = [config, inside].find((fields) => value(fields, key) !== undefined);

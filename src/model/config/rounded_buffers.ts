@@ -1,12 +1,11 @@
 import type { ModelConfig } from "./types.ts";
 
-/** Families whose factor of embeddings is a buffer of the module in transformers. */
+/** Families whose embedding scale is a buffer of a module in transformers. */
 const SCALE_IS_BUFFER = ["gemma3_text", "gemma4_text", "gemma4_unified_text"];
 
 /**
- * The model as transformers computes it once it was cast to bf16, and back to float32: torch's `Module.to` casts buffers
- * too, so that rope's frequencies and Gemma's factors of embeddings are rounded. A model that is loaded in float32 has
- * them in float32.
+ * The config of a model that transformers has cast to bf16 and back to float32. torch's `Module.to` casts buffers too,
+ * which rounds rope's frequencies and Gemma's embedding scales. A model that is loaded in float32 has them in float32.
  */
 export function withRoundedBuffers(config: ModelConfig): ModelConfig {
   const { ropes, embedScale, perLayer, modelType } = config;
@@ -19,7 +18,7 @@ export function withRoundedBuffers(config: ModelConfig): ModelConfig {
   };
 }
 
-/** The nearest bf16, of two the even one. */
+/** Rounds to the nearest bf16, ties to even. */
 export function toBf16(x: number): number {
   const bits = new Uint32Array(Float32Array.of(x).buffer);
   const [word = 0] = bits;

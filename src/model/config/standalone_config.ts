@@ -4,9 +4,10 @@ import { parseModelConfig } from "./config.ts";
 import type { ModelConfig, StandaloneConfig } from "./types.ts";
 
 /**
- * Whether it has the vocabulary of `target` is another question, see src/text/vocabulary.ts.
+ * Reads the config of a STANDALONE draft. Whether its vocabulary is that of `target` is checked elsewhere, see
+ * src/text/vocabulary.ts.
  *
- * @param ropeTheta instead of the config's.
+ * @param ropeTheta overrides the config's.
  * @throws UsageError as `parseModelConfig`.
  */
 export function parseStandaloneConfig(
@@ -21,7 +22,7 @@ export function parseStandaloneConfig(
       ...config,
       ropes: config.ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
     },
-    // A vocabulary may be padded: the target has no use for the rest.
+    // A vocabulary may be padded: the target cannot use ids beyond its own.
     draftVocabSize: Math.min(config.vocabSize, target.vocabSize),
   });
 }

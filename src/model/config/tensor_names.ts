@@ -1,8 +1,8 @@
-/** What a checkpoint calls its tensors. */
+/** The names of a checkpoint's tensors. */
 export interface TensorNames {
-  /** Before every tensor but lm_head: one of these. */
+  /** Possible prefixes of every tensor but lm_head. */
   readonly prefixes: readonly string[];
-  /** Before lm_head: one of these; absent: nothing. */
+  /** Possible prefixes of lm_head; absent: none. */
   readonly headPrefixes?: readonly string[];
   /**
    * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
@@ -12,8 +12,8 @@ export interface TensorNames {
   /** The final norm; default "norm". */
   readonly norm?: string;
   /**
-   * Names within a layer of tensors of all its experts, where experts have none of their own: of gates and ups,
-   * [experts, 2 intermediate, hidden], and of downs, [experts, hidden, intermediate].
+   * Names within a layer of the tensors that hold all its experts, if experts have no tensors of their own: gateUp is
+   * [experts, 2 intermediate, hidden], down is [experts, hidden, intermediate].
    */
   readonly expertStacks: { readonly gateUp: string; readonly down: string };
 }
@@ -89,14 +89,14 @@ export const LLAMA_NAMES: TensorNames = {
     kNorm: "self_attn.k_norm",
     outputGate: "self_attn.gate_proj",
     o: "self_attn.o_proj",
-    // Norms after a branch are not Llama's; these are the names where a family has all four.
+    // Llama has no norms after a branch; these are the names in families that have all four norms.
     attentionNorm: "post_attention_layernorm",
     postNorm: "post_attention_layernorm",
     gate: "mlp.gate_proj",
     up: "mlp.up_proj",
     down: "mlp.down_proj",
     mlpNorm: "post_feedforward_layernorm",
-    // Latent attention and mixtures are DeepSeek's, which Qwen follows.
+    // Latent attention and mixtures: DeepSeek's names, which Qwen uses too.
     qA: "self_attn.q_a_proj",
     qANorm: "self_attn.q_a_layernorm",
     qB: "self_attn.q_b_proj",
@@ -104,7 +104,7 @@ export const LLAMA_NAMES: TensorNames = {
     kvANorm: "self_attn.kv_a_layernorm",
     kvB: "self_attn.kv_b_proj",
     router: "mlp.gate",
-    // The whole name of the tensor that sigmoid scores are added to for the choice.
+    // The whole name of the tensor that is added to sigmoid scores for the choice.
     routerBias: "mlp.gate.e_score_correction_bias",
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,
@@ -142,17 +142,17 @@ export const LLAMA_NAMES: TensorNames = {
     deltaNorm: "linear_attn.norm",
     deltaOut: "linear_attn.out_proj",
   },
-  // transformers 5, without ".weight".
+  // The names of transformers 5, without ".weight".
   expertStacks: { gateUp: "mlp.experts.gate_up_proj", down: "mlp.experts.down_proj" },
 };
 
-/** Prefixes of a text model that is, or was, a part of one that reads images or audio. */
+/** Prefixes of a text model that is, or was, a part of a multimodal one. */
 export const WRAPPED: Pick<TensorNames, "prefixes" | "headPrefixes"> = {
   prefixes: ["model.", "language_model.model.", "model.language_model."],
   headPrefixes: ["", "language_model."],
 };
 
-/** Llama's names but for `modules`. */
+/** Llama's names with some modules renamed. */
 export function llamaNamesBut(modules: Partial<TensorNames["modules"]>): TensorNames {
   return { ...LLAMA_NAMES, modules: { ...LLAMA_NAMES.modules, ...modules } };
 }

@@ -1,10 +1,10 @@
-/** What config files say, checked: shared by all that reads or uses them. */
+/** Types of checked configs, shared by all code that reads or uses them. */
 import type { Fields } from "../files/fields.ts";
 import type { DenseMlp, HeadAttention, LayerConfig } from "./layer_config.ts";
 import type { Rope } from "./rope_config.ts";
 import type { TensorNames } from "./tensor_names.ts";
 
-/** What config.json says of a decoder, checked and frozen. Names follow Hugging Face, camel-cased. */
+/** A decoder's config.json, checked and frozen. Names follow Hugging Face, camel-cased. */
 export interface ModelConfig {
   /** config.json `model_type`. */
   readonly modelType: string;
@@ -14,48 +14,48 @@ export interface ModelConfig {
   /** Longest context in tokens (`max_position_embeddings`, or what its rope scaling reaches). */
   readonly maxPositions: number;
   readonly rmsNormEps: number;
-  /** What is added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
+  /** Added to the weights of every norm: 1 for Gemma's (1 + w), else 0. */
   readonly normOffset: number;
-  /** The same for the norm before the head, where it is another. */
+  /** The offset for the norm before the head, if it differs. */
   readonly finalNormOffset?: number;
-  /** Epsilon of norms after branches, where it is another than `rmsNormEps`. */
+  /** Epsilon of norms after branches, if it differs from `rmsNormEps`. */
   readonly branchNormEps?: number;
-  /** Embeddings are normed without weights before the first layer. */
+  /** Whether embeddings are normed, without weights, before the first layer. */
   readonly embedNorm?: boolean;
-  /** The embedding enters the first layer times this. */
+  /** Factor of the embeddings before the first layer. */
   readonly embedScale: number;
-  /** Logits, scaled, are cap tanh(logits / cap) (Gemma 2). */
+  /** Soft cap of the scaled logits: cap tanh(logits / cap) (Gemma 2). */
   readonly logitCap: number | undefined;
   /** Logits are multiplied by this (Granite: 1 / `logits_scaling`), else 1. */
   readonly logitScale: number;
   /** What a branch adds to the residual stream is multiplied by this (Granite), else 1. */
   readonly residualScale: number;
-  /** lm_head shares the embedding matrix. */
+  /** Whether lm_head shares the embedding matrix. */
   readonly tied: boolean;
   readonly layers: readonly LayerConfig[];
   /**
-   * A table of embeddings for all layers that have their own (`perLayerWidth`), and how many tokens it has. Absent:
-   * none.
+   * The table with the layers' own embeddings (`perLayerWidth`) of all layers, and its number of tokens. Absent: layers
+   * have none.
    */
   readonly perLayer?: {
     readonly width: number;
     readonly vocabSize: number;
-    /** What its rows are multiplied by. */
+    /** Factor of its rows. */
     readonly scale: number;
   };
-  /** Rotary embeddings; an attention names one by its place here. */
+  /** Rotary embeddings; an attention refers to one by its index here. */
   readonly ropes: readonly Rope[];
   readonly names: TensorNames;
-  /** Layers after the last that draft (`num_nextn_predict_layers`). Absent: none. */
+  /** Number of NextN layers after the last layer, which draft (`num_nextn_predict_layers`). Absent: none. */
   readonly nextnLayers?: number;
-  /** Instead, checkpoints may have such a layer in tensors `mtp.*` (Qwen3.5): like the last with attention. */
+  /** Whether checkpoints may instead have such a layer in tensors `mtp.*` (Qwen3.5), like the last attention layer. */
   readonly mtp?: boolean;
   readonly bosTokenId: number | undefined;
   /** Read from generation_config.json if it is present, else from config.json. */
   readonly eosTokenIds: readonly number[];
 }
 
-/** What drafts. STANDALONE: a whole causal model of the target's vocabulary. */
+/** The kind of draft model. STANDALONE: a whole causal model with the target's vocabulary. */
 export type Algorithm = AnyDraftConfig["algorithm"];
 
 /** Any draft. */
@@ -64,17 +64,17 @@ export type AnyDraftConfig = DraftConfig | StandaloneConfig;
 /** A causal model that drafts for another. */
 export interface StandaloneConfig {
   readonly algorithm: "STANDALONE";
-  /** All of it; named as an EAGLE head's one layer is. */
+  /** The whole model's config; the field has the name of an EAGLE head's one layer. */
   readonly layer: ModelConfig;
-  /** Tokens that it may draft: its own, as far as the target has them too. */
+  /** Number of tokens that it may draft: those of its vocabulary that the target has too. */
   readonly draftVocabSize: number;
 }
 
 /** An EAGLE head: one decoder layer that predicts the target's next features. */
 export interface DraftConfig {
   /**
-   * NEXTN: the layer for the token after the next in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, run as an EAGLE
-   * head.
+   * NEXTN: the multi-token prediction layer in checkpoints of DeepSeek-V3 and GLM-4.7-Flash, which predicts the token
+   * after the next one, run as an EAGLE head.
    */
   readonly algorithm: "EAGLE" | "EAGLE3" | "NEXTN";
   /** The one layer, in the draft's own sizes. */
@@ -83,22 +83,22 @@ export interface DraftConfig {
   readonly targetHiddenSize: number;
   /** Rows of the draft's lm_head; = vocabSize when the vocabulary is not reduced. */
   readonly draftVocabSize: number;
-  /** `fc.bias` is in the checkpoint (trust the tensor, not the config key). */
+  /** Whether `fc.bias` is in the checkpoint (trust the tensor, not the config key). */
   readonly fcBias: boolean;
   /** EAGLE-3: the residual streams entering these 0-based target layers feed fc. Empty for EAGLE. */
   readonly auxLayers: readonly number[];
-  /** The checkpoint carries its own embed_tokens. */
+  /** Whether the checkpoint has its own embed_tokens. */
   readonly ownEmbedding: boolean;
-  /** The checkpoint carries its own lm_head. */
+  /** Whether the checkpoint has its own lm_head. */
   readonly ownHead: boolean;
-  /** EAGLE-3: d2t present, ids are mapped draft -> target by adding d2t[id]. */
+  /** EAGLE-3: whether the checkpoint has d2t; the target's id is then the draft's id + d2t[id]. */
   readonly reducedVocab: boolean;
   /** EAGLE-3: residual = hidden_norm(h) instead of h (`norm_before_residual`). */
   readonly normBeforeResidual: boolean;
   /**
-   * What is normed before `fc`. EAGLE-3: the three aux hidden states as one row (`input_norm`,
-   * `norm_before_fc`) or each alone (`fc_norm`). EAGLE-1: embedding and hidden row, each (HASS,
-   * `add_para_norm`), as in NEXTN.
+   * Norms before `fc`. EAGLE-3: the three aux hidden states are normed as one row (`input_norm`,
+   * `norm_before_fc`) or each alone (`fc_norm`). EAGLE-1: embedding and hidden row are normed, each
+   * alone (HASS, `add_para_norm`), as in NEXTN.
    */
   readonly inputNorms: "none" | "whole" | "each";
   /** EAGLE-3 (`norm_output`), NEXTN: the next draft step is fed norm(g) instead of g. */
@@ -109,14 +109,14 @@ export interface DraftConfig {
   readonly fc: string;
   /** Name of the layer's tensors, after `prefix`: "midlayer", "layers.0" or "transformer". */
   readonly layerPrefix: string;
-  /** NEXTN: names of the norms after `prefix`, of embedding and hidden row and of the layer's output. */
+  /** NEXTN: names, after `prefix`, of the norms of embedding and hidden row (`inputs`) and of the layer's output. */
   readonly nextnNorms?: { readonly inputs: readonly [string, string]; readonly output: string };
 }
 
 /** What a target and a draft layer have in common: all but the special tokens. */
 export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
 
-/** What config.json calls a model. */
+/** The names that config.json has for a model. */
 export interface FamilyName {
   /** The name in `architectures` of config.json. */
   readonly architecture: string;
@@ -133,19 +133,19 @@ export interface Family extends FamilyName {
    * Its `model_type` decides between families that share a wrapper; without one it is the first family.
    */
   readonly wrappers?: readonly FamilyName[];
-  /** Keys that mean the same as others, which they take the place of: by the others' names. */
+  /** The family's own keys for standard ones, by the standard key. Where config.json has both, the own key wins. */
   readonly renamed?: Readonly<Record<string, string>>;
-  /** What transformers assumes where config.json is silent, by its keys. */
+  /** The values that transformers uses for keys that config.json does not have. */
   readonly defaults?: Readonly<Record<string, unknown>>;
-  /** Biases (`attention_bias`, `mlp_bias`) that its layers follow; others refuse a config that has them. */
+  /** Keys of biases (`attention_bias`, `mlp_bias`) that its layers support; without them such a config is refused. */
   readonly biases?: readonly string[];
   /** Key of the MLPs' activation; default: `hidden_act`. */
   readonly activation?: string;
-  /** Layer `i`, from what the fields that all share say; default: as it is, normed before. */
+  /** Makes layer `i` from the base layer that all families share; default: the base layer, normed before branches. */
   readonly layer?: (config: Fields, base: BaseLayer, i: number) => LayerConfig;
-  /** The embeddings that layers name; default: the one of `parseRope`. */
+  /** The rotary embeddings that layers refer to; default: the one of `parseRope`. */
   readonly ropes?: (config: Fields, headDim: number) => readonly Rope[];
-  /** What is neither in a layer nor shared. */
+  /** Fields of the model that are neither in a layer nor common to all families. */
   readonly model?: (config: Fields, hiddenSize: number) => Partial<ModelExtras>;
   /** Default: Llama's. */
   readonly names?: TensorNames;

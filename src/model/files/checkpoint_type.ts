@@ -5,7 +5,7 @@ export interface Checkpoint extends Disposable {
   /** For messages: the folder as given, or `fledgling/eagle3` for an embedded one. */
   readonly name: string;
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** What is odd about its files and does not keep it from being used; absent = nothing. */
+  /** Problems of its files that do not prevent using it; absent: none. */
   readonly warnings?: readonly string[];
   /** Parsed JSON file of the folder, undefined when absent. UsageError when it does not parse. */
   json(file: string): unknown;

@@ -56,7 +56,7 @@ export function integer(fields: Fields, key: string, rule: IntegerRule): number 
   return Number(found);
 }
 
-/** What float32 arithmetic can go on with: 2^25 times a number, or 1 over it, is still finite. */
+/** Numbers must be from 1 / MOST to MOST: 2^25 times such a number, and 1 over it, are then finite in float32. */
 const MOST = 1e30;
 
 /** A number above zero; required without `fallback`. @throws UsageError */
@@ -86,7 +86,7 @@ export function nested(fields: Fields, key: string): Fields | undefined {
   return { name: fields.name, where: `${fields.where} ${key}`, values: found };
 }
 
-/** A list of integers from 0 to `most`, also when written as one number. @throws UsageError */
+/** A list of integers from 0 to `most`; a single number counts as a list. @throws UsageError */
 export function integers(fields: Fields, key: string, most: number): number[] | undefined {
   const found = value(fields, key);
   if (found === undefined) return undefined;

@@ -97,7 +97,7 @@ export function readJson(folder: Folder, file: string): unknown {
   }
 }
 
-/** A config or tokenizer file takes some MB; what is larger is no such file. */
+/** Most bytes of a config or tokenizer file, which takes some MB; a larger file is neither. */
 const MOST_BYTES = 256 << 20;
 
 function readWhole(path: string): Uint8Array {
@@ -148,13 +148,13 @@ function ifFound<T>(path: string, open: () => T, remedy?: string): T | undefined
       refuseDangling(path, remedy);
       return undefined;
     }
-    // "file.txt/config.json": for us that is a file that is not there.
+    // For "file.txt/config.json" the system reports a wrong directory; here it is a missing file.
     if (error instanceof Deno.errors.NotADirectory) return undefined;
     throw cannotOpen(path, reason(error), error);
   }
 }
 
-/** @throws UsageError for a link to what is not there: left out, it would be missed later. */
+/** @throws UsageError for a dangling link: if it counted as absent, the error would come later and be unclear. */
 function refuseDangling(path: string, remedy: string | undefined): void {
   let target: string;
   try {

@@ -1,5 +1,5 @@
 /**
- * Texts from the beginning of a GGUF file, which is read for one line of advice only.
+ * Reads strings from the beginning of a GGUF file, only to print one line of advice.
  * Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  */
 
@@ -25,7 +25,7 @@ const HEAD_BYTES = 24;
 /** Bytes of a file's beginning that are worth reading: what describes the model comes first. */
 export const GGUF_BEGINNING: number = 64 << 10;
 
-/** Texts by key of as much of a file as there is; undefined where it is no GGUF file. */
+/** The strings, by key, of the given beginning of a file; undefined if it is no GGUF file. */
 export function ggufTexts(beginning: Uint8Array): ReadonlyMap<string, string> | undefined {
   const decoder = new TextDecoder();
   if (decoder.decode(beginning.subarray(0, MAGIC.length)) !== MAGIC) return undefined;

@@ -1,7 +1,7 @@
 /**
- * The opcodes of Python's pickle format that tensor files use, as plain values and nothing run.
+ * Reads the opcodes of Python's pickle format that tensor files use, to plain values, and runs no code.
  * Python's own loader calls whatever function a pickle names; this one asks `rules` for every name
- * and stops at the first that they do not know.
+ * and stops at the first name that they do not know.
  * Source: https://github.com/python/cpython/blob/main/Lib/pickletools.py
  */
 import { reason } from "../../errors.ts";
@@ -22,7 +22,7 @@ export type PickleGlobal =
 export interface PickleRules {
   /** The global `module.name`; undefined = forbidden. */
   global(module: string, name: string): PickleGlobal | undefined;
-  /** The object with this persistent id. @throws Error when the id is no good. */
+  /** The object with this persistent id. @throws Error if the id is not valid. */
   persistent(id: PickleValue): PickleValue;
 }
 
@@ -30,7 +30,7 @@ export interface PickleRules {
 const NEWEST_PROTOCOL = 5;
 
 /**
- * The value of a pickle. Takes memory and time in proportion to its bytes; nothing recurses.
+ * Returns the value of a pickle. Memory and time are proportional to its bytes; nothing recurses.
  * @throws Error with one line that names the byte, and the opcode or global that is not allowed.
  */
 export function unpickle(bytes: Uint8Array, rules: PickleRules): PickleValue {

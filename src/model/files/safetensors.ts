@@ -10,8 +10,8 @@ import { isObject, quote } from "./fields.ts";
 export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER" | GroupedDType;
 
 /**
- * Rows of weights and the words of their groups: the views of src/model/checkpoint/quantized. The last two are
- * blocks of a scale and 32 integers, as `eyrie convert --quantize` stores them.
+ * Dtypes of the views of src/model/checkpoint/quantized: rows of weights with the words of their groups. The last
+ * two are blocks of a scale and 32 integers, as `eyrie convert --quantize` stores them.
  */
 export type GroupedDType =
   | "GROUPED_U4"
@@ -26,7 +26,7 @@ export type GroupedDType =
 export interface TensorInfo {
   readonly name: string;
   readonly dtype: DType;
-  /** The dtype in the file's own word; of a grouped one how it is quantized: `GPTQ 4-bit`. */
+  /** The file's own name of the dtype; for a grouped one how it is quantized: `GPTQ 4-bit`. */
   readonly dtypeName: string;
   readonly shape: readonly number[];
   /** File within the checkpoint folder. */
@@ -50,7 +50,7 @@ export interface SafetensorsFile {
 /** Bytes before the JSON header. */
 export const HEADER_START = 8;
 
-/** How the text begins that git keeps in place of a large file. */
+/** Beginning of the Git LFS pointer that stands for a large file. */
 const LFS_POINTER = "version ";
 
 /** The format's own limit on the JSON header, bytes. */
@@ -201,7 +201,7 @@ function checkApart(sorted: readonly TensorInfo[], file: SafetensorsFile): void 
   }
 }
 
-/** The first key written twice in a valid JSON object; JSON.parse would keep the last in silence. */
+/** The first key that occurs twice in a valid JSON object; JSON.parse would silently keep the last. */
 function duplicateKey(json: string): string | undefined {
   const seen = new Set<string>();
   let depth = 0;

@@ -10,7 +10,7 @@ export interface ShardFile {
   readonly tensors: readonly TensorInfo[];
 }
 
-/** Files to be written, and what model.safetensors.index.json is to say where they are several. */
+/** The files to be written, and the content of model.safetensors.index.json if there are several. */
 export interface ShardPlan {
   readonly files: readonly ShardFile[];
   readonly index: unknown;
@@ -48,7 +48,7 @@ export function planShards(tensors: readonly TensorInfo[], most: number): ShardP
   return { files, index };
 }
 
-/** Wide elements first, so that every tensor begins at a multiple of its element. */
+/** Places tensors with wide elements first, so that every tensor begins at a multiple of its element size. */
 function headed(group: readonly TensorInfo[]): Pick<ShardFile, "head" | "tensors"> {
   const width = ({ dtypeName }: TensorInfo) => DTYPE_BYTES[dtypeName] ?? 1;
   const tensors = group.toSorted((a, b) => width(b) - width(a));

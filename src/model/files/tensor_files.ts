@@ -7,7 +7,7 @@ import { readTorchFile } from "./torch_file.ts";
 /** The tensors of a checkpoint and the open files that hold them. */
 export interface TensorFiles extends Disposable {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** What is odd about the files and does not keep them from being read; absent = nothing. */
+  /** Problems of the files that do not prevent reading them; absent: none. */
   readonly warnings?: readonly string[];
   /** Reads `into.length` bytes of the tensor from byte `offset` on. */
   read(tensor: TensorInfo, offset: number, into: Uint8Array): void;
@@ -15,7 +15,7 @@ export interface TensorFiles extends Disposable {
 
 const SINGLE = "model.safetensors";
 const INDEX = "model.safetensors.index.json";
-/** Files with all weights, or indexes of their shards: the first that is there is taken. */
+/** Files with all weights, or indexes of their shards. The first of them that exists is used. */
 const WEIGHTS = [
   SINGLE,
   INDEX,
@@ -69,7 +69,7 @@ function findWeights(folder: Folder): [file: string, source: ByteSource] {
   );
 }
 
-/** One file of tensors on its own: expected values. @throws UsageError as above. */
+/** Opens a single file of tensors that is no checkpoint, such as expected values. @throws UsageError as above. */
 export function openTensorFile(path: string): TensorFiles {
   const at = path.lastIndexOf("/");
   const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
@@ -87,7 +87,7 @@ export function openTensorFile(path: string): TensorFiles {
   };
 }
 
-/** Returns a warning where the index is wrong about a tensor: what the shards hold is what counts. */
+/** Returns a warning if the index is wrong about a tensor; the content of the shards is used. */
 function includeShards(folder: Folder, index: string, { tensors, include }: {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   readonly include: (file: string, source: ByteSource) => void;
@@ -133,7 +133,7 @@ function staysInside(file: string): boolean {
   return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
 }
 
-/** `readTensors`, with an error for a truncated file that says how to restore it. */
+/** Like `readTensors`, but the error for a truncated file says how to restore it. */
 function readWhole(folder: Folder, file: string, source: ByteSource): TensorInfo[] {
   try {
     return readTensors(`${folder.name}/${file}`, file, source);

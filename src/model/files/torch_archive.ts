@@ -12,7 +12,7 @@ const PICKLE = "data.pkl";
 const MOST_PICKLE = 100_000_000;
 /** First bytes of torch's older format: a pickle of protocol 2 that holds a magic number. */
 const LEGACY_PICKLE = Uint8Array.fromHex("80028a0a6cfc9c46f9206aa85019");
-/** Where a tar archive says that it is one; torch before 0.4 wrote those. */
+/** Offset of the magic of a tar archive, which torch before 0.4 wrote. */
 const TAR_MAGIC_AT = 257;
 
 /** An opened archive. */
@@ -22,7 +22,7 @@ export interface TorchArchive {
   storage(key: string): { readonly begin: number; readonly size: number };
 }
 
-/** Reads the zip's directory and the pickle. @throws Error when it is none of torch.save. */
+/** Reads the zip's directory and the pickle. @throws Error if torch.save did not write the file. */
 export function openTorchArchive(source: ByteSource): TorchArchive {
   checkFormat(source);
   const entries = readZip(source);
@@ -56,7 +56,7 @@ export function openTorchArchive(source: ByteSource): TorchArchive {
   };
 }
 
-/** What the first bytes say of a file that is no zip. */
+/** Recognizes other formats by their first bytes. @throws Error that names the format. */
 function checkFormat(source: ByteSource): void {
   const first = new Uint8Array(Math.min(source.size, TAR_MAGIC_AT + 5));
   source.read(0, first);

@@ -33,7 +33,7 @@ const STORAGES: Readonly<Record<string, string>> = {
   UntypedStorage: "U8",
 };
 
-/** The same for a torch.dtype, for tensors whose elements have no storage class. */
+/** safetensors' name for a torch.dtype, for tensors whose elements have no storage class. */
 const DTYPE_NAMES: Readonly<Record<string, string>> = {
   float32: "F32",
   float16: "F16",
@@ -160,7 +160,7 @@ function isRowMajor({ shape, strides }: View): boolean {
   return true;
 }
 
-/** What a state dict may name, and storages by their persistent ids. */
+/** The globals that a state dict may name, and the lookup of storages by their persistent ids. */
 function torchRules({ storage }: TorchArchive): PickleRules {
   const globals = new Map<string, PickleGlobal>([
     ["collections.OrderedDict", { call: orderedDict }],

@@ -1,6 +1,6 @@
 /**
- * The directory of a zip archive whose entries are stored, not compressed: then an entry's bytes
- * are stored in the file as they are, and any part of them can be read alone.
+ * The directory of a zip archive whose entries are stored, not compressed: an entry's bytes are then in
+ * the file as they are, and any part of them can be read alone.
  * Source: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT (sections 4.3.7 to 4.3.16)
  */
 import { quote } from "./fields.ts";
@@ -27,9 +27,9 @@ const END64 = { signature: 0x06064b50, size: 56 };
 const LOCATOR64 = { signature: 0x07064b50, size: 20 };
 /** Longest comment after the end record. */
 const MOST_COMMENT = 0xffff;
-/** A directory of a million tensors; what claims more is no checkpoint. */
+/** Most bytes of a directory: a million tensors. An archive that claims more is no checkpoint. */
 const MOST_DIRECTORY = 100_000_000;
-/** Says in a 32-bit field that the number is in the zip64 part. */
+/** The value of a 32-bit field whose number is in the zip64 part. */
 const IN_ZIP64 = 0xffffffff;
 const ZIP64_EXTRA = 1;
 const STORED = 0;

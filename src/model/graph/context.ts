@@ -1,4 +1,4 @@
-/** What a decoder's graphs and their lowering need to know of the model, the device and the engine. */
+/** What a decoder's graphs and their lowering need to know about the model, the device and the engine. */
 import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
@@ -10,26 +10,27 @@ import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 export interface DecoderContext {
   readonly config: ModelConfig;
   readonly tuning: Tuning;
-  /** Tables of each of the config's ropes: cos and sin, [positions, headDim / 2, 2]. */
+  /** One table of cos and sin, [positions, headDim / 2, 2], for each of the config's ropes. */
   readonly ropes: readonly Operand[];
   /** Block table, [slots, tablePages]. */
   readonly pages: Operand;
   readonly tablePages: number;
   readonly kvDtype: KvDtype;
-  /** Rows of the widest forward: partial sums of attention have room for as many. */
+  /** Rows of the widest forward; buffers for partial sums of attention are made for this many. */
   readonly widestRows: number;
   /** Rewrites that are not applied, by name; "all" names all of them. Default: none. */
   readonly without?: ReadonlySet<string> | undefined;
-  /** Where values are stored that only their graph reads. */
+  /** Stores the values that only their graph reads. */
   readonly scratch: ScratchPool;
-  /** Where the device has matrix units: scales of the rows that matmuls read. */
+  /** Scales of the rows that matmuls read; present where the device has matrix units. */
   readonly scales?: RowScales | undefined;
-  /** Where matmuls of one row may go together in a dispatch. */
+  /** Present where matmuls of one row may share a dispatch. */
   readonly relay?: RelayBuffers | undefined;
 }
 
 /**
- * What workgroups of a dispatch wait for, of one row; see kernels/matmul/relay. Zeros before and after each dispatch.
+ * Words through which workgroups of one dispatch pass numbers of a row to workgroups that wait for them; see
+ * kernels/matmul/relay. All words are 0 before and after each dispatch.
  */
 export interface RelayBuffers {
   /** u32 [relayWords(intermediate)] */

@@ -34,7 +34,7 @@ import { type LayerEmbedding, layerEmbedding } from "./gemma4.ts";
 export type PlacedLayer = DecoderLayer & {
   readonly kv: LayerKv;
   readonly label: string;
-  /** Its own embeddings of the rows' tokens, where it has them. */
+  /** The layer's own embeddings of the rows' tokens, where the model has them (Gemma 4). */
   readonly embedded?: LayerEmbedding | undefined;
 };
 
@@ -42,10 +42,10 @@ export type PlacedLayer = DecoderLayer & {
 const LATENT_EPS = 1e-6;
 
 /**
- * What a layer makes of the residual stream x: x + attention(norm(x)), then that + mlp(norm of it). Norms are before a
- * branch, after it, or both.
+ * Records a decoder layer on the residual stream x: y = x + attention(norm(x)), then y + mlp(norm(y)). Norms are before
+ * a branch, after it, or both.
  *
- * @param input what the attention reads: x, normed or not.
+ * @param input the attention's input: x, normed if the layer has a norm before its attention.
  */
 export function decoderLayer(
   graph: Graph,
@@ -63,7 +63,7 @@ export function decoderLayer(
   return layerEnd(graph, context, layer, { x, branch, at });
 }
 
-/** What a layer's attention, or what takes its place, adds to the residual stream. */
+/** The output of a layer's attention, or of its recurrence, which is added to the residual stream. */
 function attentionBranch(
   graph: Graph,
   context: DecoderContext,
@@ -86,7 +86,7 @@ function attentionBranch(
   }
 }
 
-/** o(norm(what the recurrence gives) * silu(z)), see kernels/recurrent/delta_rule.wgsl. */
+/** o(norm(y) * silu(z)), where y is the output of the recurrence, see kernels/recurrent/delta_rule.wgsl. */
 function deltaNet(
   graph: Graph,
   { config: { rmsNormEps: eps } }: DecoderContext,
@@ -108,7 +108,7 @@ function deltaNet(
     { rates, decay, heads: spec, memory, of },
     `${label}.delta`,
   );
-  // z is behind what is convolved.
+  // z is in the columns after those that are convolved.
   const gate = { gate: projected, first: mixed.cols, weight: norm, headDim: spec.valueDim, eps };
   const out = graph.gatedNorm(heads, gate, `${label}.deltaNorm`);
   return graph.linear(out, o, { label: `${label}.deltaOut` });
@@ -135,7 +135,7 @@ function stateOf({ state }: LayerKv): LayerState {
   return state;
 }
 
-/** The layer from its attention's output on. */
+/** Records the rest of a layer after its attention. */
 export function layerEnd(
   graph: Graph,
   context: DecoderContext,
@@ -186,7 +186,7 @@ export function layerEnd(
 }
 
 /**
- * Gemma 4: norm(mlp(input)) + norm(experts(norm(x))), the experts being chosen by a norm of x with other weights.
+ * Gemma 4: norm(mlp(input)) + norm(experts(norm(x))). The router reads x normed with other weights.
  *
  * @param of.x the residual stream before the branch; `input` is x normed.
  */
@@ -205,7 +205,7 @@ function parallelMlpAndExperts(
     graph.norm(of, { weight, eps }, `${label}.${role}`);
   const dense = denseMlp(graph, parallelMlp.mlp, input, { label, roles: DENSE_LABELS });
   const ofAll = norm(dense, parallelMlp.norm, "denseNorm");
-  // Each norm right before the matmuls that read it: on matrix units it stores the scales of their rows.
+  // Each norm is recorded right before the matmuls that read it: on matrix units it stores the scales of their rows.
   const logits = routerLogits(graph, weights, norm(x, parallelMlp.routerNorm, "routerNorm"), label);
   const ofExperts = mixture(
     graph,
@@ -224,7 +224,7 @@ function parallelMlpAndExperts(
 }
 
 /**
- * Queries, keys and values of `input` as their matrix leaves them, and the gate of a layer that has one behind them.
+ * Queries, keys and values of `input` as their matmul leaves them, followed by the output gate if the layer has one.
  */
 export function projectedHeads(
   graph: Graph,
@@ -236,7 +236,7 @@ export function projectedHeads(
   return graph.linear(input, qkv, { rowOrder, bias, label: `${label}.qkv` });
 }
 
-/** Queries of `heads`, rotated; keys and values are stored, where the layer has its own. */
+/** Returns the rotated queries of `heads`, and stores keys and values if the layer has its own. */
 export function storedHeads(
   graph: Graph,
   context: DecoderContext,
@@ -270,7 +270,7 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values; where the output is gated, o(attention(q) sigmoid(gate)). */
+/** o(attention(q)) over the stored keys and values; with an output gate o(attention(q) * sigmoid(gate)). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
@@ -278,7 +278,7 @@ export function attended(
   { weights: { spec, outputGate, o, outBias, sinks }, q, heads: projected, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
-    /** See `projectedHeads`: behind the others is the gate, which the layer of a draft has not. */
+    /** See `projectedHeads`: the gate is in its last columns. Absent for a draft's layer, which has no gate. */
     readonly heads?: Value;
     readonly of: RowsOf;
   },
@@ -301,7 +301,7 @@ export function attended(
   return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
 }
 
-/** Queries times the scale of their positions; themselves where no position is far enough for a scale. */
+/** Queries times the scale of their positions. Returns q itself if no position is far enough to be scaled. */
 function scaledQueries(
   graph: Graph,
   { tablePages }: DecoderContext,
@@ -325,14 +325,14 @@ function scaledQueries(
 }
 
 /**
- * Multi-head latent attention (DeepSeek-V2, V3), in the absorbed form alone: queries are brought into
- * the space of the latents, so attention reads what is kept, one key that all heads share and whose
- * first `rank` elements are the value.
+ * Multi-head latent attention (DeepSeek-V2, V3), always in the absorbed form: queries are projected into
+ * the space of the latents, so attention reads the stored latents directly. A latent is one key that all
+ * heads share, and its first `rank` elements are the value.
  *
- * DeepSeek unpacks keys and values of all heads for long prompts, which takes a third of the
+ * For long prompts DeepSeek unpacks keys and values of all heads, which takes a third of the
  * multiplications of the absorbed form (n + r + v instead of 2 c + r an element pair). But it sums in
- * another order: a token would have other bits when it was part of a prompt than when it was decoded,
- * and what speculation keeps would not be what plain decoding computes. So one form serves all.
+ * another order: a token would get other bits as part of a prompt than when it is decoded, and accepted
+ * drafts would differ from plain decoding. So both use the same form.
  */
 function latentAttention(
   graph: Graph,
@@ -354,7 +354,7 @@ function latentAttention(
   return graph.linear(out, o, { label: `${label}.o` });
 }
 
-/** Absorbed queries of `input`; its latents go into the pages. */
+/** Returns the absorbed queries of `input`, and stores its latents in the pages. */
 function latentQueries(
   graph: Graph,
   context: DecoderContext,
@@ -417,8 +417,8 @@ function denseMlp(
 }
 
 /**
- * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, the first choice first. The experts
- * of gpt-oss have biases, and another gate.
+ * shared(x) + sum_k share_k down_k(silu(gate_k x) * up_k x) over a row's experts, in the order of their choice. The
+ * experts of gpt-oss have biases, and another gate.
  */
 function mixture(
   graph: Graph,
@@ -426,7 +426,7 @@ function mixture(
   x: Value,
   { label, logits: given }: {
     readonly label: string;
-    /** Of the router; default: of x. */
+    /** The router's logits; default: computed from x. */
     readonly logits?: Value | undefined;
   },
 ): Value {

@@ -12,32 +12,32 @@ import type { DecoderContext } from "./context.ts";
 import { attended, decoderLayer, layerEnd, projectedHeads, storedHeads } from "./decoder.ts";
 import type { Graph, LayerKv, RowsOf, Value } from "./graph.ts";
 
-/** The draft, its keys and values, and what is kept between its forwards. */
+/** The draft, its keys and values, and the buffers that live from one of its forwards to the next. */
 export interface Draft extends DecoderContext {
   readonly draft: DraftConfig;
   readonly weights: DraftWeights;
   readonly kv: LayerKv;
-  /** Rows of the aux hidden states that are normed each before `fc` (EAGLE-3): 3 r + i of state i for every row r. */
+  /** EAGLE-3 with a norm for each aux hidden state before `fc`: for state i the indices 3 r + i of all rows r. */
   readonly auxHidden: readonly Operand[] | undefined;
-  /** What a draft-extend leaves of its rows: queries, and the residual stream, [rows, ..]. */
+  /** Queries and residual stream of a draft-extend's rows, [rows, ..], which `draftLast` reads. */
   readonly extended: Pick<ExtendedRows, "q" | "x">;
   /** Rows of a draft-extend whose next token is drafted, one for each sequence. */
   readonly ends: ExtendedRows;
   /** The draft's own last hidden row of each slot, [slots, hidden]. */
   readonly hidden: Operand;
-  /** What drafts of chains are chosen by: with "softmax" they come with the draft's confidence. */
+  /** How chains choose draft tokens: with "softmax" each token is stored with the draft's confidence. */
   readonly choice: PartialKind;
-  /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
+  /** The drafts of each slot, [slots, draftWords(mostRows)]. */
   readonly drafts: Operand;
-  /** Rows that a slot may have in any round. */
+  /** Most rows of a slot in a round. */
   readonly mostRows: number;
-  /** Where the engine drafts trees. */
+  /** Present if the engine drafts trees. */
   readonly tree: TreeScratch | undefined;
 }
 
-/** What drafting trees writes, for `batch` sequences of at most `width` candidates a node. */
+/** Buffers for drafting trees of `batch` sequences with at most `width` candidates per node. */
 export interface TreeScratch extends TreeBuffers {
-  /** Candidates of a node of the widest tree. */
+  /** Most candidates per node in any tree. */
   readonly width: number;
   /** [batch width, head.rows] */
   readonly logits: Operand;
@@ -45,11 +45,11 @@ export interface TreeScratch extends TreeBuffers {
   readonly partials: Operand;
   /** The first tokens of each slot's next tree: (token, bits of its probability), u32 [slots, width, 2]. */
   readonly first: Operand;
-  /** Likewise after each row of a level, u32 [batch width, width, 2]. */
+  /** The best tokens after each row of a level, stored like `first`, u32 [batch width, width, 2]. */
   readonly top: Operand;
   /** `Row`s of a level, [batch width]. */
   readonly rows: Operand;
-  /** The hidden row that each of them feeds, u32 [batch width]: a slot's, or one of `hidden`. */
+  /** The hidden row that each row of the level reads, u32 [batch width]: a slot's, or one of `hidden`. */
   readonly index: Operand;
   /** The draft's own hidden rows of a level, [batch width, hidden]. */
   readonly hidden: Operand;
@@ -60,11 +60,11 @@ export interface Features {
   readonly features: Operand;
 }
 
-/** The draft's own hidden rows that a level feeds. */
+/** The draft's own hidden rows that a level reads. */
 export interface HiddenRows {
   /** [.., hidden] */
   readonly hidden: Operand;
-  /** The one of each row of the level, u32 [rows]; NO_SLOT for none. */
+  /** For each row of the level the hidden row that it reads, u32 [rows]; NO_SLOT for none. */
   readonly index: Operand;
 }
 
@@ -78,9 +78,9 @@ interface Entered {
 }
 
 /**
- * One draft forward over rows whose token is one ahead of their hidden row, as far as all of them are needed: their
- * keys and values are stored, and in `draft.extended` what `draftLast` continues with. With latents or a gate it runs
- * to the end.
+ * The part of a draft-extend that all rows need; each row's token is one ahead of its hidden row. It stores keys and
+ * values of all rows, and in `draft.extended` what `draftLast` continues from. A layer with latents or an output gate
+ * is run to its end here.
  */
 export function draftBody(
   graph: Graph,
@@ -103,20 +103,20 @@ export function draftBody(
 }
 
 /**
- * Whether `draftLast` finishes the layer of `draftBody`: not of latents, nor with a gate, which reads the input of
- * every row.
+ * Whether `draftLast` finishes the layer that `draftBody` begins. It does not for latents, nor with an output gate,
+ * because the gate needs the attention's input of each row.
  */
 function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
   return attention.kind === "heads" && !attention.outputGate;
 }
 
-/** The attention of a draft's layer. @throws Error where it has a state in its place, which no head has. */
+/** The attention of a draft's layer. @throws Error if the layer is recurrent, which no draft's is. */
 function cachedAttention({ attention }: DecoderLayer): HeadWeights | LatentWeights {
   if (attention.kind === "heads" || attention.kind === "latent") return attention;
   throw new Error(`a draft's layer is of kind ${attention.kind}`);
 }
 
-/** Hidden rows of the last row of each of `batch` sequences, where `draftBody` left them: attention and MLP. */
+/** Finishes what `draftBody` began for the last row of each of `batch` sequences: attention and MLP. */
 export function draftLast(
   graph: Graph,
   draft: Draft,
@@ -147,8 +147,8 @@ export function draftLast(
 }
 
 /**
- * One draft forward over rows for all of which the next token is wanted: their hidden rows. Other bits than `draftBody`
- * gives are other drafts, at worst.
+ * Hidden rows of a draft forward in which the next token of every row is wanted. Its bits may differ from those of
+ * `draftBody`: at worst that makes other drafts, never other text.
  */
 export function draftLevel(
   graph: Graph,
@@ -277,16 +277,16 @@ function hiddenRows(
   return graph.gather(all, index, rows, "draft.hidden", at);
 }
 
-/** What a draft level stores: a token of each sequence, and the hidden row that the next level reads. */
+/** What a draft level stores: a token per sequence, and the hidden row that the next level reads. */
 export interface DraftEnd {
   readonly step: number;
-  /** Whether a further level follows, at once or in the next round. */
+  /** Whether another level follows, in this round or the next. */
   readonly keepHidden: boolean;
-  /** Where that level's rows go, if it follows at once. */
+  /** Where the rows of the next level are written, if it follows in this round. */
   readonly next?: NextLevel | undefined;
 }
 
-/** Draft token `step` of each sequence, and the hidden row that the next level reads. */
+/** Records the choice of draft token `step` of each sequence, and keeps the hidden row that the next level reads. */
 export function draftHead(
   graph: Graph,
   draft: Draft,
@@ -317,7 +317,7 @@ export function draftHead(
   }, label);
 }
 
-/** The first tokens of each sequence's tree, and the first of them as draft token 0, where a chain begins. */
+/** Records the first tokens of each sequence's tree. The best one is also draft token 0, so that a chain can begin. */
 export function firstTokens(
   graph: Graph,
   draft: Draft,
@@ -362,7 +362,7 @@ export function levelTokens(
   headTop(graph, draft, tree, normed, { top: width, out: tree.top, label });
 }
 
-/** The most probable tokens after the hidden rows x: their logits are stored and looked through. */
+/** Records the search for the most probable tokens after the hidden rows x, for which all logits are stored. */
 function headTop(
   graph: Graph,
   { weights: { head, offsets }, draft: { draftVocabSize: vocab }, tuning }: Draft,
@@ -390,7 +390,7 @@ function headTop(
 }
 
 /**
- * What the head reads of hidden rows. @param slots where the draft's own hidden rows are kept; absent: they are not.
+ * The head's input for hidden rows x. @param slots the slots under which hidden rows are kept; absent: none are kept.
  */
 function headInput(graph: Graph, draft: Draft, x: Value, slots: Operand | undefined): Value {
   const { weights: { finalNorm }, draft: { normOutput }, hidden } = draft;

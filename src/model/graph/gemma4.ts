@@ -1,4 +1,4 @@
-/** What Gemma 4 does beside the branches of a layer, each by a kernel of its own. */
+/** Gemma 4's per-layer embeddings. Each step that no other model has is a kernel of its own. */
 import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
@@ -14,11 +14,11 @@ export interface LayerEmbedding {
 }
 
 /**
- * Embeddings of the rows' tokens for all layers, [layers, rows, width], each layer's from where a binding may begin:
+ * Embeddings of the rows' tokens for all layers, [layers, rows, width]; each layer's part begins at a binding offset:
  *
  *     (norm(projection x hidden^-0.5) + table[token] sqrt(width)) / sqrt(2)
  *
- * @param of.x embeddings of the tokens, scaled.
+ * @param of.x the scaled embeddings of the tokens.
  */
 export function layerEmbeddings(
   graph: Graph,

@@ -1,7 +1,6 @@
 /**
- * A forward as a list of plain operations on values, as the formulas of a paper write them. No operation knows of
- * kernels, of ranges of k, or of the next operation: `lower` makes dispatches of the list, and its rewrites make them
- * fast.
+ * A forward as a list of plain operations on values, like the formulas of a paper. No operation knows about kernels,
+ * split-K or the next operation: `lower` turns the list into dispatches, and its rewrites make these fast.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
@@ -14,50 +13,50 @@ import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
 import type { Activation } from "../../../kernels/lib/gate.ts";
 
-/** What one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
+/** A tensor that one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
 export interface Value {
-  /** For people: the label of the operation that writes it. */
+  /** The label of the operation that writes it, for messages and profiles. */
   readonly label: string;
   readonly rows: number;
   readonly cols: number;
-  /** Above 1: sums over ranges of k that are still to be added. Rewrites make such values, graphs have none. */
+  /** Above 1: partial sums of split-K that are still to be added. Only rewrites make such values. */
   readonly parts: number;
-  /** Where it is stored, where others than the graph read or write it; absent: in scratch memory. */
+  /** Where the value is stored if code outside the graph reads or writes it; absent: in scratch memory. */
   readonly at?: Operand | undefined;
 }
 
 /**
- * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] each; the same buffer where the layer keeps latents.
+ * Keys and values of one layer, [pages, kvHeads, PAGE, headDim] each. Both are the same buffer if it stores latents.
  */
 export interface LayerKv {
   readonly keys: Operand;
   readonly values: Operand;
-  /** Block table of its cells, [slots, tablePages]; absent: the one of the whole context. */
+  /** The layer's own block table, [slots, tablePages]; absent: the table of the whole context. */
   readonly pages?: Operand | undefined;
-  /** In the place of keys and values, where the layer has a state of fixed size for each slot. */
+  /** The state of fixed size per slot that a recurrent layer has instead of keys and values. */
   readonly state?: LayerState;
 }
 
-/** What a recurrent layer keeps of each slot. */
+/** The state that a recurrent layer keeps for each slot. */
 export interface LayerState {
-  /** Rows that its convolution read last, by their positions, f32 [slots, ringRows, columns]. */
+  /** Ring buffer of the convolution's last input rows, indexed by position, f32 [slots, ringRows, columns]. */
   readonly ring: Operand;
   readonly ringRows: number;
-  /** Of Gated DeltaNet. */
+  /** The recurrent state of Gated DeltaNet. */
   readonly delta?: DeltaMemory;
 }
 
-/** Rows of a forward: the buffer of `Row`s and how many of them. */
+/** The rows of a forward: a buffer of `Row`s and their number. */
 export interface RowsOf {
   readonly rows: Operand;
   readonly count: number;
-  /** Rows of one slot that follow each other; divides `count`. */
+  /** Consecutive rows of one slot; divides `count`. */
   readonly perSlot: number;
-  /** Whether rows may have paths, as nodes of trees; default false: paths are not looked at. */
+  /** Whether rows may be nodes of draft trees and have paths; default false: kernels ignore paths. */
   readonly paths?: boolean;
 }
 
-/** What heads and latents of a row need to be stored where attention finds them. */
+/** Where the keys and values, or latents, of rows are stored for attention to read, and the rope to apply. */
 export interface KvTarget {
   readonly kv: LayerKv;
   /** cos and sin of the layer's rope. */
@@ -95,7 +94,7 @@ export interface Linear {
   readonly out: Value;
 }
 
-/** out = activation(gate) * up of x, whose columns are pairs (gate, up). */
+/** out = activation(gate) * up, where the columns of x are the gates and then the ups (row order gate_up). */
 export interface Gate {
   readonly kind: "gate";
   readonly x: Value;
@@ -119,7 +118,7 @@ export interface Elementwise {
   readonly out: Value;
 }
 
-/** out = x times a number that is on the device. */
+/** out = scalar x, the scalar being read from a buffer. */
 export interface ScaleBy {
   readonly kind: "scale_by";
   readonly x: Value;
@@ -135,7 +134,7 @@ export interface Concat {
   readonly out: Value;
 }
 
-/** q of out is normed where the model does, and rotated; k likewise, and stored with v. */
+/** Norms q and k where the model has norms for them, and applies rope. Writes q to `out`, stores k and v in pages. */
 export interface StoreHeads {
   readonly kind: "store_heads";
   /** q, k and v, [rows, (heads + 2 kvHeads) headDim]; without norms the columns are those of row order rope_halves. */
@@ -146,8 +145,8 @@ export interface StoreHeads {
     readonly eps: number;
     readonly whole: boolean;
     /**
-     * Values are normed too, without weights: those of v, or k as it is, qkv being [rows, (heads + kvHeads) headDim].
-     * "none": qkv is q alone, and nothing is stored. Absent: v as it is.
+     * "normed": v is normed too, without weights. "keys": v is k before its norm and rope, normed without weights, and
+     * qkv is [rows, (heads + kvHeads) headDim]. "none": qkv is q alone, and nothing is stored. Absent: v is not normed.
      */
     readonly values?: "normed" | "keys" | "none" | undefined;
   } | undefined;
@@ -176,7 +175,8 @@ export interface Attention {
 }
 
 /**
- * A convolution of each column over a row and the rows of its slot before it; see kernels/recurrent/short_conv.wgsl.
+ * A causal convolution of each column over a row and the rows before it in its slot; see
+ * kernels/recurrent/short_conv.wgsl.
  */
 export interface ShortConvolution {
   readonly kind: "short_conv";
@@ -206,14 +206,14 @@ export interface DeltaRule {
 }
 
 /**
- * out = weight * x / rms(x) * silu(gate), the root of the mean being over each head of x; gate from column `first` on.
+ * out = weight * x / rms(x) * silu(gate). rms is per head of x; the gate's columns begin at `first`.
  */
 export interface GatedNorm {
   readonly kind: "gated_norm";
   readonly x: Value;
   readonly gate: Value;
   readonly first: number;
-  /** Of all heads, [headDim]. */
+  /** The norm's weights, the same for all heads, [headDim]. */
   readonly weight: Operand;
   /** Columns of a head. */
   readonly headDim: number;
@@ -221,7 +221,7 @@ export interface GatedNorm {
   readonly out: Value;
 }
 
-/** out = x * sigmoid(gate), gate from column `first` on, or with `whole` that column for all of a row. */
+/** out = x * sigmoid(gate). The gate's columns begin at `first`; with `whole` that one column gates the whole row. */
 export interface SigmoidGate {
   readonly kind: "sigmoid_gate";
   readonly x: Value;
@@ -258,7 +258,7 @@ export interface LatentAttention {
   readonly out: Value;
 }
 
-/** out = W_h x of each head h: sums of latents become sums of values. */
+/** out = W_h x for each head h: turns weighted sums of latents into weighted sums of values. */
 export interface LatentValue {
   readonly kind: "latent_value";
   readonly x: Value;
@@ -267,34 +267,34 @@ export interface LatentValue {
   readonly out: Value;
 }
 
-/** The experts of a mixture: those chosen for a row, and the last `shared` of the stack, which every row has. */
+/** The experts that a row runs: those chosen for it, and the last `shared` of the stack, which every row runs. */
 export interface ExpertJobs {
   readonly routing: Routing;
   readonly shared: number;
-  /** Whether the shared ones count the sigmoid of the logit behind those of the experts; default: they count 1. */
+  /** Whether the shared experts' share is the sigmoid of the logit after the experts' logits; default: it is 1. */
   readonly sharedGate?: boolean | undefined;
 }
 
-/** Chooses each row's experts by logits. */
+/** Chooses each row's experts by the router's logits. */
 export interface Route {
   readonly kind: "route";
   readonly logits: Value;
-  /** Of sigmoid scores for the choice, [experts]. */
+  /** Added to sigmoid scores for the choice only, [experts]. */
   readonly bias: Operand | undefined;
   /** What experts' shares are multiplied by, [experts]. */
   readonly factors: Operand | undefined;
   readonly jobs: ExpertJobs;
-  /** u32 [rows, topK + shared] */
+  /** The chosen experts, u32 [rows, topK + shared]. */
   readonly out: Value;
-  /** What each counts, [rows, topK + shared]. */
+  /** The weight of each chosen expert's output, [rows, topK + shared]. */
   readonly shares: Value;
 }
 
-/** out = x W_e^T for the experts e of each row, [rows, jobs, cols]. */
+/** out = x W_e^T for the experts e of each row, [rows, jobs, cols]. A job is one expert of one row. */
 export interface ExpertLinear {
   readonly kind: "expert_linear";
   readonly x: Value;
-  /** Whether x has a row for each job; else one for all jobs of a row. */
+  /** Whether x has one row per job; otherwise all jobs of a row read the same row of x. */
   readonly perJob: boolean;
   readonly matrix: Matrix;
   readonly experts: Value;
@@ -303,8 +303,8 @@ export interface ExpertLinear {
 }
 
 /**
- * out = gate sigmoid(1.702 gate) (up + 1) of pairs (gate, up) of neighbouring columns of x, which are jobs, with the
- * biases of their experts; gate is at most `limit`, up within it.
+ * out = gate sigmoid(1.702 gate) (up + 1). gate and up are neighbouring columns of x plus their expert's biases; gate
+ * is clamped to at most `limit`, up to -limit .. limit. Each row of x is a job.
  */
 export interface ExpertGate {
   readonly kind: "expert_gate";
@@ -316,7 +316,7 @@ export interface ExpertGate {
   readonly out: Value;
 }
 
-/** out = the sum of a row's experts' outputs, each times its share, the first choice first. */
+/** out = the sum of share times output over a row's experts, in the order of their choice. */
 export interface Combine {
   readonly kind: "combine";
   readonly x: Value;
@@ -334,7 +334,7 @@ export interface Gather {
   readonly out: Value;
 }
 
-/** out[index[r]] = x[r], out stored elsewhere. */
+/** out[index[r]] = x[r]; `out` is stored outside scratch memory. */
 export interface Scatter {
   readonly kind: "scatter";
   readonly x: Value;
@@ -342,14 +342,14 @@ export interface Scatter {
   readonly out: Value;
 }
 
-/** A window of the rows of `to` = x. */
+/** Copies the rows of x into a window of `to`. */
 export interface Copy {
   readonly kind: "copy";
   readonly x: Value;
   readonly to: Window;
 }
 
-/** Columns of rows that are stored elsewhere. */
+/** A range of columns of a buffer outside the graph. */
 export interface Window {
   readonly out: Operand;
   /** Row stride of out. */
@@ -357,13 +357,13 @@ export interface Window {
   readonly outFirst: number;
 }
 
-/** What is kept of parts of a row of logits: out is u32 [rows, parts of a row, PARTIAL_WORDS[choice]]. */
+/** Partial results, one per slice of a row of logits: out is u32 [rows, slices, PARTIAL_WORDS[choice]]. */
 export interface Partials {
   readonly kind: "partials";
   readonly logits: Value;
   readonly choice: PartialKind;
   readonly vocab: number;
-  /** Most partial results of all rows that its reader looks through; absent: any number. */
+  /** Most partial results, of all rows together, that the reader accepts; absent: any number. */
   readonly most: number | undefined;
   readonly out: Value;
 }
@@ -380,21 +380,21 @@ export interface VerifyRows {
   readonly mostRows: number;
 }
 
-/** A kernel that no rewrite touches. */
+/** Dispatches of kernels that no rewrite knows. */
 export interface Call {
   readonly kind: "call";
   readonly reads: readonly Value[];
   readonly writes: readonly Value[];
-  /** Whether it makes the scales of attention's output the largest, as a norm that notes scales does. */
+  /** Whether it resets the scales of attention's output to the largest value, as a norm that stores scales does. */
   readonly lowers?: boolean;
   record(at: (value: Value) => Operand, of: CallContext): Dispatch[];
 }
 
-/** What a call may ask of the lowering. */
+/** What the lowering offers to a call. */
 export interface CallContext {
-  /** Partial results of a row of a value that `partials` wrote. */
+  /** Returns the number of partial results per row of a value that `partials` wrote. */
   partialsOf(value: Value): number;
-  /** Scales of the rows of attention's output, where the call `lowers` them and attention reads them. */
+  /** The scales of the rows of attention's output, if the call `lowers` them and they are in use. */
   readonly lowered: Operand | undefined;
 }
 
@@ -435,17 +435,17 @@ export class Graph {
   readonly ops: Op[] = [];
   #part: string;
 
-  /** @param part that the operations to come belong to; see `begin`. */
+  /** @param part the part that the next operations belong to; see `begin`. */
   constructor(part: string = "all") {
     this.#part = part;
   }
 
-  /** The operations to come belong to another part: each part is a separate program. */
+  /** Begins another part for the next operations: each part becomes a separate program. */
   begin(part: string): void {
     this.#part = part;
   }
 
-  /** A value that is stored elsewhere and was written before. */
+  /** Returns a value that was written before and is stored outside the graph. */
   input(label: string, rows: number, cols: number, at: Operand): Value {
     return { label, rows, cols, parts: 1, at };
   }
@@ -479,7 +479,7 @@ export class Graph {
     x: Value,
     matrix: Matrix,
     { rowOrder = "stacked", bias, logits = false, at, label }: {
-      /** That whoever reads the outputs takes; default stacked. */
+      /** The row order that the reader of the outputs expects; default: stacked. */
       readonly rowOrder?: RowOrder | undefined;
       readonly bias?: Operand | undefined;
       readonly logits?: boolean;
@@ -505,7 +505,7 @@ export class Graph {
     return this.#elementwise(x, { of: "cap", most }, label, at);
   }
 
-  /** x itself where `by` is 1. */
+  /** Returns x itself where `by` is 1 and `at` is absent. */
   scale(x: Value, by: number, label: string, at?: Operand): Value {
     if (by === 1 && at === undefined) return x;
     return this.#elementwise(x, { of: "scale", by }, label, at);
@@ -579,7 +579,7 @@ export class Graph {
     return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
   }
 
-  /** @param of.queries whether x has queries; else it is the latent alone. */
+  /** @param of.queries whether x contains queries; otherwise x is the latent alone. */
   latentPrepare(
     x: Value,
     of: Pick<
@@ -661,7 +661,7 @@ export class Graph {
     of: Pick<Partials, "choice" | "vocab"> & { readonly most?: number | undefined },
     label: string,
   ): Value {
-    // How many a row has is chosen with the kernel that writes them.
+    // The width is not known yet: it depends on the kernel that writes the value, see `widen`.
     const out = value(label, logits.rows, 0);
     return this.#add({ kind: "partials", logits, ...of, most: of.most, out }, label);
   }
@@ -689,7 +689,7 @@ export class Graph {
   }
 }
 
-/** Experts of a row, shared ones counted. */
+/** The number of experts that a row runs, shared ones included. */
 export function jobsOfRow({ routing, shared }: ExpertJobs): number {
   return routing.topK + shared;
 }
@@ -699,7 +699,7 @@ export function value(label: string, rows: number, cols: number): Value {
   return { label, rows, cols, parts: 1 };
 }
 
-/** The width of a value of which only the kernel that writes it knows how wide it is. */
+/** Sets the width of a value once the kernel that writes it is chosen. */
 export function widen(value: Value, cols: number): void {
   Object.assign(value, { cols });
 }

@@ -6,7 +6,7 @@ import { decoderLayer } from "./decoder.ts";
 import { layerEmbeddings } from "./gemma4.ts";
 import type { Graph, LayerKv, RowsOf, Value, Window } from "./graph.ts";
 
-/** The target, its keys and values, and what others read of its forwards. */
+/** The target, its keys and values, and the buffers that its forwards write for others. */
 export interface Target extends DecoderContext {
   readonly weights: TargetWeights;
   readonly kv: readonly LayerKv[];
@@ -14,18 +14,18 @@ export interface Target extends DecoderContext {
   readonly final: Operand;
   /** [rows that get logits, head.rows] */
   readonly logits: Operand;
-  /** Largest logits of slices, u32 [rows that get logits, slicePartialWords(vocab)]. */
+  /** Largest logit of each slice, u32 [rows that get logits, slicePartialWords(vocab)]. */
   readonly partials: Operand;
-  /** What rows that sample have gathered, u32 [rows that get logits, gatheredWords(vocab, lanes)], see `choose`. */
+  /** Candidates gathered by rows that sample, u32 [rows that get logits, gatheredWords(vocab, lanes)], see `choose`. */
   readonly gathered?: Operand | undefined;
 }
 
-/** Where a forward writes copies of the residual stream entering a layer. */
+/** A window to which a forward copies the residual stream that enters a layer. */
 export interface AuxHidden extends Window {
   readonly layer: number;
 }
 
-/** The residual stream after all layers. Each of `auxHidden` is a copy of what enters its layer. */
+/** Returns the residual stream after all layers. Each of `auxHidden` gets a copy of the input of its layer. */
 export function targetLayers(
   graph: Graph,
   target: Target,

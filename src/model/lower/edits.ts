@@ -25,10 +25,10 @@ function usesOf(ops: readonly LoweredOp[]): Uses {
   return { readers, writers, places };
 }
 
-/** A list of operations while one rewrite goes over it: answers are about the list as it was before its changes. */
+/** A list of operations while one rewrite changes it. Queries refer to the list as it was before the rewrite. */
 export class Edits {
   readonly ops: readonly LoweredOp[];
-  /** Made for the first question: most rewrites find nothing to ask about. */
+  /** Built at the first query: most rewrites match nothing and never query. */
   #uses: Uses | undefined;
   readonly #changed = new Map<LoweredOp, readonly LoweredOp[]>();
 
@@ -44,7 +44,7 @@ export class Edits {
     return this.#asked.readers.get(value) ?? [];
   }
 
-  /** The only operation that reads a value, if nothing outside the graph does. */
+  /** The only operation that reads a value; undefined if there are several, or if code outside the graph reads it. */
   soleReader(value: Value): LoweredOp | undefined {
     const [first, ...others] = this.readers(value);
     return others.length === 0 && value.at === undefined ? first : undefined;
@@ -83,7 +83,7 @@ export class Edits {
     for (const op of all) this.#changed.set(op, []);
   }
 
-  /** The list with its changes; itself where there are none, with what it knows of the list. */
+  /** Returns the changed list; itself if nothing changed, so that its query tables are reused. */
   done(): Edits {
     if (this.#changed.size === 0) return this;
     return new Edits(this.ops.flatMap((op) => this.#changed.get(op) ?? [op]));

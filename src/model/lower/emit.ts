@@ -1,4 +1,4 @@
-/** The dispatches of each operation: the kernels' own functions, called with the operands of its values. */
+/** Turns each operation into dispatches: calls the kernels' functions with the operands of the operation's values. */
 import { attention } from "../../../kernels/attention/attention.ts";
 import { type OwnHeads } from "../../../kernels/attention/attention_row.ts";
 import type { PartialSums } from "../../../kernels/lib/heads.ts";
@@ -90,11 +90,11 @@ import type {
   ScaledInput,
 } from "./ops.ts";
 
-/** What operations need to become dispatches. */
+/** What is needed to turn operations into dispatches. */
 export interface Emitting {
   readonly context: DecoderContext;
   at(value: Value): Operand;
-  /** Partial results of a row of a value. */
+  /** The number of partial results per row of each value that has some. */
   readonly partials: Map<Value, number>;
 }
 
@@ -241,7 +241,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       const choice = { experts: at(out), weights: at(shares) };
       const buffers = { logits: at(logits), bias, factors, ...choice };
       const stride = logits.cols;
-      // Few rows are multiplied by no matrix unit: neither are others, for the same bits.
+      // Few rows do not use matrix units, so more rows must not either: the bits have to be the same.
       const rules = { ...tuning, tensor: undefined };
       return [
         route(buffers, {
@@ -403,7 +403,7 @@ function missing(what: string): never {
   throw new Error(`there are no ${what}`);
 }
 
-/** Scales of the rows of an input, f32 [rows], of `act` [jobs]. */
+/** The buffer for the row scales of an input: f32 [rows], for `act` [jobs]. */
 export function scalesOf(
   { scales }: DecoderContext,
   input: ScaledInput | undefined,
@@ -502,8 +502,8 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
 }
 
 /**
- * Two operations as one dispatch, the second launched as was measured for it, else as rules have it, else in workgroups
- * of the first's size; undefined where they are more than a launch each or do not go together.
+ * Two operations as one dispatch. For the second it tries the measured launch, then the rule's, then workgroups of the
+ * first's size. Returns undefined where either is more than one launch or the two cannot be fused.
  */
 export function emitFused(
   to: Emitting,
@@ -520,7 +520,7 @@ export function emitFused(
   const launches = asked.flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
     if (!other || others.length > 0) return [];
-    // The smaller one first: its workgroups are as long as those of the other, of which there are more.
+    // The smaller one comes first: its workgroups take as long as the other's, of which there are more.
     const both = [other, one] as const;
     const { bytes } = memoryOf(other, one) ?? { bytes: Infinity };
     const roomy = i === asked.length - 1 || bytes <= MOST_FUSED;
@@ -529,12 +529,12 @@ export function emitFused(
   return launches[0] && fused(launches[0], label);
 }
 
-/** Bytes of workgroup memory of two launches of which a multiprocessor with 48 KiB has room for four. */
+/** Most bytes of workgroup memory of a fused workgroup: a multiprocessor with 48 KiB then has room for four. */
 const MOST_FUSED = 12 << 10;
 
 /**
- * A matmul that is not of matrix units in workgroups of so many invocations, if that can be, with little workgroup
- * memory.
+ * Returns a context in which a matmul without matrix units has workgroups of `threads` invocations and the shortest
+ * stage, which takes least workgroup memory. Returns `to` itself if that is not possible.
  */
 function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
   const { context } = to;
@@ -552,7 +552,7 @@ function withTuning(to: Emitting, others: Pick<DecoderContext["tuning"], "launch
   return { ...to, context: { ...to.context, tuning: { ...to.context.tuning, ...others } } };
 }
 
-/** The kernel's epilogue. */
+/** The kernel's parameter for a matmul's epilogue. */
 export function epilogueOf(
   context: DecoderContext,
   { epilogue }: Pick<MatmulOp, "epilogue">,
@@ -583,7 +583,7 @@ export function epilogueOf(
   }
 }
 
-/** How a matmul's x comes to workgroup memory. */
+/** The kernel's parameter for how a matmul brings x to workgroup memory. */
 export function holdOf(
   { context, at }: Pick<Emitting, "context" | "at">,
   { x, matrix }: Pick<MatmulOp, "x" | "matrix">,
@@ -609,7 +609,7 @@ export function holdOf(
   return combinedHeads(partials, wide);
 }
 
-/** Storage buffers that bring a matmul's x to workgroup memory. */
+/** Number of storage buffers that a matmul binds to bring x to workgroup memory. */
 export function holdBuffers(
   context: DecoderContext,
   op: Pick<MatmulOp, "x" | "matrix" | "hold">,
@@ -678,7 +678,7 @@ function emitAttention(to: Emitting, op: OpOf<"attention">): Dispatch[] {
   }
 }
 
-/** @param relay where q, k and v come from the same dispatch. */
+/** @param relay present where the same dispatch computes q, k and v. */
 export function attendOnce(
   { context, at }: Pick<Emitting, "context" | "at">,
   op: AttentionOp & { readonly label: string },
@@ -704,7 +704,7 @@ export function attendOnce(
   const { rows, count, perSlot, paths = false } = of;
   const { tuning } = context;
   const output = at(out);
-  // Neither queries nor q, k and v are bound where the same dispatch makes them.
+  // If the same dispatch computes q, k and v, no buffer of them is bound.
   const placed = own && ownHeads(own.store, relay ? output : at(own.qkv), relay);
   const buffers = {
     q: own || op.stage === "combine" ? output : at(q),
@@ -747,7 +747,7 @@ function ownHeads(
   };
 }
 
-/** Of heads whose keys and values are stored. */
+/** How the values are made. @throws Error if the layer stores none. */
 function storedValues(values: NonNullable<StoreHeads["norm"]>["values"]) {
   return values === "none" ? missing("values") : values;
 }
@@ -862,7 +862,7 @@ function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
   );
 }
 
-/** Whether matrix units attentionOnDevice to these heads. */
+/** Whether attention over these heads runs on matrix units. */
 export function attendsOnUnits(
   { heads }: Pick<AttentionOp, "heads">,
   { tuning }: DecoderContext,

@@ -10,8 +10,8 @@ export function valueBytes({ parts, rows, cols }: Value): number {
 }
 
 /**
- * An operand for each value: where others store it, in the place of the value that its operation changes, or in
- * scratch memory from the first operation that writes it to the last that reads it.
+ * Returns the operand of each value: the buffer it is stored in outside the graph (`Value.at`), the buffer of the value
+ * that its operation changes in place, or scratch memory from the first operation that writes it to the last reader.
  *
  * @throws Error where a value is read before it is written.
  */
@@ -52,7 +52,7 @@ export function placed(
   };
 }
 
-/** The first of the values that share a place, of each that takes another's. */
+/** For each value that is written in place of another: the first value stored in that buffer. */
 function rootsOf(ops: readonly LoweredOp[]): Map<Value, Value> {
   const roots = new Map<Value, Value>();
   for (const op of ops) {
@@ -64,7 +64,7 @@ function rootsOf(ops: readonly LoweredOp[]): Map<Value, Value> {
   return roots;
 }
 
-/** An operand of a value before it has one: for questions about kernels that depend on its size. */
+/** A stand-in operand of a value that is not placed yet, for kernels' checks that depend on its size. */
 export function onPaper(value: Value): Operand {
   const size = valueBytes(value);
   return value.at ?? { buffer: { label: value.label, size } as GPUBuffer, offset: 0, size };

@@ -11,11 +11,11 @@ import { select } from "./select.ts";
 
 /** The dispatches of a graph. */
 export interface Lowered {
-  /** Dispatches of a part, in order; none if it has no operations. */
+  /** The dispatches of a part, in order; none if the part has no operations. */
   part(name: string): Dispatch[];
 }
 
-/** Lowers a graph: with all rewrites but those that `context.without` names. */
+/** Lowers a graph with all rewrites except those that `context.without` names. */
 export function lower(graph: Graph, context: DecoderContext): Lowered {
   const ops = lowered(graph, context);
   const at = placed(ops, context.scratch);
@@ -27,7 +27,7 @@ export function lower(graph: Graph, context: DecoderContext): Lowered {
   return { part: (name) => parts.get(name) ?? [] };
 }
 
-/** The operations of a graph, each as its kernel does it. */
+/** The operations of a graph after selection and rewrites, each as its kernel runs it. */
 function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
   const { without = NONE } = context;
   let edits = new Edits(select(graph.ops, context));
@@ -56,7 +56,7 @@ export function planOf(context: DecoderContext, record: (graph: Graph) => void):
   return lower(graph, context).part("all");
 }
 
-/** Values that are stored elsewhere than the value whose place they take are copied there. */
+/** Adds a copy for each value that is written in place of another but must be stored in a different buffer. */
 function inTheirPlaces(ops: readonly LoweredOp[]): LoweredOp[] {
   const homes = new Map<Value, Value["at"]>();
   return ops.flatMap((op): LoweredOp[] => {

@@ -1,6 +1,6 @@
 /**
- * Operations as kernels do them. The plain lowering makes one of each of a graph's operations; rewrites put several of
- * them into one.
+ * Operations as kernels run them. The plain lowering makes one for each operation of a graph; rewrites fuse several
+ * into one.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
@@ -38,33 +38,33 @@ import type {
   Window,
 } from "../graph/graph.ts";
 
-/** Rows of which scales are noted on matrix units: what norms write, attention's output, gated activations. */
+/** Matmul inputs whose row scales are stored for matrix units: normed rows, attention's output, gated activations. */
 export type ScaledInput = "normed" | "attentionOutput" | "act";
 
-/** What a norm reads. */
+/** The input of a norm. */
 export type NormSource =
-  /** Rows of x, or those that `index` names. */
+  /** The rows of x, or the rows of x that `index` names. */
   | { readonly of: "rows"; readonly x: Value; readonly index?: Operand | undefined }
-  /** x with y added, which is stored in `stream`; without x the sums of y's parts. */
+  /** x + y, which is also stored in `stream`; without x the sum of y's parts. */
   | {
     readonly of: "sums";
     readonly x: Value | undefined;
     readonly y: Value;
     readonly stream: Value | undefined;
   }
-  /** x with y added, which is normed first, and the sum times `scalar`, where there is one: stored in `stream`. */
+  /** (x + norm(y)) * scalar, which is also stored in `stream`; absent `scalar`: 1. */
   | {
     readonly of: "normed";
     readonly x: Value;
     readonly y: Value;
-    /** Of the norm of y. */
+    /** Weights of the norm of y. */
     readonly weight: Operand;
-    /** Where y is normed by itself first, and experts' normed outputs are added to it: see `NormSumOp`. */
+    /** Present where y is first normed by itself, and the experts' normed outputs are added to it: see `NormSumOp`. */
     readonly experts?: NormSumOp["experts"] & { readonly sumsWeight: Operand } | undefined;
     readonly scalar: Operand | undefined;
     readonly stream: Value;
   }
-  /** x with the experts' outputs added, which is stored in `stream`. */
+  /** x + the experts' weighted outputs, which is also stored in `stream`. */
   | {
     readonly of: "experts";
     readonly x: Value;
@@ -79,11 +79,11 @@ export type NormSource =
     readonly table: Table;
     readonly rows: Operand;
     readonly scale: number;
-    /** What the rows are made of first. */
+    /** Present where the norm first writes the `Row`s of a verify forward. */
     readonly verified: VerifyRows | undefined;
   };
 
-/** A second output of a norm: its input or the normed rows, into a value or a window; or the input by slots. */
+/** A second output of a norm: its input or the normed rows, written to a value or a window; or the input by slot. */
 export type NormKeep =
   | { readonly what: "input" | "output"; readonly out: Value }
   | { readonly what: "input"; readonly window: Window }
@@ -94,12 +94,12 @@ export interface NormOp {
   readonly from: NormSource;
   readonly weight: Operand;
   readonly eps: number;
-  /** Columns of a row that is normed. */
+  /** Columns of a normed row. */
   readonly cols: number;
   readonly out: Value;
-  /** Where a row begins in out. */
+  /** The column of out at which a row begins. */
   readonly first: number;
-  /** "add": to `to`, whose place out takes; "pair" and "half": as matmuls on matrix units want them. */
+  /** "add": added to `to`, in whose buffer out is stored; "pair", "half": stored as f16 for matrix units. */
   readonly put: "store" | "add" | "pair" | "half";
   readonly to: Value | undefined;
   readonly keep: NormKeep | undefined;
@@ -108,23 +108,23 @@ export interface NormOp {
 }
 
 export interface DeltaRuleOp extends DeltaRule {
-  /** The convolution of q, k and v, whose input is read in the place of `mixed`. */
+  /** The fused convolution of q, k and v: its input is read instead of `mixed`. */
   readonly conv: ShortConvolution | undefined;
 }
 
 export interface GatedNormOp extends GatedNorm {
-  /** "pair" and "half": as matmuls on matrix units want them. */
+  /** "pair", "half": stored as f16 for matrix units. */
   readonly put: "store" | "pair" | "half";
   /** Whether the scales of the rows are stored. */
   readonly notes: boolean;
 }
 
-/** What happens to the outputs of a matmul. */
+/** The epilogue of a matmul. */
 export type MatmulEpilogue =
   | { readonly of: "store" }
-  /** Added to `to`, whose place out takes. */
+  /** The outputs are added to `to`, in whose buffer out is stored. */
   | { readonly of: "add"; readonly to: Value }
-  /** With `values` of the columns added. */
+  /** `values`, one per column, are added. */
   | { readonly of: "bias"; readonly values: Operand }
   | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
   | ElementFunction
@@ -135,21 +135,21 @@ export type MatmulEpilogue =
   }
   | { readonly of: "partials"; readonly choice: PartialKind; readonly vocab: number };
 
-/** How x of a matmul comes to workgroup memory, where that is more than a load. */
+/** What a matmul does to x while it brings x to workgroup memory. */
 export type MatmulHold =
-  /** Normed. */
+  /** The rows are normed. */
   | {
     readonly of: "norm";
     readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }>;
     readonly weight: Operand;
     readonly eps: number;
     readonly window: Window | undefined;
-    /** On matrix units: whether the scales of the layer's other inputs become the largest. */
+    /** On matrix units: whether it resets the scales of the layer's other inputs to the largest value. */
     readonly lowers: boolean;
   }
-  /** Its heads normed and gated. */
+  /** Heads are normed and gated. */
   | { readonly of: "gated_norm"; readonly norm: GatedNormOp }
-  /** The splits of attention added. */
+  /** The partial sums of attention's splits are combined. */
   | { readonly of: "splits"; readonly attention: AttentionOp; readonly wide: boolean };
 
 export interface MatmulOp {
@@ -159,13 +159,13 @@ export interface MatmulOp {
   readonly out: Value;
   readonly epilogue: MatmulEpilogue;
   readonly hold: MatmulHold | undefined;
-  /** Of x's rows, where they are noted. */
+  /** Which stored row scales belong to x; undefined where none are stored. */
   readonly xScales: ScaledInput | undefined;
-  /** Whether x is f16, see `takesF16`. */
+  /** Whether x is stored as f16, see `takesF16`. */
   readonly paired: boolean;
   /** Whether the outputs are logits over a vocabulary. */
   readonly logits: boolean;
-  /** Whether matrix units may take it. */
+  /** Whether it may run on matrix units. */
   readonly onUnits: boolean;
 }
 
@@ -179,21 +179,21 @@ export interface PartialValues {
 export interface AttentionOp extends Omit<Attention, "q"> {
   readonly q: Value;
   readonly partial: PartialValues;
-  /** Both dispatches, the first, which leaves partial sums, or the second, which adds them. */
+  /** Both dispatches ("all"), only the first, which stores partial sums, or only the second, which combines them. */
   readonly stage: "all" | "scores" | "combine";
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
-  /** "half": as matmuls on matrix units want it. */
+  /** "half": stored as f16 for matrix units. */
   readonly put: "store" | "half";
-  /** Where it norms, turns and stores the heads of its rows: q, k and v. */
+  /** Present where attention itself norms, rotates and stores q, k and v of its rows. */
   readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
-  /** Whose sigmoids the output is multiplied by, from column `first` on. */
+  /** Gates whose sigmoids multiply the output; their columns begin at `first`. */
   readonly gate: { readonly value: Value; readonly first: number } | undefined;
 }
 
 export interface LatentAttentionOp extends LatentAttention {
   readonly partial: PartialValues;
-  /** Where its last dispatch makes values of the latents it adds. */
+  /** Present where its last dispatch also turns the combined latents into values. */
   readonly value: Omit<LatentValueOp, "kind" | "x"> | undefined;
 }
 
@@ -211,22 +211,22 @@ export interface ExpertMatmulOp {
   readonly experts: Value;
   readonly jobs: ExpertJobs;
   readonly out: Value;
-  /** By what activation, or clamped with biases; undefined: it stores its outputs as they are. */
+  /** The activation of a gated epilogue, or a clamped gate with biases; undefined: outputs are stored as they are. */
   readonly gated: Activation | ClampedGate | undefined;
   readonly xScales: ScaledInput | undefined;
   /** Whether the scales of out's rows are lowered. */
   readonly notes: boolean;
-  /** Where it chooses the experts: their shares are stored. */
+  /** Present where this matmul chooses the experts; it then stores their shares too. */
   readonly choice: {
     readonly logits: Value;
     readonly shares: Value;
     readonly factors: Operand | undefined;
   } | undefined;
-  /** Lists of jobs in tiles; absent: none are read. */
+  /** The tiles of jobs; undefined: it reads no lists. */
   readonly tiles: Value | undefined;
 }
 
-/** Lists the jobs of the experts where their matmuls read lists. */
+/** Lists the jobs of each expert in tiles, for experts' matmuls that read lists. */
 export interface ExpertTilesOp {
   readonly kind: "expert_tiles";
   readonly matrix: Matrix;
@@ -236,7 +236,7 @@ export interface ExpertTilesOp {
   readonly out: Value;
 }
 
-/** The stream += the weighted outputs of the experts, which are not stored. */
+/** stream += the experts' weighted outputs, which are not stored themselves. */
 export interface ExpertSumsOp {
   readonly kind: "expert_sums";
   readonly matrix: Matrix;
@@ -251,29 +251,29 @@ export interface ExpertSumsOp {
 }
 
 export interface CombineOp extends Combine {
-  /** What the sum is added to, whose place out takes: its first part. */
+  /** The value that the sum is added to (its first part), in whose buffer out is stored. */
   readonly to: Value | undefined;
 }
 
-/** The router's logits of rows that are normed on the way. */
+/** The router's logits; the kernel norms the rows itself. */
 export interface NormedRouterOp {
   readonly kind: "normed_router";
   readonly from:
     | Extract<NormSource, { of: "rows" }>
     | Extract<NormSource, { of: "sums" }> & { readonly x: Value; readonly stream: Value };
   readonly weight: Operand;
-  /** Of the norm of what the experts read, where it has others. */
+  /** Weights of the experts' own norm, where it differs from the router's. */
   readonly expertsWeight: Operand | undefined;
   readonly eps: number;
   readonly matrix: Matrix;
-  /** Of the logits. */
+  /** Added to the logits. */
   readonly bias: Operand | undefined;
   readonly normed: Value;
   readonly logits: Value;
   readonly notes: boolean;
 }
 
-/** Two operations of few rows that do not wait for each other, as one dispatch (horizontal fusion). */
+/** Two independent operations of few rows as one dispatch (horizontal fusion). */
 export interface FusedOp {
   readonly kind: "fused";
   readonly first: LoweredOp<MatmulOp | NormedRouterOp | Route | ExpertMatmulOp>;
@@ -305,7 +305,7 @@ export interface NormSumOp {
   readonly out: Value;
 }
 
-/** out = x as f16 with a scale for each row, two numbers in the place of one, for the matmul that follows. */
+/** out = x as f16 with a scale for each row, for the matmul that follows. Two numbers take one 32-bit word. */
 export interface HalfRowsOp {
   readonly kind: "half_rows";
   readonly x: Value;
@@ -313,14 +313,14 @@ export interface HalfRowsOp {
   readonly out: Value;
 }
 
-/** q, k and v of one row, and its attention, in a dispatch. */
+/** The matmul of q, k and v of one row and its attention as one dispatch. */
 export interface RelayedHeadsOp {
   readonly kind: "relayed_heads";
   readonly qkv: MatmulOp;
   readonly attention: AttentionOp & { readonly label: string };
 }
 
-/** The gated MLP of one row in a dispatch, with the matmul before it where it has `first`. */
+/** The gated MLP of one row as one dispatch, together with the matmul `first` before it, if there is one. */
 export interface RelayedMlpOp {
   readonly kind: "relayed_mlp";
   readonly gateUp: MatmulOp;
@@ -330,7 +330,7 @@ export interface RelayedMlpOp {
 
 export type GatherOp = Gather & { readonly first: number };
 
-/** Columns of the rows of out = x, from `first` on. */
+/** Copies x into the columns of out that begin at `first`. */
 export interface PlaceOp {
   readonly kind: "place";
   readonly x: Value;
@@ -377,14 +377,14 @@ type Kernels =
   | Call;
 
 /**
- * One of them: its name in profiles, the part it belongs to, and for which numbers of cells it runs, if not for all.
+ * A lowered operation with its name in profiles, its part, and the range of cells for which it runs, if not for all.
  */
 export type LoweredOp<Kind extends Kernels = Kernels> =
   & Kind
   & Pick<Op, "label" | "part">
   & { readonly forCells?: CellRange | undefined };
 
-/** A kind of operation by its name. */
+/** The lowered operation of a kind. */
 export type OpOf<Kind extends LoweredOp["kind"]> = LoweredOp<Extract<Kernels, { kind: Kind }>>;
 
 function normReads(from: NormSource): Value[] {
@@ -412,7 +412,7 @@ function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
   const to = epilogue.of === "add" ? [epilogue.to] : [];
   if (hold?.of === "norm") return [...normReads(hold.from), ...to];
   if (hold?.of === "gated_norm") return [x, hold.norm.gate, ...to];
-  // Attention's output is bound, though its partial sums are what is read.
+  // Attention's output is bound too, although only its partial sums are read.
   if (hold?.of === "splits") {
     const { partial, gate } = hold.attention;
     return [x, ...partialsOf(partial), ...gate ? [gate.value] : [], ...to];
@@ -540,7 +540,7 @@ export function writesOf(op: LoweredOp): Value[] {
         op.attention.out,
       ];
     case "relayed_mlp":
-      // The activations are handed over in relay words, but their operand is bound.
+      // The activations are passed in relay words, but their operand is bound too, so they count as written.
       return [...matmulWrites(op.gateUp), op.down.out];
     case "route":
       return [op.out, op.shares];
@@ -554,7 +554,7 @@ export function writesOf(op: LoweredOp): Value[] {
   }
 }
 
-/** The value whose place a written one takes, for operations that change what they read. */
+/** For operations that write in place: the value that they read and whose buffer `written` takes. */
 export function placeOf(op: LoweredOp, written: Value): Value | undefined {
   switch (op.kind) {
     case "norm":
@@ -573,7 +573,7 @@ export function placeOf(op: LoweredOp, written: Value): Value | undefined {
   }
 }
 
-/** The operation with other values in the place of some, in its parts too; itself where it has none of them. */
+/** The operation, and its nested parts, with values replaced; the same object if it has none of them. */
 export function substituted<Part extends object>(
   part: Part,
   by: ReadonlyMap<Value, Value>,
@@ -591,7 +591,7 @@ function substitute(of: unknown, by: ReadonlyMap<Value, Value>): unknown {
     return all.every((each, i) => each === of[i]) ? of : all;
   }
   if (isValue(of)) return by.get(of as Value) ?? of;
-  // Buffers of a GPU are not looked into.
+  // Only plain objects are searched, not GPU buffers.
   return Object.getPrototypeOf(of) === Object.prototype ? substituted(of, by) : of;
 }
 

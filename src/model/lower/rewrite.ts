@@ -1,18 +1,19 @@
 import type { DecoderContext } from "../graph/context.ts";
 import type { Edits } from "./edits.ts";
 
-/** Other operations that compute the same. */
+/** Replaces operations by others that compute the same. */
 export interface Rewrite {
-  /** What EYRIE_WITHOUT calls it. */
+  /** Its name in EYRIE_WITHOUT. */
   readonly name: string;
-  /** Whether sums are in another order with it, for every number of rows; default: the bits are the same. */
+  /** Whether it changes the order of sums, which it must then do for every number of rows; default: no bit changes. */
   readonly changesBits?: boolean;
   /**
-   * Another rewrite by name that does for more rows what this does for few, with the same bits: off where it is off.
+   * The name of a rewrite that does for many rows what this one does for few, with the same bits. If that one is turned
+   * off, so is this one.
    */
   readonly within?: string;
   /** Finds the operations that it matches and replaces them. */
   apply(edits: Edits, context: DecoderContext): void;
-  /** What must be done where it is turned off, because no plain kernel does it. */
+  /** The part that applies even if the rewrite is turned off, because no plain kernel can do without it. */
   required?(edits: Edits, context: DecoderContext): void;
 }

@@ -1,4 +1,4 @@
-/** The rewrites, in the order in which they are applied. Without any of them a plan is as right, but slower. */
+/** The rewrites, in the order in which they are applied. Without any of them a plan is still correct, but slower. */
 import type { Rewrite } from "./rewrite.ts";
 import { addAfterNorm } from "./rewrites/add_after_norm.ts";
 import { addInMatmul } from "./rewrites/add_in_matmul.ts";

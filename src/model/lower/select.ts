@@ -19,9 +19,9 @@ import {
 } from "../graph/graph.ts";
 import type { LoweredOp, PartialValues } from "./ops.ts";
 
-/** The operations of a graph, each as its kernel does it. */
+/** The operations of a graph, each as its plain kernel runs it. */
 export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[] {
-  // Experts and decays depend on these: no matrix unit makes them.
+  // The choice of experts and the decays depend on these values: they are not computed on matrix units.
   const exact = new Set(
     ops.flatMap((op) => {
       if (op.kind === "route") return [op.logits];
@@ -137,14 +137,14 @@ function linear(
     xScales: undefined,
     paired: false,
     logits,
-    // Few rows of a router are multiplied by no matrix unit: neither are others, for the same bits.
+    // Few rows of a router do not use matrix units, so more rows must not either: the bits have to be the same.
     onUnits: !exact,
     label,
     part,
   }];
 }
 
-/** f32 words of what a layer's attention over at most `rows` rows keeps. */
+/** f32 words of the partial sums that a layer's attention over at most `rows` rows stores. */
 function attentionPartialWords(
   heads: Heads,
   rows: number,
@@ -158,8 +158,8 @@ function attentionPartialWords(
 }
 
 /**
- * Room for the partial sums of attention over the rows of the widest forward: the same for all layers, whatever heads
- * they have.
+ * Values for the partial sums of attention over the rows of the widest forward. All layers use the same values,
+ * whatever heads they have.
  */
 function partialValues(
   ops: readonly Op[],
@@ -175,7 +175,7 @@ function partialValues(
   return (heads) => ({ sums, stats, halves: wordsOf(heads).halves ? halves : undefined });
 }
 
-/** Words of the lists of jobs; the same for all layers with as many experts. */
+/** Words of the lists of jobs; computed once for all layers with the same numbers of experts. */
 function mostTileWords(
   known: Map<string, number>,
   jobs: ExpertJobs,

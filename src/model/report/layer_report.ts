@@ -16,7 +16,7 @@ export interface LayerSet {
   readonly indices: readonly number[];
 }
 
-/** Layers with one kind of attention, or of what takes its place. */
+/** Layers with one kind of attention, or of recurrence in its place. */
 export interface LayerKind extends LayerSet {
   readonly kind: "attention" | "latent_attention" | "gated_deltanet" | "short_convolution";
 }
@@ -27,7 +27,7 @@ export interface RopeReport extends Rope, LayerSet {}
 /** Layers after the last that draft: NextN, which others call multi-token prediction (MTP). */
 export interface NextnReport {
   readonly layers: number;
-  /** Exports of fine-tuned and quantized models often leave their tensors out. */
+  /** Whether the checkpoint has their tensors: exports of fine-tuned and quantized models often do not. */
   readonly inCheckpoint: boolean;
 }
 
@@ -37,11 +37,11 @@ export interface HeadReport {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly qkNorm: HeadAttention["qkNorm"];
-  /** The attention's output is multiplied by a sigmoid of a projection of its input. */
+  /** Whether the attention's output is multiplied by a sigmoid of a projection of its input. */
   readonly outputGate: boolean;
-  /** Each head has a logit without a value in its softmax. */
+  /** Whether the softmax of each head has an additional logit without a value. */
   readonly attentionSinks: boolean;
-  /** What is kept of a token instead of keys and values of heads. */
+  /** The latent that is stored per token instead of keys and values of heads; null if there is none. */
   readonly latent: LatentReport | null;
 }
 

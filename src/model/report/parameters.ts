@@ -1,22 +1,22 @@
-/** How many numbers a model has learned, and which of its matrices are quantized already. */
+/** Counts the parameters of a model, and finds the matrices that are already quantized. */
 import { isQuantizable } from "../../gpu/matrix.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 
-/** Numbers a model has learned: matrices and vectors, not token ids. */
+/** Number of a model's parameters: matrices and vectors, not token ids. */
 export function parameterCount(specs: readonly TensorSpec[]): number {
   return sum(specs.filter(({ kind }) => kind !== "ids").map(elements));
 }
 
-/** Number of these parameters that a token is multiplied with: of experts, as many as are chosen. */
+/** Number of active parameters per token: only the chosen experts count. */
 export function activeParameterCount(specs: readonly TensorSpec[]): number {
   const read = specs.filter(({ kind }) => kind !== "ids");
   return Math.round(sum(read.map((spec) => elements(spec) * (spec.share ?? 1))));
 }
 
-/** Matrices that stay as they are although `quantize` was asked for. */
+/** Matrices that `quantize` leaves as they are. */
 export interface KeptMatrices {
-  /** Matrices whose width forbids it. */
+  /** Matrices whose width does not allow quantization. */
   readonly narrow: readonly TensorSpec[];
   /** Matrices that the checkpoint has quantized. */
   readonly quantized: readonly TensorSpec[];
@@ -34,7 +34,7 @@ export function keptMatrices(
   };
 }
 
-/** How a checkpoint's matrices are quantized, for people; undefined where none is. */
+/** How a checkpoint's matrices are quantized, as a text; undefined if none is. */
 export function methodOf({ tensors }: Pick<Checkpoint, "tensors">): string | undefined {
   return tensors.values().find(({ dtype }) => isGrouped(dtype))?.dtypeName;
 }

@@ -1,4 +1,4 @@
-/** Everything `eyrie inspect` reports, as a value: headers and configs only, no weights. */
+/** The report of `eyrie inspect` as a value. It is made from headers and configs only, without weights. */
 import type { Quantization } from "../../gpu/matrix.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -30,22 +30,22 @@ export interface Inspected<Config> {
   readonly config: Config;
   /** What `checkTensors` returned. */
   readonly warnings: readonly string[];
-  /** What matrices become at load. */
+  /** How matrices are quantized at load. */
   readonly quantize?: Quantization | undefined;
 }
 
-/** A draft; what its tokens differ in from the target's, where that was looked at. */
+/** A draft, and how its tokens differ from the target's, if that was checked. */
 export interface InspectedDraft extends Inspected<AnyDraftConfig> {
   readonly vocabularyMisfit?: string | undefined;
 }
 
-/** What quantization at load makes of a checkpoint. */
+/** The effect of quantization at load on a checkpoint. */
 export interface QuantizeReport {
   readonly to: Quantization;
   readonly matrices: number;
-  /** Matrices that stay as they are: no multiple of 64 wide. */
+  /** Matrices that stay as they are, because their width is no multiple of 64. */
   readonly kept: number;
-  /** Matrices that the checkpoint has quantized. */
+  /** Matrices that are already quantized in the checkpoint. */
   readonly already: number;
 }
 
@@ -76,12 +76,12 @@ export interface PartReport extends HeadReport, PartMemory {
   /** Layers that read keys and values of an earlier one. */
   readonly sharingLayers: number;
   readonly vocabSize: number;
-  /** Width of the embedding of each token that each layer has of its own, null if layers have none. */
+  /** Width of each layer's own embedding of a token, null if layers have none. */
   readonly perLayerEmbeddingWidth: number | null;
   /** Tokens. */
   readonly context: number;
   readonly tied: boolean;
-  /** Keys that a query sees in the layers that have a window, null where none has. */
+  /** Number of keys that a query sees in layers with a window, null if no layer has one. */
   readonly window: number | null;
   readonly windowLayers: number;
   /** Places of these layers, from 0. */
@@ -101,12 +101,12 @@ export interface PartMemory {
   readonly kvBytesPerToken: number;
 }
 
-/** A target, and whether its own files have a layer that drafts. */
+/** A target, and whether its own files have NextN layers. */
 export interface TargetReport extends PartReport {
   readonly nextn: NextnReport | null;
 }
 
-/** A draft, and whether it serves the target. */
+/** A draft, and whether it fits the target. */
 export interface DraftReport extends PartReport {
   readonly algorithm: Algorithm;
   readonly draftVocabSize: number;
@@ -122,13 +122,13 @@ export interface DraftReport extends PartReport {
 export interface MemoryReport {
   readonly weightBytes: number;
   readonly kvDtype: KvDtype;
-  /** In the layers that keep those of all tokens. */
+  /** Only for layers that keep keys and values of all tokens. */
   readonly kvBytesPerToken: number;
-  /** Keys and values of its layers that keep those of a window; part of `kvBytes`. */
+  /** Keys and values of layers that keep only a window; part of `kvBytes`. */
   readonly windowBytes: number;
-  /** States of fixed size of its layers without keys and values; part of `kvBytes`. */
+  /** States of fixed size of recurrent layers; part of `kvBytes`. */
   readonly stateBytes: number;
-  /** Tokens of the one sequence: the model's context, as far as it is kept by default. */
+  /** Tokens of the one sequence: the model's context, limited to the default. */
   readonly context: number;
   /** Keys and values of that context. */
   readonly kvBytes: number;
@@ -136,12 +136,12 @@ export interface MemoryReport {
   readonly scratchBytes: number;
   readonly scratchRows: number;
   readonly totalBytes: number;
-  /** What sets of tiers add to plain decoding of `tierBatch` sequences; none where nothing drafts. */
+  /** Bytes that sets of tiers add to plain decoding of `tierBatch` sequences; empty if nothing drafts. */
   readonly tiers: readonly { readonly numSteps: readonly number[]; readonly bytes: number }[];
   readonly tierBatch: number;
 }
 
-/** What an engine of these models takes, and each of them. */
+/** Memory that an engine with these models takes, in total and per model. */
 export interface AllMemory {
   readonly target: PartMemory;
   readonly draft: PartMemory | null;
@@ -203,7 +203,7 @@ function partReport(
   specs: readonly TensorSpec[],
   memory: PartMemory,
 ): PartReport {
-  // What differs between layers besides kinds, heads, windows and ropes is reported for the first alone.
+  // Layers may differ in more than kinds, heads, windows and ropes; the rest is reported only for the first layer.
   const cached = config.layers.flatMap(({ attention }) =>
     isRecurrent(attention) ? [] : [attention]
   );
@@ -271,7 +271,7 @@ function totals(
     .sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
-/** Bytes of a tensor; of MXFP4 as in its file: 17 for each 32 numbers. */
+/** Bytes of a tensor in its file; MXFP4 takes 17 bytes per 32 numbers. */
 function bytesOf({ dtype, shape, size }: TensorInfo): number {
   if (dtype !== "GROUPED_MXFP4") return size;
   return shape.reduce((product, n) => product * n, 17 / 32);

@@ -13,15 +13,15 @@ import type { AnyDraftConfig, ModelConfig } from "../config/types.ts";
 export interface DraftRequest {
   /** Its rope base, instead of what its config.json says. */
   readonly draftRopeTheta?: number | undefined;
-  /** What it must be; absent, or another name than a draft model's: what the checkpoint is. */
+  /** The kind of draft that it must be; absent, or a name that is no draft model's: the checkpoint decides. */
   readonly algorithm?: string | undefined;
 }
 
 /**
- * The draft's config. Without an algorithm, a checkpoint that is no EAGLE head and of an architecture
- * that Eyrie runs is a STANDALONE draft.
+ * The draft's config. Without an algorithm, a checkpoint is a STANDALONE draft if it is no EAGLE head and
+ * has an architecture that Eyrie runs.
  *
- * @throws UsageError when it cannot be used, or not so.
+ * @throws UsageError if the checkpoint cannot be used, or not with this algorithm.
  */
 export function parseAnyDraft(
   checkpoint: Checkpoint,

@@ -1,17 +1,17 @@
-/** A checkpoint with tensors of another one in the place of those that it lacks. */
+/** Completes a checkpoint with tensors of another one that it lacks. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { isObject, quote } from "../files/fields.ts";
 import { parseModelConfig } from "../config/config.ts";
 import { parseNextnConfig } from "../config/nextn_config.ts";
 import { draftTensors, findTensor, targetTensors } from "./tensors.ts";
 
-/** What exports leave out of config.json together with the tensors. */
+/** Keys that exports drop from config.json together with the tensors. */
 const LENT_KEYS = ["num_nextn_predict_layers"];
 
 /**
- * The checkpoint `own`, whose config decides which tensors there are: those of the model and of its NextN layer
- * that it lacks are read from `donor`. Exports of fine-tuned and quantized models often have no NextN layer. The view
- * owns both checkpoints.
+ * The checkpoint `own`, completed from `donor`: tensors of the model and of its NextN layer that `own` lacks are read
+ * from there. The config of `own` decides which tensors the model has. Exports of fine-tuned and quantized models often
+ * have no NextN layer. The view owns both checkpoints.
  *
  * @throws UsageError where the config of `own` describes no model.
  */
@@ -19,7 +19,7 @@ export function withDonor(own: Checkpoint, donor: Checkpoint): Checkpoint {
   const json = (file: string) =>
     file === "config.json" ? lentConfig(own.json(file), donor.json(file)) : own.json(file);
   const config = parseModelConfig(own.name, json("config.json"), undefined);
-  // Of Qwen's configs none says whether there is such a layer.
+  // Qwen's configs do not say whether there is a NextN layer.
   const tensors = new Map([...donor.tensors, ...own.tensors]);
   const drafts = config.nextnLayers || config.mtp && tensors.has("mtp.fc.weight");
   const nextn = drafts ? draftTensors(parseNextnConfig({ ...own, json, tensors })) : [];

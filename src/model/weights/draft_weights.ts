@@ -11,7 +11,7 @@ import type { Loader } from "./loader.ts";
 import { byRole, loadTarget, type TargetWeights } from "./target_weights.ts";
 import { draftTensors } from "./tensors.ts";
 
-/** Weights of an EAGLE head or a NextN layer; what it has not is undefined, or the target's. */
+/** Weights of an EAGLE head or a NextN layer; weights that it lacks are undefined, or the target's. */
 export interface DraftWeights {
   /** [vocab, hidden]; the target's where the checkpoint has none. */
   readonly embed: Table;
@@ -21,9 +21,9 @@ export interface DraftWeights {
   readonly layer: DecoderLayer;
   /** EAGLE-3: norms of the embedding and of the hidden row. */
   readonly norms: { readonly input: Operand; readonly hidden: Operand } | undefined;
-  /** NEXTN: of what enters the layer. */
+  /** NEXTN: the norm of the layer's input. */
   readonly layerNorm: Operand | undefined;
-  /** EAGLE-3, NEXTN: before the head. */
+  /** EAGLE-3, NEXTN: the norm before the head. */
   readonly finalNorm: Operand | undefined;
   /** Norms before `fc`, in the order of its columns; see `DraftConfig.inputNorms`. */
   readonly inputNorms: readonly Operand[];
@@ -108,7 +108,7 @@ export interface StandaloneWeights {
   readonly offsets: Operand;
 }
 
-/** Loads it as a target is. The tensors were checked before (checkDraft). */
+/** Loads a STANDALONE draft the way a target is loaded. The tensors were checked before (checkDraft). */
 export function* loadStandalone(
   load: Loader,
   checkpoint: Pick<Checkpoint, "name" | "tensors">,
@@ -118,7 +118,7 @@ export function* loadStandalone(
   return { model: yield* loadTarget(load, checkpoint, layer), offsets };
 }
 
-/** Width of the features a draft-extend reads, f32 a row. */
+/** How many f32 per row the features have that a draft-extend reads. */
 export function featureWidth(draft: DraftConfig, target: ModelConfig): number {
   return draft.algorithm === "EAGLE3" ? 3 * target.hiddenSize : target.hiddenSize;
 }

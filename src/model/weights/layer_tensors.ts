@@ -30,39 +30,39 @@ export interface TensorSpec {
   readonly name: string;
   /** Names it may have instead. */
   readonly aliases?: readonly string[];
-  /** Matrices are [rows out, columns in], row after row. */
+  /** Matrices are [outputs, inputs], stored row by row. */
   readonly shape: readonly number[];
   readonly kind: TensorKind;
-  /** Part of the rows of a forward that read it: below 1 for experts. Default 1. */
+  /** The fraction of a forward's rows that read the tensor: below 1 for experts. Default 1. */
   readonly share?: number;
-  /** Where it is rows of a larger tensor (fused matrices): its first row, and how many that has. */
+  /** For rows of a larger tensor (fused matrices): the first row, and how many rows the larger tensor has. */
   readonly part?: { readonly first: number; readonly of: number };
-  /** Where no tensor has its name: the rows from `first` on of a tensor of all experts. */
+  /** Used if no tensor has its name: rows, from `first` on, of one tensor of all experts. */
   readonly stack?: ExpertStack;
 }
 
-/** A tensor of the experts of a layer together, [experts, rows of each, columns]. */
+/** One tensor of all experts of a layer, [experts, rows of each, columns]. */
 export interface ExpertStack {
-  /** It has one of these names. */
+  /** Names that it may have. */
   readonly names: readonly string[];
   readonly shape: readonly number[];
-  /** A row of all experts' rows one after the other. */
+  /** The first row, counted over the rows of all experts. */
   readonly first: number;
 }
 
 /**
- * Matrices are multiplied with. So are tables, but they are never quantized: rows of the embedding are
- * looked up, kv_b_proj is read by rows and by columns, and a router decides too much for what it
- * weighs. Ids hold token ids or offsets of them, all others real numbers.
+ * Matrices are weights of matmuls. Tables may be too, but are never quantized: rows of the embedding are
+ * looked up, kv_b_proj is read by rows and by columns, and a router is small but decides much. Ids hold
+ * token ids or their offsets, all other kinds hold real numbers.
  */
 export type TensorKind = "matrix" | "table" | "vector" | "ids";
 
-/** Where the tensors of one layer are. */
+/** How the tensors of one layer are named. */
 export interface Place {
   readonly names: TensorNames;
-  /** Before roles: `layers.3`. */
+  /** Prefix of roles: `layers.3`. */
   readonly roles: string;
-  /** Before the names of modules. */
+  /** Prefix of module names. */
   readonly prefix: string;
   readonly hiddenSize: number;
 }
@@ -87,7 +87,7 @@ export function layerTensors(spec: LayerConfig, at: Place): TensorSpec[] {
   ];
 }
 
-/** @param width of what the attention reads. */
+/** @param width columns of the attention's input. */
 export function attentionTensors(
   { attention }: LayerConfig,
   at: Place,
@@ -110,7 +110,7 @@ function deltaTensors(spec: DeltaNet, at: Place, width: number): TensorSpec[] {
   const values = valueHeads * valueDim;
   const bare = (role: LayerRole) =>
     vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}`, valueHeads);
-  // Decays are exponentials of what these make, over all tokens to come: they are never quantized.
+  // Decays are exponentials of these outputs and act on all later tokens, so the matrices are never quantized.
   const rates = (role: LayerRole, rows: number): TensorSpec => ({
     ...moduleMatrix(role, at, [rows, width]),
     kind: "table",
@@ -136,7 +136,7 @@ function deltaTensors(spec: DeltaNet, at: Place, width: number): TensorSpec[] {
   ];
 }
 
-/** Runs of a tensor's rows, each with the tensor's role and its number. */
+/** One spec for each run of a tensor's rows; its role is the tensor's role and the run's number. */
 function runsOf({ role, shape, ...spec }: TensorSpec, { of, runs }: RowRuns): TensorSpec[] {
   return runs.map(([first, rows], i) => ({
     ...spec,
@@ -154,7 +154,7 @@ function convTensors({ width, taps }: ShortConv, at: Place, cols: number): Tenso
   ];
 }
 
-/** Weights of a convolution of each column by itself. */
+/** Weights of a depthwise convolution: each column has its own taps. */
 function tapsTensor(
   role: LayerRole,
   at: Place,
@@ -280,7 +280,7 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   ];
 }
 
-/** Matrices and biases of all experts are tensors each, of which an expert has consecutive rows. */
+/** Each matrix or bias of all experts is one tensor, in which an expert has consecutive rows (gpt-oss). */
 function pairedExperts(
   { routing: { numExperts, topK }, intermediateSize }: MixtureMlp,
   at: Place,
@@ -311,7 +311,7 @@ function pairedExperts(
   ];
 }
 
-/** Where gate, up and down of an expert are in tensors of all experts: a gate's rows are before those of its up. */
+/** Where gate, up and down of an expert are in tensors of all experts: gate rows come before the up rows. */
 function expertStacks({ routing, intermediateSize }: MixtureMlp, at: Place) {
   const { numExperts } = routing;
   const { hiddenSize, prefix, names: { expertStacks } } = at;
@@ -346,7 +346,7 @@ function gatedTensors(
 
 type RowsOfRole = readonly [role: LayerRole, rows: number];
 
-/** Matrices of one width; those that share a module are its rows one after the other. */
+/** Matrices of one width. Roles that share a module are consecutive rows of its matrix. */
 function matrices(roles: readonly RowsOfRole[], at: Place, cols: number): TensorSpec[] {
   const moduleOf = ([role]: RowsOfRole) => at.names.modules[role];
   const groups = [...Map.groupBy(roles, moduleOf)];
@@ -363,7 +363,7 @@ function matrices(roles: readonly RowsOfRole[], at: Place, cols: number): Tensor
   });
 }
 
-/** A matrix that has its module alone. */
+/** A matrix that shares its module with no other role. */
 function moduleMatrix(role: LayerRole, at: Place, shape: readonly [number, number]): TensorSpec {
   return matrix(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, shape);
 }
@@ -372,12 +372,12 @@ function normTensor(role: LayerRole, at: Place, size: number): TensorSpec {
   return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}.weight`, size);
 }
 
-/** Numbers that belong to no module: their name is all of it. */
+/** A vector outside any module: the name listed for the role is the tensor's whole name. */
 function numbers(role: LayerRole, at: Place, size: number): TensorSpec {
   return vector(`${at.roles}.${role}`, `${at.prefix}.${at.names.modules[role]}`, size);
 }
 
-/** Its role is the matrix's and "Bias". */
+/** The bias of a matrix; its role is the matrix's role with "Bias" appended. */
 function biasTensor(role: LayerRole, at: Place, size: number): TensorSpec {
   return vector(`${at.roles}.${role}Bias`, `${at.prefix}.${at.names.modules[role]}.bias`, size);
 }

@@ -38,7 +38,7 @@ export interface LayerSource {
   readonly normOffset: number;
 }
 
-/** Weights of each kind of attention, and of what takes its place. */
+/** Weights of each kind of attention, or of the recurrence that replaces it. */
 export type AttentionWeights = HeadWeights | LatentWeights | ConvWeights | DeltaWeights;
 
 /** Weights of one decoder layer. Each kind of attention and of MLP has its own. */
@@ -46,17 +46,17 @@ export interface DecoderLayer {
   readonly attention: AttentionWeights;
   readonly mlp: DenseWeights | MixtureWeights;
   /**
-   * Of the attention's output and of the MLP's input and output, [hidden] each; undefined where
-   * there is none. The attention's input is its caller's.
+   * Norms of the attention's output and of the MLP's input and output, [hidden] each; undefined where
+   * there is none. The caller has the norm of the attention's input.
    */
   readonly norms: {
     readonly attention: Operand | undefined;
     readonly post: Operand | undefined;
     readonly mlp: Operand | undefined;
   };
-  /** Its own embedding of a token, where it has one, see graph/gemma4.ts. */
+  /** For the layer's own embedding of each token, if the model has that, see graph/gemma4.ts. */
   readonly perLayer?: PerLayerWeights | undefined;
-  /** What its output is multiplied by, [1]. */
+  /** A factor of the layer's output, [1]. */
   readonly scalar?: Operand | undefined;
 }
 
@@ -124,11 +124,11 @@ export interface DeltaWeights {
   readonly input: Matrix;
   /** Rows of b and a, [2 valueHeads, hidden]. */
   readonly rates: Matrix;
-  /** Of q, k and v, [columns, taps], the oldest first. */
+  /** Convolution of q, k and v, [columns, taps], the tap of the oldest token first. */
   readonly taps: Operand;
   /** A_log and dt_bias, [2 valueHeads]. */
   readonly decay: Operand;
-  /** Of the heads' outputs, [valueDim]. */
+  /** The norm of the heads' outputs, [valueDim]. */
   readonly norm: Operand;
   /** [hidden, values] */
   readonly o: Matrix;
@@ -158,7 +158,7 @@ export interface ConvWeights {
   readonly spec: ShortConv;
   /** Rows of B, C and x: [3 width, hidden]. */
   readonly input: Matrix;
-  /** [width, taps], the oldest first. */
+  /** [width, taps], the tap of the oldest token first. */
   readonly taps: Operand;
   /** [hidden, width] */
   readonly o: Matrix;
@@ -174,7 +174,7 @@ function loadConv({ load, label, tensor }: LayerSource, spec: ShortConv): ConvWe
   };
 }
 
-/** A tensor as a vector. */
+/** The tensor with its shape flattened to one dimension. */
 function flat(tensor: TensorInfo): TensorInfo {
   return { ...tensor, shape: [tensor.shape.reduce((product, n) => product * n, 1)] };
 }
@@ -183,26 +183,26 @@ export interface HeadWeights {
   readonly kind: "heads";
   readonly spec: HeadAttention;
   /**
-   * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]; the rows are in order
-   * with `qkNorm`, else in row order rope_halves. Without v where keys are values, q alone where the layer has no keys.
-   * With `outputGate` the gate's rows are behind them.
+   * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]. The row order is stacked with
+   * `qkNorm`, else rope_halves. There is no v where keys are the values, and only q where the layer has no keys.
+   * With `outputGate` the gate's rows follow.
    */
   readonly qkv: Matrix;
   /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */
   readonly bias: Operand | undefined;
-  /** Norms of q and k: [2, headDim] over each head, [heads + kvHeads, headDim] over all of them. */
+  /** Norms of q and k: [2, headDim] if each head is normed, [heads + kvHeads, headDim] if all are normed together. */
   readonly qkNorm: Operand | undefined;
   /** Whether the heads' outputs have a gate, [heads headDim, width of the layer's input]. */
   readonly outputGate?: boolean | undefined;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
-  /** Of o, [hidden]. */
+  /** Bias of o, [hidden]. */
   readonly outBias?: Operand | undefined;
-  /** Logits that join the softmax of the heads, [heads]. */
+  /** One additional logit in the softmax of each head, [heads]. */
   readonly sinks?: Operand | undefined;
 }
 
-/** @param ropes of the model. */
+/** @param ropes the model's rotary embeddings. */
 function loadHeadAttention(
   { load, label, tensor, normOffset }: LayerSource,
   spec: HeadAttention,
@@ -249,7 +249,7 @@ function loadHeadAttention(
   };
 }
 
-/** The same where tensors have rows in another order, or those of a gate. */
+/** Loads heads whose tensors have rows in another order, or also contain the rows of a gate. */
 function loadRuns(
   { load, label, tensor, normOffset }: LayerSource,
   spec: HeadAttention,
@@ -272,7 +272,7 @@ function loadRuns(
   };
 }
 
-/** What makes queries and latents of the input. */
+/** The matrices that project the input to queries and latents. */
 export type LatentProjections =
   | {
     readonly kind: "joined";
@@ -281,7 +281,7 @@ export type LatentProjections =
   }
   | {
     readonly kind: "apart";
-    /** Where queries are made of a latent: [queryRank, H] and its norm, [queryRank]. */
+    /** Present if queries are projected from a latent: [queryRank, H] and its norm, [queryRank]. */
     readonly queryLatent: { readonly matrix: Matrix; readonly norm: Operand } | undefined;
     /** [h (n + r), queryRank or H] */
     readonly query: Matrix;
@@ -318,7 +318,7 @@ function loadLatentAttention(
   };
 }
 
-/** One matrix where both are of the input and of one type: one launch, whose output both read. */
+/** Joins both projections to one matrix, and so one launch, if both read the input and have one type. */
 function loadProjections(
   { load, label, tensor, normOffset }: LayerSource,
   { queryRank }: LatentAttention,
@@ -346,7 +346,7 @@ export interface DenseWeights {
   readonly down: Matrix;
 }
 
-/** @param roles of its tensors, where they are not those of a layer's only MLP. */
+/** @param roles roles of its tensors; default: those of a layer's only MLP. */
 export function loadDenseMlp(
   { load, label, tensor }: LayerSource,
   spec: DenseMlp,
@@ -370,7 +370,7 @@ export interface MixtureWeights {
   readonly router: Matrix;
   /** Added to the router's outputs, [experts]. */
   readonly logitBias?: Operand | undefined;
-  /** Added to sigmoid scores for the choice, [experts]. */
+  /** Added to sigmoid scores for the choice only, [experts]. */
   readonly bias: Operand | undefined;
   /** Where `paired`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
@@ -382,21 +382,21 @@ export interface MixtureWeights {
   readonly stacked: number;
   /** The shared expert, where it is not stacked. */
   readonly shared: DenseWeights | undefined;
-  /** The shared expert's gate is the router's row behind those of experts. */
+  /** Whether the router's last row, after those of the experts, is the shared expert's gate. */
   readonly sharedGate?: boolean;
   /** See `MixtureMlp.parallelMlp`. */
   readonly parallelMlp?: ParallelMlpWeights | undefined;
 }
 
-/** An MLP that every row has with its experts, and norms: [hidden] each. */
+/** An MLP that every row runs beside its experts, and the norms of both, [hidden] each. */
 export interface ParallelMlpWeights {
   readonly mlp: DenseWeights;
   readonly norm: Operand;
-  /** Of the router's input, with hidden^-0.5 in it. */
+  /** Norm of the router's input; hidden^-0.5 is multiplied into its weights. */
   readonly routerNorm: Operand;
   readonly expertsInputNorm: Operand;
   readonly expertsNorm: Operand;
-  /** Of the experts' shares, [experts]. */
+  /** Factor of each expert's share, [experts]. */
   readonly expertScale: Operand;
 }
 
@@ -482,8 +482,9 @@ function loadPairedExperts(
 }
 
 /**
- * The shared expert's tensors as those of as many experts as its width makes; none where it does not. The first
- * part has the tensors, whole: parts are places in the stack. A row of `down` becomes a row for each.
+ * The shared expert as several experts of the stack, if it is as wide as a whole number of experts; otherwise none. The
+ * first of these parts has the whole tensors, the others none: they only reserve places in the stack. A row of `down`
+ * is cut into one row for each part.
  */
 function sharedParts(
   { tensor }: LayerSource,

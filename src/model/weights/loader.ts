@@ -1,4 +1,4 @@
-/** How tensors become the weights of a plan: shapes here, bytes from a source, memory from an arena. */
+/** Turns tensors into weights on the GPU: shapes are decided here, bytes come from a source, memory from an arena. */
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
@@ -26,46 +26,46 @@ import {
   wholeStacks,
 } from "./shards.ts";
 
-/** Makes weights on the GPU out of tensors of one checkpoint. */
+/** Makes weights on the GPU from the tensors of one checkpoint. */
 export interface Loader {
   /**
-   * Stacks tensors of equal width by rows into one matrix, quantized where asked for; float32 where
-   * they are of several types.
+   * Stacks tensors of equal width by rows into one matrix, quantized if asked for; float32 if they have
+   * different types.
    */
   matrix(label: string, tensors: readonly TensorInfo[]): Matrix;
   /** Stacks two tensors in the row order gate_up. */
   pair(label: string, a: TensorInfo, b: TensorInfo): Matrix;
   /**
-   * A matrix to look rows up in; never quantized. Tensors of one width are stacked by rows, as float32 where they are
-   * of several types.
+   * A matrix to look up rows in; never quantized. Tensors of equal width are stacked by rows, as float32 if they have
+   * different types.
    */
   table(label: string, tensor: TensorInfo, ...others: readonly TensorInfo[]): Table;
   /** Stacks tensors of heads (q, k and v) in the row order rope_halves. */
   heads(label: string, tensors: HeadTensors, shape: HeadShape): Matrix;
   /**
-   * Whether tensors, their rows counted by the width of the first, can be one matrix of experts in one binding:
-   * of one format, that of a checkpoint which is not quantized, where lanes share outputs. Matrix units,
-   * which are faster the more rows a matrix has at once, shared experts stay separate.
+   * Whether tensors can be stacked to one matrix of experts in one binding, rows being counted in the width of
+   * the first. They must have one format, not that of a quantized checkpoint, and lanes must share outputs.
+   * For matrix units, which are faster the more rows a matrix has at once, shared experts stay separate.
    */
   stackable(tensors: readonly TensorInfo[]): boolean;
-  /** Stacks the matrices of experts, each of tensors stacked by rows; a shard has whole experts. */
+  /** Stacks experts, each of them several tensors stacked by rows. A shard has whole experts. */
   experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
-  /** Vectors one after the other, widened to f32. */
+  /** Concatenates vectors, widened to f32. */
   vector(label: string, ...tensors: readonly TensorInfo[]): Operand;
-  /** The same with `offset` added to each element: weights of norms. */
+  /** Like `vector`, with `offset` added to each element: weights of norms. */
   norm(label: string, offset: number, ...tensors: readonly TensorInfo[]): Operand;
   /** A vector with each element multiplied by `factor`. */
   scaled(label: string, factor: number, tensor: TensorInfo): Operand;
-  /** A vector of each of these numbers `times` times, f32. */
+  /** A vector that repeats each of the numbers `times` times, f32. */
   constants(label: string, numbers: readonly number[], times: number): Operand;
-  /** `count` token ids or offsets of them, i32; `values` is called where there is memory to put them. */
+  /** `count` token ids or their offsets, i32. `values` is called only if the source writes to real memory. */
   ids(label: string, count: number, values: () => Int32Array<ArrayBuffer>): Operand;
 }
 
 /** How checkpoints store weights. */
 export type StoredFormat = FloatFormat | Prequantized | Quantization;
 
-/** What tensors are and what they become. */
+/** The stored format of tensors, and the format and layout they get on the GPU. */
 export interface Shape<Format extends WeightFormat = WeightFormat> {
   readonly from: StoredFormat;
   readonly format: Format;
@@ -75,20 +75,20 @@ export interface Shape<Format extends WeightFormat = WeightFormat> {
 
 /** Where weights come from. */
 export interface WeightSource {
-  /** @throws UsageError where the tensors are not of one width, or of a type that is no weight's. */
+  /** @throws UsageError if the tensors differ in width, or have a type that weights cannot have. */
   matrixShape(tensors: readonly TensorInfo[]): Shape;
   tableShape(tensor: TensorInfo, ...others: readonly TensorInfo[]): Shape<FloatFormat>;
-  /** Puts the tensors' rows into a matrix of zeros. */
+  /** Writes the tensors' rows into a matrix that is filled with zeros. */
   fill(matrix: Matrix, segments: readonly Segment[], from: Shape["from"]): void;
-  /** Puts the vectors there as f32, each element multiplied by `factor` and `offset` added. */
+  /** Writes the vectors as f32, each element times `factor` plus `offset`. */
   vector(out: Operand, tensors: readonly TensorInfo[], offset: number, factor?: number): void;
   ids(out: Operand, values: () => Int32Array<ArrayBuffer>): void;
 }
 
-/** What tensors become on the GPU. */
+/** The part of a source that decides the shapes of weights on the GPU. */
 export type WeightShapes = Pick<WeightSource, "matrixShape" | "tableShape">;
 
-/** A source of the same shapes that puts nothing in: for an arena that measures. */
+/** A source with the same shapes that writes nothing: for an arena that only measures. */
 export function shapesAlone({ matrixShape, tableShape }: WeightShapes): WeightSource {
   return { matrixShape, tableShape, fill: () => {}, vector: () => {}, ids: () => {} };
 }
@@ -166,7 +166,7 @@ export function loader(
   };
 }
 
-/** Bytes of a vector of 4-byte elements: WebGPU binds a vec4 at least. */
+/** Bytes of a vector of 4-byte elements; at least 16, because a binding must hold at least one vec4. */
 export function vectorBytes(count: number): number {
   return Math.max(16, count * 4);
 }

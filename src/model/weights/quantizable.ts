@@ -1,4 +1,4 @@
-/** Which tensors of a checkpoint `--quantize` takes. */
+/** Which tensors of a checkpoint `--quantize` quantizes. */
 import { UsageError } from "../../errors.ts";
 import { isQuantizable } from "../../gpu/matrix.ts";
 import { fieldsOf, parseModelConfig } from "../config/config.ts";
@@ -9,8 +9,8 @@ import { checkTarget, findTensor, isEagleHead, targetTensors, type TensorSpec } 
 /**
  * Names of the stored tensors that are rows of a target's matrices and wide enough to be quantized.
  *
- * @param checkpoint with its tensors as they are stored.
- * @throws UsageError for an EAGLE head, for a checkpoint that is quantized already, and for no model.
+ * @param checkpoint the checkpoint with its tensors as they are stored.
+ * @throws UsageError for an EAGLE head, for a checkpoint that is quantized already, and if it is no model.
  */
 export function quantizableTensors(checkpoint: Checkpoint): ReadonlySet<string> {
   const { name } = checkpoint;
@@ -24,7 +24,7 @@ export function quantizableTensors(checkpoint: Checkpoint): ReadonlySet<string> 
   const config = parseModelConfig(name, json, checkpoint.json("generation_config.json"));
   checkTarget(checkpoint, config);
   const specs = targetTensors(config);
-  // Rows of a tied embedding are looked up too.
+  // A tied embedding is also a table whose rows are looked up, so it is not quantized.
   const tables = new Set(namesOf(checkpoint, specs.filter(({ kind }) => kind !== "matrix")));
   const matrices = specs.filter(({ kind, shape: [, cols = 0] }) =>
     kind === "matrix" && isQuantizable(cols)
@@ -32,7 +32,7 @@ export function quantizableTensors(checkpoint: Checkpoint): ReadonlySet<string> 
   return new Set(namesOf(checkpoint, matrices).filter((each) => !tables.has(each)));
 }
 
-/** The stored tensors; a spec may be rows of one. */
+/** Names of the stored tensors; a spec may be only some rows of one. */
 function namesOf(checkpoint: Checkpoint, specs: readonly TensorSpec[]): string[] {
   return specs.flatMap((spec) => findTensor(checkpoint, spec)?.name ?? []);
 }

@@ -5,16 +5,16 @@ import { type FloatFormat, GROUP, type Matrix } from "../../gpu/matrix.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import type { Run } from "./shards.ts";
 
-/** Packs float rows into quantized matrices on the GPU, a staging buffer full at a time. */
+/** Quantizes float rows on the GPU and packs them into matrices, one full staging buffer at a time. */
 export interface Quantizer extends Disposable {
-  /** Where rows to be packed are stored, one after the other from the start. */
+  /** Holds the rows to be packed, one after the other from the start. */
   readonly staging: GPUBuffer;
-  /** Rows of `rowBytes` that are staged at a time. */
+  /** How many rows of `rowBytes` fit in the staging buffer; at least 1. */
   rows(rowBytes: number): number;
   /**
    * Packs the first rows of `staging` into the rows of `runs`, all in one shard, in their order.
    *
-   * @param before runs first: what fills `staging`, unless writes to it were queued.
+   * @param before a plan that runs first and fills `staging`, unless writes to it were queued.
    */
   pack(matrix: Matrix, runs: readonly Run[], from: FloatFormat, before?: Plan): void;
 }

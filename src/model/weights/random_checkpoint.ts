@@ -1,4 +1,4 @@
-/** A checkpoint that is a config.json and nothing else: names and shapes follow from it. */
+/** A checkpoint made from a config.json alone, which determines the tensors' names and shapes. */
 import { reason, UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../files/safetensors.ts";
@@ -21,9 +21,9 @@ const BYTES: Readonly<Record<TensorKind, number>> = { matrix: 2, table: 2, vecto
 
 /**
  * Opens a config.json without weights. Ids are zeros: draft token i is target token i. Other
- * tensors have no bytes to read; `randomWeights` makes them up.
+ * tensors have no bytes to read; `randomWeights` generates them.
  *
- * @throws UsageError when the file is none, or describes no model that Eyrie runs.
+ * @throws UsageError if there is no such file, or if it describes no model that Eyrie runs.
  */
 export function randomCheckpoint(configPath: string, kind: "target" | "draft"): Checkpoint {
   const folder = configAlone(configPath);
@@ -47,7 +47,7 @@ export function randomCheckpoint(configPath: string, kind: "target" | "draft"): 
   };
 }
 
-/** Random weights are bf16, experts of gpt-oss MXFP4; the config says otherwise. */
+/** Random weights are bf16, or MXFP4 for experts of gpt-oss. @throws UsageError if the config says otherwise. */
 function refuseQuantized(config: Fields): void {
   const scheme = readScheme(config);
   if (scheme === undefined) return;
@@ -73,8 +73,8 @@ function configAlone(path: string): Folder {
 }
 
 /**
- * What the headers of a checkpoint in bf16 with these tensors say, matrices of experts in one tensor being MXFP4 if
- * wanted.
+ * The tensors as the headers of a bf16 checkpoint would describe them. With `mxfp4` tensors with the matrices of all
+ * experts are MXFP4.
  */
 export function tensorsAlone(
   specs: readonly TensorSpec[],
@@ -102,8 +102,9 @@ function expertsOf(spec: TensorSpec): TensorInfo {
 }
 
 /**
- * The config of an EAGLE head: what its tensors would say, as published heads have it: EAGLE-3 with an lm_head of its
- * own, EAGLE with the target's and a bias unless config.json says no, both with the target's embedding where it fits.
+ * The config of an EAGLE head, with the usual choices of published heads for what only the tensors would show. EAGLE-3
+ * has its own lm_head; EAGLE uses the target's and has a bias unless config.json says no. Both use the target's
+ * embedding if it fits.
  */
 export function publishedHead(config: Fields): DraftConfig {
   const { named, decoder, targetHiddenSize } = parseDraftSizes(config);

@@ -27,21 +27,21 @@ export interface RandomWeights extends WeightSource {
 interface RandomOptions {
   /** u32. The same seed gives the same weights wherever matrices are cut alike. */
   readonly seed: number;
-  /** Numbers the shards' streams of weights; default 0, 1, 2, ... Who shares it has other weights. */
+  /** Numbers the shards' random streams; default 0, 1, 2, ... Models that share the counter get different weights. */
   readonly nextStream?: () => number;
   /**
    * Standard deviation of matrices; default 1 / sqrt(columns), which makes each output of a matrix
-   * as large as the inputs. Norms (all ones) hand every matrix inputs of size 1, so a layer adds
+   * as large as the inputs. Norms (all ones) give every matrix inputs of size 1, so a layer adds
    * about 1 to the residual stream's variance, whatever its width: after 32 layers the stream is
    * near 6, attention scores and logits near 1, and softmax neither saturates nor overflows.
    * The usual 0.02 holds for 2500 columns and would be 2.4 times too large over 14336.
    */
   readonly std?: number;
-  /** What matrices become, where their width allows it. */
+  /** Quantizes matrices, if their width allows it. */
   readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
 }
 
-/** A matrix to be filled, with the stream of each of its shards. */
+/** A matrix to be filled, with the number of the random stream of each shard. */
 interface Fill {
   readonly matrix: Matrix;
   readonly streams: readonly number[];
@@ -50,7 +50,7 @@ interface Fill {
 /** With the buffer of `fillParams`. */
 type Filling = Fill & { readonly params: Operand };
 
-/** Matrices of bf16 or of what they are quantized to, or of MXFP4; norms of ones, and biases and sinks of zeros. */
+/** Matrices are bf16, quantized if asked for, or MXFP4. Norms are ones, biases and sinks zeros. */
 export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
   const { seed, std, quantize, nextStream = counter() } = options;
   const fills: Fill[] = [];
@@ -87,7 +87,7 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
     }
   }
 
-  /** Random codes, and one scale that gives them the deviation of the others, to a power of two. */
+  /** Fills in random codes, and one power of two as scale that comes nearest to the other matrices' deviation. */
   function fillMxfp4({ matrix: { cols, shards }, streams }: Fill) {
     const upload = uploader(gpu, () => {});
     const exponent = Math.round(127 + Math.log2((std ?? 1 / Math.sqrt(cols)) / E2M1_DEVIATION));
@@ -133,7 +133,7 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
   };
 }
 
-/** Standard deviation of the numbers of e2m1, each as often as the others. */
+/** Standard deviation of e2m1 numbers if all codes are equally frequent. */
 const E2M1_DEVIATION = 2.93;
 const RANDOM_WORDS = 1 << 20;
 

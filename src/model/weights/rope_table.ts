@@ -1,7 +1,7 @@
 /**
- * Rotary tables in the float32 steps of transformers (modeling_rope_utils.py, `_compute_*`), so that
- * angles at far positions come out the same. torch computes `scalar / tensor` as reciprocal times
- * scalar.
+ * Rotary tables, computed with the same float32 steps as transformers (modeling_rope_utils.py,
+ * `_compute_*`), so that angles at far positions are the same. torch computes `scalar / tensor` as
+ * reciprocal times scalar.
  */
 import type { Rope, RopeScaling } from "../config/rope_config.ts";
 import { toBf16 } from "../config/rounded_buffers.ts";
@@ -11,11 +11,11 @@ const f32 = Math.fround;
 type Scaling<Kind> = Extract<RopeScaling, { readonly kind: Kind }>;
 
 /**
- * cos and sin of every angle: [positions, headDim / 2, 2]. Angle (p, i) turns the pair i of a query
- * or key at position p; pairs past the rope's width do not turn.
- * @param context tokens that a sequence may hold. Where transformers' frequencies depend on how long
- * a text has become (dynamic, longrope), they are those of this length from the first token on: a
- * key keeps its turn, whatever is generated after it.
+ * cos and sin of every angle: [positions, headDim / 2, 2]. Angle (p, i) rotates pair i of a query or
+ * key at position p; pairs past the rope's width are not rotated.
+ * @param context tokens that a sequence may hold. Where transformers' frequencies depend on the current
+ * length of the text (dynamic, longrope), those of this length are used from the first token on: stored
+ * keys stay valid, whatever is generated after them.
  */
 export function ropeTable(
   rope: Rope,
@@ -38,7 +38,7 @@ export function ropeTable(
   return table;
 }
 
-/** Radians a position, of each pair: [width / 2]. */
+/** Radians per position of each pair: [width / 2]. */
 export function inverseFrequencies(rope: Rope, context: number): Float32Array {
   const frequencies = exactFrequencies(rope, context);
   return rope.rounded ? frequencies.map(toBf16) : frequencies;
@@ -84,7 +84,7 @@ function dynamicTheta(
   return theta * (factor * n / maxPositions - (factor - 1)) ** (width / (width - 2));
 }
 
-/** Long waves are slowed by `factor`, short ones kept, and those between are mixed. */
+/** Divides low frequencies by `factor`, keeps high ones, and interpolates between. */
 function llama3(frequency: number, scaling: Scaling<"llama3">): number {
   const { factor, lowFreqFactor, highFreqFactor, originalMaxPositions: context } = scaling;
   const wave = f32(f32(1 / frequency) * f32(2 * Math.PI));
@@ -98,7 +98,7 @@ function llama3(frequency: number, scaling: Scaling<"llama3">): number {
   return f32(slowed + f32(smooth * frequency));
 }
 
-/** Pairs that turn often within the original context are kept, slow ones slowed by `factor`. */
+/** Keeps pairs that turn often within the original context, and divides slow frequencies by `factor`. */
 function yarn({ theta, width }: Rope, scaling: Scaling<"yarn">, powers: Float32Array) {
   const { factor, originalMaxPositions: context, betaFast, betaSlow, truncate } = scaling;
   /** The pair that makes `turns` turns within the original context. */

@@ -1,7 +1,7 @@
-/** Rows of tensors that are not in the order of the matrix they become: runs of them, one tensor each. */
+/** For tensors whose rows are not in the order of the loaded matrix: runs of rows, each treated as a tensor. */
 import type { DeltaNet, HeadAttention } from "../config/layer_config.ts";
 
-/** Runs of the rows of one tensor, in the order in which a matrix has them. */
+/** Runs of rows of one tensor, in the order of the loaded matrix. */
 export interface RowRuns {
   /** Rows of the tensor. */
   readonly of: number;
@@ -9,12 +9,12 @@ export interface RowRuns {
   readonly runs: readonly (readonly [first: number, rows: number])[];
 }
 
-/** Whether rows of queries, keys and their norms are not those of whole tensors. */
+/** Whether queries, keys and their norms have to be loaded in runs of rows instead of whole tensors. */
 export function hasRuns({ turned, gateInQuery = false }: HeadAttention): boolean {
   return turned !== undefined || gateInQuery;
 }
 
-/** Rows of q_proj that are queries: with `gateInQuery` a head's are before those of its gate. */
+/** Rows of q_proj that are queries. With `gateInQuery` each head's queries are followed by its gate. */
 export function queryRuns(spec: HeadAttention): RowRuns {
   const { numHeads, headDim, gateInQuery } = spec;
   return headRuns(spec, numHeads, gateInQuery ? 2 * headDim : headDim);
@@ -24,7 +24,7 @@ export function keyRuns(spec: HeadAttention): RowRuns {
   return headRuns(spec, spec.numKvHeads, spec.headDim);
 }
 
-/** Numbers of the norm of a head, in the order of its rows. */
+/** Weights of a head's norm, in the order of the head's rows. */
 export function normRuns(spec: HeadAttention): RowRuns {
   return headRuns(spec, 1, spec.headDim);
 }
@@ -38,9 +38,9 @@ export function gateRuns({ numHeads, headDim }: HeadAttention): RowRuns {
 }
 
 /**
- * Heads of `stride` rows each, of which the first are the head's. Where the rope turns the first `turned` numbers,
- * those are its pairs i and i + turned / 2: the halves of what it turns come first in the halves of a head, so that a
- * pair is half a head apart. q and k keep their dot product.
+ * Runs for heads of `stride` rows each, of which the first `headDim` are the head's. A partial rope rotates the first
+ * `turned` numbers in pairs (i, i + turned / 2). Each half of a loaded head begins with one half of these, so that a
+ * pair is half a head apart. q and k are reordered alike, so their dot product stays the same.
  */
 function headRuns({ headDim, turned = headDim }: HeadAttention, heads: number, stride: number) {
   const [half, rest] = [turned / 2, (headDim - turned) / 2];
@@ -67,7 +67,7 @@ export function ratesRuns({ keyHeads, valueHeads }: DeltaNet): RowRuns {
   return interleaved(keyHeads, [each, each]);
 }
 
-/** The parts of all heads one after the other, of a tensor that has the heads one after the other. */
+/** Runs that reorder a tensor stored head by head: part 0 of all heads, then part 1 of all heads, and so on. */
 function interleaved(heads: number, parts: readonly number[]): RowRuns {
   const stride = parts.reduce((sum, rows) => sum + rows, 0);
   const runs = parts.flatMap((rows, part) => {

@@ -1,4 +1,4 @@
-/** How matrices are cut by rows into shards where one binding cannot hold them. */
+/** Cuts matrices by rows into shards where one binding cannot hold them. */
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {
@@ -14,10 +14,10 @@ import type { TensorInfo } from "../files/safetensors.ts";
 
 type Limited = Pick<Gpu, "limits">;
 
-/** A shard before it has a place. */
+/** A shard before its memory is allocated. */
 export type Cut = Omit<Shard, "operand" | "scales">;
 
-/** Rows of a shard. */
+/** Consecutive rows of a shard. */
 export interface Run {
   readonly rows: number;
   readonly shard: number;
@@ -40,7 +40,7 @@ export interface Layout {
 /**
  * Tensors of equal width and type, stacked by rows.
  *
- * @param rowBytes of a row on the GPU, without scales.
+ * @param rowBytes bytes of a row on the GPU, without scales.
  */
 export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: number): Layout {
   const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0);
@@ -49,10 +49,11 @@ export function stacked(gpu: Limited, tensors: readonly TensorInfo[], rowBytes: 
 }
 
 /**
- * Stacks of tensors, all of equal width, one after the other and none cut, each with as many rows as the
- * first. One with more is followed by stacks of none, whose places it takes; all must be in one binding then.
+ * Places stacks of tensors of equal width one after the other and cuts none of them. Each stack has as many
+ * rows as the first. A larger one must be followed by empty stacks, whose places it takes; then all stacks
+ * must fit in one binding.
  *
- * @throws UsageError where a binding cannot hold one of them.
+ * @throws UsageError if a stack does not fit in a binding.
  */
 export function wholeStacks(
   gpu: Limited,
@@ -74,13 +75,13 @@ export function wholeStacks(
   };
 }
 
-/** Two tensors, each shard [a; b] of the same rows. */
+/** Two tensors of the same shape: each shard is [a; b], with the same rows of both. */
 export function paired(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
   const rows = [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }] as const;
   return { rowOrder: "gate_up", ...halves(gpu, rows, rowBytes) };
 }
 
-/** Tensors of whole heads: q and k are turned by the rope, v is not. */
+/** Tensors of whole heads. q and k are rotated by the rope (turned), v is not (plain). */
 export interface HeadTensors {
   readonly turned: readonly TensorInfo[];
   readonly plain: readonly TensorInfo[];
@@ -94,8 +95,9 @@ export interface HeadShape {
 
 /**
  * Tensors of whole heads: each shard has the first halves of its heads and then the second halves,
- * so that a rope pair is stored half a shard apart. Where the rope turns but a part of the head, the
- * halves of the part come first and those of the rest follow: q and k keep their dot product.
+ * so that a rope pair is stored half a shard apart. If the rope turns only a part of the head, the
+ * halves of that part come before those of the rest. q and k are reordered alike, so their dot product
+ * stays the same.
  */
 export function headHalves(
   gpu: Limited,
@@ -110,7 +112,7 @@ export function headHalves(
   return { rowOrder: "rope_halves", ...halves(gpu, runs, rowBytes) };
 }
 
-/** Head by head, the parts one after the other, each in halves. */
+/** Head by head, the parts of a head one after the other, each split in halves. */
 function headRuns(
   tensor: TensorInfo,
   headDim: number,
@@ -127,7 +129,7 @@ function headRuns(
   }).flat();
 }
 
-/** Rows of one tensor that are stored half a shard before as many of another. */
+/** Rows `a`, and as many rows `b`, which are stored half a shard after them. */
 interface PairedRun {
   readonly rows: number;
   /** Tensor and its first row. */
@@ -135,7 +137,7 @@ interface PairedRun {
   readonly b: readonly [TensorInfo, number];
 }
 
-/** Shards [a; b] of runs one after the other. */
+/** Places runs one after the other in shards [a; b]. */
 function halves(
   gpu: Limited,
   runs: readonly PairedRun[],
@@ -162,7 +164,7 @@ function halves(
   return { cuts: cuts.map(({ first, rows }) => ({ first, rows: rows * 2 })), segments };
 }
 
-/** Segments in groups of at most `most` rows, each group in one shard. */
+/** Groups segments, cutting them where needed: a group has at most `most` rows, all in one shard. */
 export function batches(segments: readonly Segment[], most: number): Segment[][] {
   const out: Segment[][] = [];
   let left = 0;
@@ -183,7 +185,7 @@ export function batches(segments: readonly Segment[], most: number): Segment[][]
   return out;
 }
 
-/** The matrix, all zeros. */
+/** Allocates the matrix, filled with zeros. */
 export function emptyMatrix<Format extends WeightFormat>(
   arena: Arena,
   label: string,
@@ -205,7 +207,7 @@ export function emptyMatrix<Format extends WeightFormat>(
   return { ...shape, rows: cuts.reduce((sum, { rows }) => sum + rows, 0), shards };
 }
 
-/** Rows that fit one binding, even. */
+/** How many rows fit in one binding: a multiple of 4. */
 export function shardRows(gpu: Limited, rowBytes: number): number {
   const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
   return Math.floor(limit / rowBytes / 4) * 4;

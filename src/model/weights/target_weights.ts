@@ -12,11 +12,11 @@ import { findTensor, targetTensors, type TensorSpec } from "./tensors.ts";
 export interface TargetWeights {
   /** [vocab, hidden] */
   readonly embed: Table;
-  /** Embeddings of the layers that have their own. */
+  /** The layers' own embeddings of tokens, if the model has them (Gemma 4). */
   readonly perLayer?: PerLayerTable | undefined;
   /** Ones, [hidden], where embeddings are normed. */
   readonly embedNorm?: Operand;
-  /** `inputNorm` is undefined where branches are normed after alone. */
+  /** `inputNorm` is undefined if only the outputs of branches are normed. */
   readonly layers: readonly (DecoderLayer & { readonly inputNorm: Operand | undefined })[];
   /** [hidden] */
   readonly norm: Operand;
@@ -24,9 +24,9 @@ export interface TargetWeights {
   readonly head: Matrix;
 }
 
-/** Where each of L layers has an embedding of W numbers of each token. */
+/** Own embeddings of L layers, W numbers per layer and token. */
 export interface PerLayerTable {
-  /** [vocab, L W]: only gathered, so where one binding cannot hold it its rows are in several. */
+  /** [vocab, L W]. Its rows are only looked up, so it may have several shards. */
   readonly embed: Table;
   /** [L W, hidden] */
   readonly projection: Matrix;
@@ -50,7 +50,7 @@ export function byRole(
 
 /**
  * Loads the target. The tensors were checked before (checkTensors). It yields between layers, so that the
- * caller can let others run.
+ * caller can run other work.
  */
 export function* loadTarget(
   load: Loader,

@@ -32,7 +32,7 @@ const GROUPED: readonly GroupedDType[] = [
 /** Dtypes each kind may have. */
 const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
   matrix: ["F32", "F16", "BF16", ...GROUPED],
-  table: ["F32", "F16", "BF16", ...GROUPED], // float32 on the GPU
+  table: ["F32", "F16", "BF16", ...GROUPED], // GROUPED becomes float32 on the GPU
   vector: ["F32", "F16", "BF16"],
   ids: ["I64", "I32"],
 };
@@ -43,7 +43,7 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
  */
 export const IGNORABLE: RegExp = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
 
-/** Tensors that read images or audio, by what the parts of models are called. */
+/** Matches tensors that process images or audio, by the names of the modules. */
 const SENSES: RegExp =
   /^(model\.)?[a-z_]*(vision|visual|image|audio|multi_modal|multimodal|mm_projector|patch_merger)[a-z_]*(\.|$)/;
 
@@ -70,7 +70,7 @@ export function targetTensors(config: ModelConfig): TensorSpec[] {
   ];
 }
 
-/** Embeddings of all layers in one table, of which a token reads a row; and what they are joined with. */
+/** The layers' own embeddings, one table for all layers, and the projection and norm that they are combined with. */
 function perLayerTensors({ perLayer, layers, hiddenSize }: ModelConfig): TensorSpec[] {
   if (!perLayer) return [];
   const { width, vocabSize } = perLayer;
@@ -168,8 +168,8 @@ function inputNormTensors(config: DraftConfig): TensorSpec[] {
 }
 
 /**
- * `checkTensors` of a target; layers after its last one are a draft's (NEXTN), and keys and values of layers that read
- * those of others are in files all the same.
+ * `checkTensors` for a target. It does not warn of layers after the last one, which are a draft's (NEXTN), nor of keys
+ * and values of layers that read those of other layers: files contain them all the same.
  */
 export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string[] {
   const { layers, nextnLayers = 0, mtp = false } = config;
@@ -188,7 +188,7 @@ export function checkTarget(checkpoint: Checkpoint, config: ModelConfig): string
   return checkTensors(checkpoint, targetTensors(config), new RegExp(ignorable.join("|")));
 }
 
-/** `checkTensors` of a draft; all tensors but those of a NextN layer belong to the target. */
+/** `checkTensors` for a draft. In a NEXTN checkpoint the other tensors are the target's and cause no warning. */
 export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): string[] {
   if (config.algorithm === "STANDALONE") return checkTarget(checkpoint, config.layer);
   const { algorithm, prefix, layerPrefix } = config;
@@ -211,7 +211,7 @@ export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): stri
 /**
  * Checks that the checkpoint holds what `specs` ask for.
  * @param ignorable names of extra tensors that deserve no warning.
- * @returns the checkpoint's warnings, and one for further tensors: they will not be read.
+ * @returns the checkpoint's warnings, and a warning if there are other tensors, which are not read.
  * @throws UsageError naming file and tensor when one is missing, of another shape or unusable
  * dtype, or comes with a part (a bias, a scale) that the forward would leave out.
  */
@@ -265,11 +265,11 @@ function unusedWarning(checkpoint: string, unused: readonly TensorInfo[]): strin
     : [`${path}: tensor ${quote(first.name)} and ${others.length} more are not used`];
 }
 
-/** AutoGPTQ gave every module a bias, zeros where the model has none. */
+/** Whether a tensor is a bias of zeros: AutoGPTQ gives every module one, even if the model has none. */
 function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): boolean {
   const weight = checkpoint.tensors.get(name.replace(/\.bias$/, ".weight"));
   if (!name.endsWith(".bias") || weight === undefined || !isGrouped(weight.dtype)) return false;
-  // A sign alone is a zero too.
+  // -0, where only the sign bit is set, counts as zero.
   const bytes = new Uint8Array(tensor.size);
   checkpoint.read({ name, ...tensor }, 0, bytes);
   const step = DTYPE_BYTES[tensor.dtypeName] ?? 1;
@@ -277,8 +277,8 @@ function isZeroBias(checkpoint: Checkpoint, { name, ...tensor }: TensorInfo): bo
 }
 
 /**
- * What a spec asks for, as the checkpoint stores it; of a tensor that has more the spec's rows alone.
- * Undefined when it is missing.
+ * Finds the tensor that a spec asks for, as the checkpoint stores it; for rows of a larger tensor only those
+ * rows. Undefined if it is missing.
  */
 export function findTensor(
   checkpoint: Pick<Checkpoint, "tensors">,
@@ -293,7 +293,7 @@ export function findTensor(
   return { ...tensor, shape, begin: tensor.begin + part.first * rowBytes, size: rows * rowBytes };
 }
 
-/** The stored tensor that has what a spec asks for, the shape it must have, and which of its rows those are. */
+/** Finds the stored tensor with a spec's rows, the shape the tensor must have, and which of its rows are meant. */
 function findStored(
   { tensors }: Pick<Checkpoint, "tensors">,
   { name, aliases = [], shape, part, stack }: TensorSpec,
@@ -305,7 +305,7 @@ function findStored(
   if (!stack || !tensor) return undefined;
   const [count = 0, rows = 0, cols = 0] = stack.shape;
   const of = count * rows;
-  // Where its numbers are quantized in blocks, experts are rows of one matrix.
+  // In a quantized tensor the experts are rows of one two-dimensional matrix.
   const wanted = isGrouped(tensor.dtype) ? [of, cols] : stack.shape;
   return { tensor, wanted, part: { first: stack.first, of } };
 }

@@ -36,9 +36,9 @@ import type { Quantizer } from "./quantizer.ts";
 import { batches, type Segment } from "./shards.ts";
 import { widen } from "../files/widen.ts";
 
-/** Bytes read and written at a time: small enough to stay in cache, measured fastest in Deno. */
+/** Bytes read and uploaded at a time: small enough to stay in cache, measured fastest in Deno. */
 const UPLOAD_BLOCK = 4 << 20;
-/** wgpu stages what writeBuffer gets until the next submit; these bound that memory. */
+/** wgpu keeps staging copies of writeBuffer's data until the next submit; these two bound that memory. */
 const SUBMIT_EVERY = 64 << 20;
 const DRAIN_EVERY = 128 << 20;
 
@@ -55,7 +55,7 @@ const FORMAT: Partial<Record<DType, StoredFormat>> = {
   GROUPED_Q4: "q4",
 };
 
-/** Rows of blocks. */
+/** Rows stored in blocks, as `eyrie convert --quantize` writes them. */
 interface Blocks {
   readonly from: Quantization;
   readonly cols: number;
@@ -68,16 +68,16 @@ interface Grouped {
 }
 
 export interface CheckpointWeightsOptions {
-  /** Called with the number of bytes after each block, for a progress bar. */
+  /** Called after each block with its number of bytes, for a progress bar. */
   readonly onBytes?: (bytes: number) => void;
-  /** What matrices become, where their width allows it. */
+  /** Quantizes matrices, if their width allows it. */
   readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
-  /** Most lanes of a matrix; default: what suits the adapter. */
+  /** Most lanes of a matrix; default: the adapter's. */
   readonly lanes?: number;
 }
 
 /**
- * What the tensors of a checkpoint become, from its headers alone.
+ * The shapes that a checkpoint's tensors get on the GPU, from its headers alone.
  *
  * @param options.lanes most lanes of a matrix.
  */
@@ -120,7 +120,7 @@ export function checkpointWeights(
   const block = new Uint8Array(UPLOAD_BLOCK);
   const upload = uploader(gpu, onBytes);
 
-  /** Brings rows as `to`: as they are, or, where tensors of several types meet, as float32. */
+  /** Uploads rows in the format `to`: unchanged, or as float32 if tensors of several types are stacked. */
   function bring(
     segments: readonly Segment[],
     outs: readonly Operand[],
@@ -145,7 +145,7 @@ export function checkpointWeights(
     }
   }
 
-  /** Exact: every bf16 and f16 is a float32. */
+  /** Uploads rows as float32, which is exact: every bf16 and f16 number is one. */
   function widenRows(
     { tensor, tensorRow, rows, shard, shardRow }: Segment,
     outs: readonly Operand[],
@@ -170,14 +170,14 @@ export function checkpointWeights(
     }
   }
 
-  /** Reads rows of a quantized checkpoint a block at a time, counted in `bytes` a row. */
+  /** Reads rows of a quantized checkpoint, at most UPLOAD_BLOCK at a time with `bytes` counted per row. */
   function readGrouped(
     segments: readonly Segment[],
     { from, cols, bytes }: Grouped & { readonly bytes: number },
     put: (shard: number, row: number, words: Uint32Array<ArrayBuffer>) => void,
   ) {
     const rowBytes = 4 * rowWords({ format: from, cols }).all;
-    // Fours of rows have whole words of scales in every format.
+    // The scales of four rows fill whole words in every format.
     const most = 4 * Math.max(1, Math.floor(UPLOAD_BLOCK / bytes / 4));
     for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
       for (let done = 0; done < rows; done += most) {
@@ -188,7 +188,7 @@ export function checkpointWeights(
     }
   }
 
-  /** Brings rows that are quantized already into lane order. */
+  /** Uploads rows of a quantized checkpoint in lane order. */
   function reorder(matrix: Matrix, segments: readonly Segment[], from: Prequantized) {
     const { cols, lanes, shards } = matrix;
     const order = toLanes({ cols, lanes, format: from });
@@ -201,7 +201,7 @@ export function checkpointWeights(
     });
   }
 
-  /** Brings rows of a quantized matrix as float32. */
+  /** Uploads rows of a quantized checkpoint as float32. */
   function dequantize(
     segments: readonly Segment[],
     outs: readonly Operand[],
@@ -213,7 +213,7 @@ export function checkpointWeights(
     });
   }
 
-  /** Reads rows that are stored in blocks, some at a time, counted in `bytes` a row. */
+  /** Reads rows that are stored in blocks, at most UPLOAD_BLOCK at a time with `bytes` counted per row. */
   function readBlocks(
     segments: readonly Segment[],
     { from, cols, bytes }: Blocks & { readonly bytes: number },
@@ -230,7 +230,7 @@ export function checkpointWeights(
     }
   }
 
-  /** Brings blocks into lane order. */
+  /** Uploads rows stored in blocks in lane order. */
   function placeBlocks(matrix: Matrix, segments: readonly Segment[], from: Quantization) {
     const { cols, lanes, shards } = matrix;
     const order = blocksToLanes({ format: from, cols, lanes });
@@ -242,7 +242,7 @@ export function checkpointWeights(
     });
   }
 
-  /** Brings blocks as float32, which holds them exactly. */
+  /** Uploads rows stored in blocks as float32, which is exact. */
   function widenBlocks(
     segments: readonly Segment[],
     outs: readonly Operand[],
@@ -293,7 +293,7 @@ export function vectorBuffer(
   return out;
 }
 
-/** Writes to the begin of an operand. */
+/** Writes `values` at the beginning of an operand. */
 export function write(
   gpu: Gpu,
   { buffer, offset = 0 }: Operand,
@@ -306,7 +306,7 @@ function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Array<Array
   return new Uint8Array(buffer);
 }
 
-/** Writes parts of operands, as many at a time as memory that they are staged in allows. */
+/** Returns a function that writes to a part of an operand; it submits and drains so that staging memory is bounded. */
 export function uploader(
   gpu: Gpu,
   onBytes: (bytes: number) => void,
@@ -328,7 +328,7 @@ export function uploader(
   };
 }
 
-/** The segments one after the other in a buffer of their own. */
+/** The segments, placed one after the other in a staging buffer. */
 function staged(segments: readonly Segment[]): Segment[] {
   let at = 0;
   return segments.map((segment) => {
@@ -342,7 +342,7 @@ function formatOf({ dtype }: TensorInfo): StoredFormat {
   return FORMAT[dtype] as StoredFormat;
 }
 
-/** Shape and type of tensors in one matrix; if their types differ, float32, which holds all of them exactly. */
+/** Width and format of tensors in one matrix; if their formats differ, float32, which holds all of them exactly. */
 function sharedShape(
   checkpoint: Pick<Checkpoint, "name">,
   tensors: readonly TensorInfo[],

@@ -29,7 +29,7 @@ export type Piece =
 export interface AnswerOutcome {
   readonly finish: "stop" | "length" | "tool_calls";
   readonly result: GenerateResult;
-  /** Output tokens of what the model thought, where that was parted. */
+  /** Output tokens of the reasoning; 0 where it was not separated from the text. */
   readonly reasoningTokens: number;
   /** Milliseconds that the request waited for a slot. */
   readonly waitedMs: number;
@@ -37,9 +37,9 @@ export interface AnswerOutcome {
 
 /** How an output is read. */
 export interface Reading {
-  /** Part what the model thinks from what it says. */
+  /** Separate the reasoning from the text. */
   readonly reasoning: boolean;
-  /** Part calls of functions from text. */
+  /** Separate function calls from the text. */
   readonly calls?: {
     /** The beginning of the answer that the prompt already has. */
     readonly begun: string;
@@ -119,7 +119,7 @@ export async function* answer(
       }
     }
   } finally {
-    // Where it is left before its end.
+    // Ends the computation where the iteration was left before the answer's end.
     end();
     clearTimeout(waiting);
     signal.removeEventListener("abort", end);
@@ -147,7 +147,7 @@ function openReader(
   let count = 0;
   let enough = false;
 
-  /** Without what comes after the last call that is wanted. */
+  /** Counts the calls and drops everything after the last one that is wanted. */
   function counted(pieces: readonly ToolPiece[]): ToolPiece[] {
     const most = calls?.most ?? Infinity;
     const kept = pieces.filter((piece) => piece.kind === "text" ? !enough : piece.index < most);
@@ -166,7 +166,7 @@ function openReader(
   const push = (text: string): Piece[] => (
     parted(thought === undefined ? { reasoning: "", text } : thought.push(text))
   );
-  // The beginning makes no text: it is a mark.
+  // The beginning of a forced call only sets the reader's state: it is a mark, which makes no text.
   if (calls !== undefined && calls.begun !== "") called?.push(calls.begun);
   return {
     get enough() {

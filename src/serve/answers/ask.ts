@@ -27,10 +27,10 @@ export interface Ask {
   readonly prediction?: string | undefined;
 }
 
-/** Longest text a token may stand for; longer prompts cannot fit and are not tokenized to see it. */
+/** Most characters of one token. A prompt with more per token of the context cannot fit: it is not tokenized. */
 const MOST_CHARACTERS = 128;
 
-/** Prompts with more characters a token of the context are not tokenized: they keep others waiting. */
+/** Prompts with more characters per token of the context are not tokenized: other requests would wait. */
 const USUAL_CHARACTERS = 16;
 
 /** This many characters are tokenized even if the context is short. */
@@ -113,8 +113,8 @@ function textLength(prompt: Prompt): number {
 }
 
 /**
- * The engine's request for answer number `choice` of a prompt. Of several the seed counts up, so that
- * the first is the one of a request for one.
+ * The engine's request for answer number `choice` of a prompt. The seed counts up with `choice`, so that
+ * the first of several answers equals the answer of a request for one.
  */
 export function requestOf(
   { sampling, maxTokens, stop, ignoreEos, grammar, logprobs, numSteps }: Ask,
@@ -134,7 +134,7 @@ export function requestOf(
   return {
     promptIds,
     sampling: samplingOf({ ...options.sampling(engine), ...own, seed }, drawSeed),
-    // What does not fit is cut, as at the context's end.
+    // A limit beyond the context is lowered: the answer would be cut at the context's end anyway.
     maxTokens: Math.min(
       maxTokens ?? options.maxTokens ?? Infinity,
       mostTokens(engine.info) - promptIds.length,

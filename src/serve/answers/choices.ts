@@ -18,9 +18,9 @@ export interface Choices {
 }
 
 /**
- * Asks for `count` answers to each prompt: the first prompt's come first. It returns when one of them
- * has begun, so that what is refused is refused before a stream begins; or, where they wait for a
- * slot, after a second, so that the client gets its headers.
+ * Asks for `count` answers to each prompt; the first prompt's come first. It returns when one of them has
+ * begun, so that a request is refused before its stream begins. If all of them wait for a slot, it returns
+ * after a second, so that the client gets its headers.
  *
  * @throws ApiError as `encodePrompt` and `answer`; 429 where too many requests wait.
  */
@@ -66,12 +66,12 @@ export async function openChoices(
 /** A stream whose answer has not begun gets its headers after this, ms. */
 const HEADERS_MS = 1000;
 
-/** A short limit of the wait for a slot is waited for, so that 503 is the stream's status. */
+/** Where --max-queue-ms is short, the headers wait for it too, so that a timeout gives the status 503. */
 function headersMs(maxQueueMs: number | undefined): number {
   return HEADERS_MS + (maxQueueMs !== undefined && maxQueueMs <= 10_000 ? maxQueueMs : 0);
 }
 
-/** The value, if it is there within `ms`. @throws ApiError (503) where it is not. */
+/** Returns the value if it resolves within `ms`. @throws ApiError (503) if it does not. */
 async function within<T>(value: Promise<T>, ms: number | undefined): Promise<T> {
   if (ms === undefined) return await value;
   const late = Symbol();
@@ -109,7 +109,7 @@ async function requestsOf({ ready, prompts, ask, count, options, signal }: {
   );
 }
 
-/** The pieces; what they end with, and their text where it is asked for, is kept for the log. */
+/** Passes the pieces on. For the log it keeps an error's reason and, where asked for, the texts. */
 async function* traced(
   pieces: Choices["pieces"],
   trace: Trace,

@@ -15,8 +15,8 @@ export interface Usage {
 }
 
 /**
- * Of all answers to one prompt. Prediction tokens are the drafts that the request's prediction gave,
- * all drafts where it had none: clients of OpenAI know no other name for these.
+ * The usage of all answers to one prompt. Prediction tokens are the drafts from the request's prediction;
+ * without a prediction all drafts are counted there, because OpenAI's clients know no other field for them.
  */
 export function usageOf(answers: readonly AnswerOutcome[]): Usage {
   const [first] = answers;
@@ -81,7 +81,7 @@ export function timingsOf({ result, waitedMs }: AnswerOutcome): Readonly<Record<
     prompt_per_second: rounded(ratio(prompt_n * 1000, prompt_ms)),
     predicted_n,
     predicted_ms: rounded(predicted_ms),
-    // The prompt's computation chose the first token.
+    // The prefill chose the first token, so decoding produced one less.
     predicted_per_token_ms: rounded(ratio(predicted_ms, Math.max(1, predicted_n - 1))),
     predicted_per_second: rounded(timing.tokensPerSecond),
     draft_n: speculative.draft_tokens,

@@ -16,8 +16,8 @@ import type {
 } from "./schema.ts";
 
 /**
- * What the request asks for, by way of the same request for a chat. Where the assistant has the last
- * word the answer goes on from there.
+ * Converts the request to an OpenAI chat request and reads that. Where the last message is the
+ * assistant's, the answer continues it.
  *
  * @throws ApiError as `chatAsk`.
  */
@@ -52,7 +52,7 @@ export function anthropicAsk(
   return chatAsk(chat, ready, options);
 }
 
-/** One message of what the user says in a row: templates want turns that alternate. */
+/** Joins consecutive user messages into one: templates require alternating turns. */
 function joinedTurns(messages: readonly MessageField[]): MessageField[] {
   const joined: MessageField[] = [];
   for (const message of messages) {

@@ -124,7 +124,7 @@ function inputUsage(prompt: number, cached: number): Record<string, number> {
   };
 }
 
-/** Why it ended. The engine does not report which stop text it was: the text after the answer shows it. */
+/** Why the answer ended. The engine does not report the stop text: it is found in the output after the answer. */
 async function stopOf(
   { finish, result }: AnswerOutcome,
   { ready: { engine }, stops }: Context,
@@ -140,7 +140,7 @@ async function stopOf(
     : { stop_reason: "stop_sequence", stop_sequence: found };
 }
 
-/** The answer's pieces without half calls; an answer without a whole one has not ended for calls. */
+/** The pieces without incomplete calls. Where no complete call is left, the finish reason becomes `stop`. */
 async function* wholePieces({ pieces }: Choices): AsyncGenerator<Piece, void, void> {
   const whole = wholeCalls<Piece>();
   let called = false;

@@ -12,13 +12,13 @@ const OPAQUE = new Set([
   "format",
 ]);
 
-/** Objects of these names in which the fields of that name have fields of their own. */
+/** Exceptions to OPAQUE: inside of these parents, an object of this name has ordinary fields of its own. */
 const OPEN: Readonly<Record<string, readonly string[]>> = {
   json_schema: ["response_format"],
   format: ["text", "output_config"],
 };
 
-/** The value without the fields that are null: they are as left out. Of a list all is kept. */
+/** Removes fields that are null: they count as absent. All items of a list are kept. */
 export function withoutNulls(value: unknown, name = "", parent = ""): unknown {
   if (Array.isArray(value)) return value.map((each) => withoutNulls(each));
   if (typeof value !== "object" || value === null) return value;
@@ -30,8 +30,8 @@ export function withoutNulls(value: unknown, name = "", parent = ""): unknown {
 }
 
 /**
- * Paths of what a check has dropped: fields of `sent` that `kept` does not have, without the numbers
- * of lists: `messages[].colour`.
+ * Paths of the fields that a check has dropped: `sent` has them and `kept` does not. List indices are left
+ * out: `messages[].colour`.
  */
 export function unknownFields(sent: unknown, kept: unknown, path = ""): string[] {
   if (Array.isArray(sent) && Array.isArray(kept)) {

@@ -15,15 +15,15 @@ export interface ApiCall extends Call {
   readonly ignore: (name: string) => void;
 }
 
-/** Hears of what a body's preparation finds. */
+/** Callbacks with which the preparation of a body reports and takes fields. */
 export interface Take extends Pick<ApiCall, "ignore"> {
-  /** Fields inside of `name` are taken by a table of their own; returns those that are left. */
+  /** Takes the fields inside of `name` by a table of their own; returns the remaining fields. */
   readonly fields: (name: string, value: Body, table: TakingTable) => Body;
 }
 
 type About = Omit<Route, "method" | "body" | "handle"> & {
   readonly fields: TakingTable;
-  /** What tools, items or the like are taken out, and where; before the schema checks the body. */
+  /** Removes tools, items or the like from the body before the schema checks it. */
   readonly prepare?: (body: Body, take: Take) => Body;
   /** The names that this API has for fields of a chat, where an error names one. */
   readonly names?: Readonly<Record<string, string>>;
@@ -33,10 +33,9 @@ type About = Omit<Route, "method" | "body" | "handle"> & {
 const MOST_NAMES = 30;
 
 /**
- * A route whose fields are taken by the rule: what changes the answer and cannot be honoured is
- * refused; hints and values that change nothing are taken and named once in the log; unknown fields
- * and tools that cannot run here are named in the header `eyrie-ignored`, and refused where the
- * server is strict.
+ * A route that takes fields by one rule. A value that would change the answer and cannot be honoured is
+ * refused. Hints and values that change nothing are accepted and named once in the log. Unknown fields and
+ * tools that cannot run here are named in the header `eyrie-ignored`, and refused where the server is strict.
  *
  * @param schema of the fields that the route uses; it drops others.
  */
@@ -120,7 +119,7 @@ function renamed(error: ApiError, names: Readonly<Record<string, string>>): ApiE
   });
 }
 
-/** A field's name that a log and a header can take. */
+/** A field's name, made safe for a log line and a header. */
 function shown(name: string): string {
   return name.replaceAll(/[^\w.[\]-]/g, "?").slice(0, 100);
 }

@@ -4,7 +4,7 @@ import { invalid } from "../http/errors.ts";
 /** A request's body as it was sent. */
 export type Body = Readonly<Record<string, unknown>>;
 
-/** How a field is taken that is not one of the route's own. */
+/** How a route treats a field that its schema does not have. */
 export type Taking =
   /** Any value: no answer depends on it. */
   | { readonly kind: "hint" }
@@ -21,7 +21,7 @@ export type Taking =
     readonly schema: z.ZodType;
     readonly as: (value: unknown, body: Body) => Body;
   }
-  /** What a server would need tools or parts for that are not here: dropped and named. */
+  /** The field needs tools or parts that this server does not have: it is dropped and named. */
   | { readonly kind: "dropped" };
 
 /** Fields by name. */
@@ -69,8 +69,8 @@ export interface TakenFields {
 }
 
 /**
- * Reads a body's fields by the table. A field that has another name in `body` too is refused, unless
- * both say the same.
+ * Reads a body's fields by the table. Where `body` gives a field under two names with different values, it
+ * is refused.
  *
  * @param check checks a value with a schema. @throws ApiError (400) with the field's name.
  */

@@ -5,7 +5,7 @@ import { reasonOf } from "./reasons.ts";
 /** Largest body, bytes. */
 export const MOST_BYTES: number = 8 * 2 ** 20;
 
-/** Deeper JSON is no request; what walks through it would run out of stack. */
+/** Deeper JSON is refused: recursive code that walks through it would overflow the stack. */
 const MOST_DEPTH = 100;
 
 /**
@@ -120,7 +120,7 @@ function utf8(bytes: Uint8Array): string {
   }
 }
 
-/** Most brackets that are open at once, outside of strings. */
+/** The deepest nesting of brackets, outside of strings. */
 export function depthOf(json: string): number {
   let [depth, most, inString] = [0, 0, false];
   for (let i = 0; i < json.length; i++) {

@@ -1,4 +1,4 @@
-/** What a request is refused with. Each API has its own shape for it: see `errorBody`. */
+/** The error that a request is answered with. Each API has its own JSON shape for it: see `errorBody`. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
@@ -39,7 +39,7 @@ export function tooManyOf(unit: string, count: number, most: number): ApiError {
   return new ApiError(413, `the request has ${count} ${unit}, allowed are ${most}`);
 }
 
-/** The error of llama-server, for which clients compact the conversation and try again. */
+/** llama-server's error: clients that know it compact the conversation and try again. */
 export function promptTooLong(tokens: number, contextLength: number): ApiError {
   const message =
     `the prompt has ${tokens} tokens, the context holds ${contextLength}: the request exceeds ` +
@@ -80,7 +80,7 @@ export function errorBody({ message, type, param, code, fields }: ApiError): {
   return { error: { message, type, param, code, ...fields } };
 }
 
-/** What was thrown, as an answer. For a bug the client learns only that there is one. */
+/** Turns what was thrown into an error answer. Of a bug the client learns only that there is one. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError(500, "internal error; the server's log has the details");

@@ -2,9 +2,9 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { isIP } from "node:net";
 import { ApiError } from "./errors.ts";
 
-/** Who may ask. */
+/** Who may send requests. */
 export interface Access {
-  /** Without one everybody who reaches the port may ask. */
+  /** Undefined: everybody who can reach the port may send requests. */
   readonly apiKey: string | undefined;
   /** Names of this server besides IP addresses and localhost. */
   readonly hosts: readonly string[];
@@ -13,13 +13,13 @@ export interface Access {
 }
 
 /**
- * @throws ApiError for a request that a page of another origin makes a browser send: its Origin is
- * another, or its Host is a name that somebody else's DNS points here (DNS rebinding).
+ * @throws ApiError for a request that a browser sends for a page of another origin: its Origin is a
+ * foreign one, or its Host is a foreign name whose DNS entry points here (DNS rebinding).
  */
 export function checkSource(request: Request, { apiKey, hosts, origins }: Access): void {
-  // Without one it is HTTP/1.0, which no browser sends.
+  // A request without a Host header is HTTP/1.0, which no browser sends.
   const host = request.headers.get("host") ?? "localhost";
-  // Who has the key is no page that was lured here.
+  // With an API key the host is not checked: a page that attacks by DNS rebinding does not have the key.
   if (apiKey === undefined && !isOwnHost(host, hosts)) {
     throw new ApiError(
       403,
@@ -59,7 +59,7 @@ export function checkKey(request: Request, { apiKey }: Pick<Access, "apiKey">): 
   });
 }
 
-/** Takes as long whatever the texts have in common: digests of one length are compared whole. */
+/** Compares in constant time: two digests of equal length are compared whole. */
 export function sameText(a: string, b: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
@@ -89,7 +89,7 @@ function isOwnOrigin(origin: string, host: string): boolean {
   return origin === `http://${host}` || origin === `https://${host}`;
 }
 
-/** An address cannot be rebound; of the names there is only ours. */
+/** IP addresses and localhost cannot be rebound; of other names only the server's own are allowed. */
 function isOwnHost(host: string, hosts: readonly string[]): boolean {
   const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1").toLowerCase();
   if (isIP(name) !== 0 || name === "localhost" || name.endsWith(".localhost")) return true;

@@ -7,7 +7,7 @@ import { ApiError } from "./errors.ts";
 export interface ConnectionLimits {
   /** Connections that are open at once; others are closed as they come. */
   readonly connections: number;
-  /** For the headers: from the connection's beginning, of a later request from its first byte. */
+  /** For the headers, counted from the connection's start; for a later request from its first byte. */
   readonly headersMs: number;
   /** For a whole request: headers and body. */
   readonly requestMs: number;
@@ -17,7 +17,7 @@ export interface ConnectionLimits {
   readonly pipelined: number;
 }
 
-/** @param requests that may run or wait at once: connections beyond them are for what answers at once. */
+/** @param requests that may run or wait at once; 1000 more connections are for routes that answer immediately. */
 export function connectionLimits(requests: number): ConnectionLimits {
   const times = { headersMs: 10_000, requestMs: 60_000, idleMs: 65_000 };
   return { connections: requests + 1000, ...times, pipelined: 16 };
@@ -47,13 +47,13 @@ export interface Listener {
 }
 
 /**
- * HTTP/1.1 by node:http: Deno.serve has no limit of a connection's time or headers (Deno 2.9.6).
- * Headers have at most 16 KiB. What is no request, too large or too slow is answered with 400, 431 or
- * 408 and closed.
+ * HTTP/1.1 by node:http, because Deno.serve has no limits for a connection's time or headers (Deno 2.9.6).
+ * Headers have at most 16 KiB. A connection that sends no valid request, sends too much or is too slow gets
+ * 400, 431 or 408 and is closed.
  *
- * @param onError answers what `handler` threw, and with an ApiError what is no URL.
- * @param of.onUnread called where a connection was closed because what it sent is no request.
- * @throws what listening there throws.
+ * @param onError makes the answer for an error that `handler` threw; for an invalid URL it gets an ApiError.
+ * @param of.onUnread called where a connection was closed because it sent no valid request.
+ * @throws what opening the listener throws.
  */
 export async function listen(
   handler: Handler,
@@ -91,7 +91,7 @@ export async function listen(
   server.maxHeadersCount = 0;
   const refused = new WeakSet<object>();
   server.on("clientError", (error, socket) => {
-    // Each piece that a connection sends afterwards would be an error too.
+    // Otherwise all further data on this connection would raise the error again.
     socket.removeAllListeners("data");
     if (refused.has(socket)) return;
     refused.add(socket);
@@ -135,7 +135,7 @@ function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchan
   };
 }
 
-/** What a connection sent that could not be read as a request. */
+/** Data from a connection that could not be parsed as a request. */
 export interface Unread {
   readonly status: number;
   /** The reason by node's name: `HPE_HEADER_OVERFLOW`. */
@@ -150,8 +150,8 @@ const UNREAD_STATUS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Answers and closes the connection, as node does without a listener. Undefined where the client
- * closed it, or has sent nothing.
+ * Answers with the error's status and closes the connection, as node does without a listener. Returns
+ * undefined where the client closed or reset it, or had sent nothing.
  */
 function refuseUnread(
   error: Error & { readonly code?: string },
@@ -165,7 +165,7 @@ function refuseUnread(
     socket.write(`HTTP/1.1 ${line}\r\nConnection: close\r\n\r\n`);
   }
   socket.destroySoon();
-  // Others are connections that their clients have reset.
+  // Any other error code means that the client has reset the connection.
   if (bytesRead === 0 || !/^(HPE_|ERR_HTTP_)/.test(code)) return undefined;
   return { status: Number.parseInt(line), reason: code.slice(0, 100), address };
 }
@@ -173,8 +173,8 @@ function refuseUnread(
 type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown;
 
 /**
- * Begins a request when the one before it on its connection has been answered. Node would begin them
- * all, and do not report the end of the connection to those that wait for it.
+ * Begins a request when the one before it on its connection has been answered. Node would begin all of
+ * them at once, and would not report the connection's end to the requests that wait.
  */
 function oneByOne(
   answer: NodeListener,
@@ -205,15 +205,15 @@ function oneByOne(
 /** Content types of answers: node does not keep the headers that it has written. */
 type ContentTypes = WeakMap<ServerResponse, string>;
 
-/** When a half-closed connection is written to, ms after the write before; then every last one. */
+/** Waits between writes to a half-closed connection, ms; the last one repeats. */
 const PROBES_MS = [0, 20, 100, 250, 1000, 5000] as const;
 
 /**
- * A client that has sent all may close its side and still read its answer, or it may have left: on
- * the wire both are the same. What is written then, and may stand between any two parts of an answer,
- * makes a system whose program has left reset the connection, which ends the request.
+ * Detects a client that has left. A half-closed connection looks the same whether the client still reads
+ * its answer or has left. So filler bytes, which are valid between any two parts of an answer, are
+ * written: if the client's program has ended, its system resets the connection, which ends the request.
  *
- * Returns what is to be called with each request of the connection when it is begun.
+ * Returns a function to call with each request of the connection when it begins.
  */
 function probing(
   socket: Socket,
@@ -246,7 +246,7 @@ function probing(
   };
 }
 
-/** What a client passes over between two events, or before a line of JSON. */
+/** Filler that a client ignores between two events, or before a line of JSON. */
 function betweenParts(type: string): string {
   if (type.startsWith("text/event-stream")) return ":\n\n";
   return type.startsWith("application/x-ndjson") ? " " : "";

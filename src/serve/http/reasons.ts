@@ -14,9 +14,9 @@ const KINDS: Readonly<Record<string, string>> = {
 const UNITS: Readonly<Record<string, string>> = { array: "item", string: "character" };
 
 /**
- * Why a value does not fit a schema that has no sentence of its own for it: completes
- * `Cannot use "field": ...`. It quotes numbers, `true` and `false` alone, since texts may be a prompt and
- * errors are in the log. Undefined leaves the sentence to zod.
+ * Says why a value does not fit a schema that has no message of its own: completes
+ * `Cannot use "field": ...`. It quotes only numbers, `true` and `false`, because errors are logged and a text may
+ * be a prompt. Undefined leaves the message to zod.
  */
 export function reasonOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code === "invalid_key") return issue.issues[0]?.message;

@@ -8,13 +8,13 @@ export interface StreamEvent {
 
 const UTF8 = new TextEncoder();
 
-/** A client that takes nothing of what is there for so long is gone. */
+/** A client that reads nothing for this long, although there is data, counts as gone. */
 const UNREAD_MS = 300_000;
 
-/** While a stream says nothing a comment is sent as often, ms, so that no one takes it for dead. */
+/** A silent stream sends a comment at this interval, ms, so that clients and proxies keep the connection. */
 const SILENCE_MS = 10_000;
 
-/** `text/event-stream`: one event is made when the client has read those before it. */
+/** `text/event-stream`. The next event is generated only when the client has read the ones before it. */
 export function eventStream(events: AsyncGenerator<StreamEvent>, leave: () => void): Response {
   return streamed(events, leave, {
     type: "text/event-stream; charset=utf-8",
@@ -64,7 +64,7 @@ function streamed<T>(
         controller.error(unreadError());
         end();
       }, UNREAD_MS);
-      // Where the client has gone this calls `cancel`, which ends the wait.
+      // If the client has gone, this calls `cancel`, which clears the timer.
       try {
         controller.enqueue(UTF8.encode(piece));
       } catch {
@@ -89,7 +89,7 @@ async function unlessSilent<T>(value: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** The listener writes its stack to stderr: one line is enough. */
+/** The listener writes an error's stack to stderr: the stack is cut to one line here. */
 function unreadError(): Error {
   const error = new Error(`a client read nothing of its answer for ${UNREAD_MS / 60_000} minutes`);
   error.stack = error.message;

@@ -136,7 +136,7 @@ function detailsOf({ quantize }: Ready["engine"]["info"]["weights"]): Record<str
   };
 }
 
-/** No model is unloaded before the server ends: the time is far away. */
+/** Expiry time of the model, far in the future: it stays loaded until the server ends. */
 const NEVER = "9999-12-31T23:59:59Z";
 
 function loaded(service: Service): unknown {
@@ -150,7 +150,7 @@ function loaded(service: Service): unknown {
   };
 }
 
-/** Clients look for the context's length under the architecture's name, and for what it can do. */
+/** Clients read the context length under the architecture's name, and the capabilities. */
 function shown(service: Service, { engine }: Ready): unknown {
   const { chatTemplate, hasChatTemplate, reasoning } = engine.info;
   return {

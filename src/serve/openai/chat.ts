@@ -98,7 +98,7 @@ function wholeChoice(
   };
 }
 
-/** A stream's events: deltas, of each answer the chunk with finish_reason, usage, `[DONE]`. */
+/** A stream's events: deltas, one chunk with finish_reason for each answer, usage, `[DONE]`. */
 async function* chunks(
   { pieces }: Choices,
   { body, ready, head }: Context & { readonly head: Head },
@@ -123,7 +123,7 @@ async function* chunks(
       continue;
     }
     ended.push(piece.ended);
-    // Who does not ask for a chunk of its own may count the tokens here.
+    // Clients that do not ask for a usage chunk find the usage in the last chunk.
     const last = ended.length === deltas.length && !includeUsage;
     const timings = timingsOf(piece.ended);
     yield chunk([choice], { timings, ...last ? { usage: usageOf(ended) } : {} });
@@ -135,7 +135,7 @@ async function* chunks(
   yield { data: "[DONE]" };
 }
 
-/** Pieces of one answer as its choices of chunks; undefined for what is no delta. */
+/** Turns the pieces of one answer into `choices` of chunks; undefined for a piece that makes no delta. */
 function openDeltas(
   index: number,
   { logprobs, return_rounds: tellsRounds, include_reasoning: tellsThoughts }: ChatRequest,

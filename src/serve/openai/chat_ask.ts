@@ -21,7 +21,7 @@ export interface ChatAsk {
   readonly prompt: PromptInput;
   readonly ask: Ask;
   readonly reading: Reading;
-  /** Fields that the model has nothing for and without which it answers. */
+  /** Fields that this model does not support and that are ignored. */
   readonly ignored: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export function chatAsk(
     ask,
     ignored: [...switches.ignored, ...cutArguments(request) ? [CUT_ARGUMENTS] : []],
     reading: {
-      // A grammar leaves no room for thoughts, and what an answer goes on from has ended them.
+      // A grammar leaves no room for reasoning, and a message that the answer continues has already ended it.
       reasoning: grammar === undefined && request.separate_reasoning !== false &&
         begunText(request) === undefined,
       calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
@@ -118,7 +118,7 @@ function oneGrammar(
     [request.regex ? "regex" : "grammar", askOf(request).grammar],
     ["tool_choice", forced && { kind: "forms", forms: forced.forms }],
   ]);
-  // What can be wrong with a forced call's grammar is the schema of a tool.
+  // An error in a forced call's grammar comes from the schema of a tool.
   return forced ? { grammar: only.grammar, grammarField: "tools" } : only;
 }
 
@@ -165,7 +165,7 @@ function promptOf(
   };
 }
 
-/** For a template that knows tools but writes no calls: they are a part of the text. */
+/** Writes the calls into the message's text, for a template that knows tools but writes no calls. */
 function withCallsWritten(
   { tool_calls: calls, ...message }: ChatMessage,
   written: NonNullable<ToolFamily["written"]>,
@@ -181,13 +181,13 @@ function withCallsWritten(
 /** Names that the conversation itself sets. */
 const TAKEN = ["messages", "add_generation_prompt", "tools"];
 
-/** Variables of the template, and fields that it has none for. */
+/** Variables for the template, and fields that it has no variable for. */
 interface Switches {
   readonly templateArguments: Readonly<Record<string, unknown>>;
   readonly ignored: readonly string[];
 }
 
-/** How much a model thinks is a hint: one that has no switch for it thinks as it does. */
+/** Reasoning effort is only a hint: it is ignored for a model whose template has no switch for it. */
 function switchesOf(
   { chat_template_kwargs: given, reasoning_effort: effort }: ChatRequest,
   { info: { chatTemplate, reasoning } }: Ready["engine"],
@@ -209,7 +209,7 @@ function switchesOf(
   };
 }
 
-/** The assistant's last words, where the answer goes on from them. */
+/** The last assistant message, where the answer continues it. */
 function begunText(
   { messages, continue_final_message: goesOn }: ChatRequest,
 ): string | undefined {
@@ -224,7 +224,7 @@ function begunText(
 
 const asItIs = (id: string): string => id;
 
-/** What a family says of earlier calls. */
+/** The settings of a family that concern earlier calls. */
 type EarlierCalls = "argumentsAs" | "earlierId";
 
 function messageOf(message: MessageField, family: Pick<ToolFamily, EarlierCalls>): ChatMessage {

@@ -3,7 +3,7 @@ import type { Ask } from "../answers/ask.ts";
 import { invalid } from "../http/errors.ts";
 import type { FormatField } from "./chat_schema.ts";
 
-/** What a `response_format` makes of an output. */
+/** The grammar that a `response_format` asks for; undefined for plain text. */
 export function formatGrammar(format: FormatField): Grammar | undefined {
   if (format.type === "json_object") {
     const { schema } = format;
@@ -15,9 +15,9 @@ export function formatGrammar(format: FormatField): Grammar | undefined {
 }
 
 /**
- * The grammar of the output, of those that the fields give.
+ * The one grammar that the fields give, with its field's name.
  *
- * @throws ApiError (400) where two do: an output has one.
+ * @throws ApiError (400) where two fields give one: an output has one grammar.
  */
 export function onlyGrammar(
   given: readonly (readonly [field: string, grammar: Grammar | undefined])[],

@@ -1,7 +1,7 @@
 import { asApiError, errorBody } from "../http/errors.ts";
 import type { StreamEvent } from "../http/sse.ts";
 
-/** The events, and where they end with an error that as the last: the status is long sent. */
+/** Passes the events on. An error becomes the last event, because the status has been sent already. */
 export async function* streamError(
   events: AsyncGenerator<StreamEvent, void, void>,
   { leave }: { readonly leave: () => void },

@@ -29,7 +29,7 @@ function newConversation() {
   return { id: crypto.getRandomValues(new Uint32Array(1))[0], system: "", turns: [] };
 }
 
-/** Storage that is full or forbidden loses at a reload what was to be kept, and nothing else. */
+/** Where storage is full or forbidden, conversations are only lost at a reload: the error is ignored. */
 function stored(name) {
   try {
     return localStorage.getItem(name);
@@ -98,7 +98,7 @@ function button(label, action) {
   return made;
 }
 
-/** Shows what went wrong where it is seen, above the message's field, with what can be done. */
+/** Shows an error above the message field, with buttons for what can be done. */
 function notify(message, ...actions) {
   notice.hidden = message === "";
   notice.replaceChildren(element("span", "", message), ...actions);
@@ -260,7 +260,7 @@ function answerView(turn = { content: "", reasoning: "", pieces: [], stats: "" }
       turn.reasoning += delta.reasoning_content ?? "";
       if (delta.content) {
         turn.content += delta.content;
-        // Characters that several tokens make up are shown when the last of them is there.
+        // A character that consists of several tokens is shown when its last token has arrived.
         if (tokens.join("") === delta.content) {
           turn.pieces.push(...tokens.map((token, i) => [token, own[i] ?? 0]));
         } else turn.pieces.push([delta.content, own.at(-1) ?? 0]);
@@ -479,7 +479,7 @@ function showConversation() {
   talk.scrollTop = talk.scrollHeight;
 }
 
-/** The last answer alone can be made again: those before it are what it was asked with. */
+/** Only the last answer can be regenerated: the earlier ones are part of its prompt. */
 function offerRegenerate() {
   for (const made of document.querySelectorAll(".regenerate")) made.remove();
   const last = [...document.querySelectorAll("article.assistant .actions")].at(-1);

@@ -141,7 +141,7 @@ async function* responseEvents(
   for await (const [, piece] of pieces) {
     if (piece.kind === "end") ended = piece.ended;
     for (const event of writer.write(piece)) {
-      // What the answer's end closes while its limit cuts it is not whole.
+      // Blocks that are still open when a limit cuts the answer are closed as incomplete.
       const status = ended?.finish === "length" ? "incomplete" : "completed";
       for (const [type, fields] of items.eventsOf(event, status)) yield named(type, fields);
     }

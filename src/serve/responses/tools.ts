@@ -8,7 +8,7 @@ import type { CustomTool, FunctionTool, ResponseTool } from "./schema.ts";
 export interface ClientTool {
   readonly name: string;
   readonly namespace: string | undefined;
-  /** It takes a text, which is a field of the arguments here. */
+  /** The tool takes a plain text, which the model writes as the field `input` of the arguments. */
   readonly custom: boolean;
 }
 
@@ -20,7 +20,7 @@ const TEXT_INPUT = {
   additionalProperties: false,
 } as const;
 
-/** The name that the model has for a tool: of a namespace it begins with the namespace's. */
+/** The name under which the model sees a tool. A tool of a namespace gets the namespace's name in front. */
 export function flatName(name: string, namespace: string | null | undefined): string {
   if (!namespace) return name;
   return namespace.endsWith("__") ? `${namespace}${name}` : `${namespace}__${name}`;
@@ -59,7 +59,7 @@ export function customArguments(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** The text of such a call; what the arguments' end cut is as far as it got. */
+/** The text of such a call; empty where a limit has cut the arguments. */
 export function customInput(json: string): string {
   try {
     return String((JSON.parse(json) as { readonly input?: unknown }).input ?? "");
@@ -79,7 +79,7 @@ const ITEMS = [
   "reasoning",
 ];
 
-/** The body without tools that OpenAI's server runs, and without the items that come of them. */
+/** Removes the tools that OpenAI's server would run, and the input items that such tools have made. */
 export function withoutHosted(body: Body, { ignore }: Pick<Take, "ignore">): Body {
   const isOurs = ({ type }: Body) => RUN_BY_CLIENT.includes(String(type));
   const kept = withoutServerTools(body, ignore, isOurs);

@@ -40,7 +40,7 @@ export interface LogOptions {
 /** Keys of `once` that are remembered: clients may choose the names of fields. */
 const MOST_KEYS = 1000;
 
-/** Paths that monitors ask for all the time: a line is written where the status is another one. */
+/** Paths that monitors poll: a line is written only where the status changes. */
 const POLLED: ReadonlySet<string> = new Set(["/health", "/metrics"]);
 
 export function openLog(
@@ -54,7 +54,7 @@ export function openLog(
     try {
       options.write(text);
     } catch {
-      // Nobody reads it any more, or its disk is full.
+      // The log's reader has gone, or its disk is full.
     }
   }
 
@@ -143,7 +143,7 @@ function sumsOf({ answers, arrived }: Trace): Sums | undefined {
     promptTokens: sum((each) => each.promptTokens),
     cachedTokens: sum((each) => each.cachedTokens),
     outputTokens: sum((each) => each.outputTokens),
-    // The prompt's computation chose the first token of each answer.
+    // The prefill chose the first token of each answer.
     acceptLength: rounds > 0 ? (sum((each) => each.outputTokens) - begun) / rounds : undefined,
     queueMs: Math.max(...answers.map(({ admitted, left, arrived }) => (
       (admitted ?? left ?? arrived) - arrived

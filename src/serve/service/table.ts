@@ -34,7 +34,7 @@ export interface LiveRequest {
   readonly grammarField: string | undefined;
 }
 
-/** All requests that the engine has or will get, and the only way to give it one. */
+/** All requests that the engine has or will get. Every request reaches the engine through this table. */
 export interface RequestTable {
   readonly live: ReadonlySet<LiveRequest>;
   readonly running: number;
@@ -45,8 +45,8 @@ export interface RequestTable {
   /** Why no request can be answered any more. */
   readonly failure: Error | undefined;
   /**
-   * Takes places for `count` answers, before their prompts are encoded. Those that were not read to
-   * the end have no slot, but take memory: they have a place too.
+   * Takes places for `count` answers, before their prompts are encoded. A finished answer that its client
+   * has not read to the end has no slot any more, but it keeps its place, because it takes memory.
    *
    * @throws ApiError: 429 where there are not as many places, 400 where there never will be.
    */
@@ -56,8 +56,8 @@ export interface RequestTable {
   /** Counts the encoding of a prompt without an answer as a request. @throws as `enter`, `work`. */
   encoding<T>(requestId: string, work: () => Promise<T>): Promise<T>;
   /**
-   * Runs a request until its end or until its signal aborts, and gives its place back. Who reads
-   * slowly slows nothing down.
+   * Runs a request until its end or until its signal aborts, and gives its place back. A client that
+   * reads slowly does not slow the engine down.
    *
    * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
    */
@@ -81,7 +81,7 @@ export function requestTable(
   let ids = 0;
   let heard = 0;
   let failure: Error | undefined;
-  /** Places: of answers on their way, and of those whose clients have not read them to the end. */
+  /** Places in use: running or waiting answers, and finished ones that their clients have not read to the end. */
   let taken = 0;
 
   function enter(count: number, requestId: string, grammarField?: string): LiveRequest[] {
@@ -171,7 +171,7 @@ export function requestTable(
     metrics.request({ reason, seconds, perToken, outputTokens, prompt });
   }
 
-  /** Counts an event of the engine; an error becomes that of an answer. */
+  /** Counts an event of the engine; turns its error into an ApiError. */
   function counted(entry: LiveRequest, event: EngineEvent): EngineEvent {
     note(entry, event);
     if (event.kind === "finish") {
@@ -235,7 +235,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop",
 };
 
-/** What the engine threw, as an answer: before a request was admitted it is the request's mistake. */
+/** The engine's error as an ApiError. A UsageError before the request was admitted is the request's mistake. */
 function engineError(error: unknown, { admitted, grammarField }: LiveRequest): ApiError {
   if (error instanceof ApiError) return error;
   const message = error instanceof Error ? error.message : String(error);

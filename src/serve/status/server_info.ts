@@ -32,7 +32,7 @@ export const STATUS_ROUTES: readonly Route[] = [
   ),
 ];
 
-/** Answers also while there is no engine: of nothing there is 0. */
+/** Answers also while there is no engine; the engine's numbers are 0 then. */
 async function metrics({ phase, table, metrics }: Service): Promise<Response> {
   const status = phase.kind === "ready" ? await liveStatus(phase.ready.engine) : undefined;
   const { free, total } = status?.pages ?? { free: 0, total: 0 };

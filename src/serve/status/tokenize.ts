@@ -69,7 +69,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
 /** This many tokens are decoded at once even if the context is shorter. */
 const FEWEST_MOST_TOKENS = 2 ** 16;
 
-/** llama-server adds no special tokens unless asked, vLLM does unless asked not to. */
+/** llama-server adds special tokens only if asked to; vLLM adds them unless asked not to. */
 function textOf(body: TokenizeRequest): Extract<PromptInput, { raw: string }> {
   const { content, prompt } = body;
   if (typeof content === "string" && typeof prompt !== "string") {

@@ -37,7 +37,7 @@ function valueEnd(): ValueEnd {
   };
 }
 
-/** Keeps the events of a reader: arguments wait for the name, and the name for arguments. */
+/** Buffers a reader's events: arguments are held until the name is known, and the name until there are arguments. */
 export interface Collector {
   readonly named: boolean;
   name(given: string): void;
@@ -86,7 +86,7 @@ export function jsonCall(): BodyReader {
     end = undefined;
     expected = ",";
     if (ARGUMENT_KEYS.includes(key)) {
-      // Some write the object as a text.
+      // Some models write the arguments as a JSON string that holds the object.
       if (value.startsWith('"')) {
         const json = textOf(value) ?? "";
         if (!isObjectText(json)) return false;
@@ -168,12 +168,12 @@ export function jsonCall(): BodyReader {
 }
 
 /**
- * A name, then what parts it from its arguments, then these: `f[ARGS]{...}`.
+ * Reads a name, a separator and the arguments as a JSON object: `f[ARGS]{...}`.
  *
  * @param of.separators what may stand between name and arguments, besides white space.
  * @param of.prefixes what may stand before the name.
- * @param of.ignored begins what is dropped up to the arguments.
- * @param of.ends texts that no head has: with them it is no call.
+ * @param of.ignored begins a part that is dropped, up to the arguments.
+ * @param of.ends texts that never occur before the arguments: with one of them it is no call.
  */
 export function namedCall(
   { separators, prefixes = [], ignored, ends = [] }: {
@@ -226,8 +226,8 @@ export function isName(text: string): boolean {
 }
 
 /**
- * A call as an object, or in a family's own way: the first character shows which. A tool whose arguments the
- * family's own way cannot write by a grammar is forced to be called by an object.
+ * Reads a call as a JSON object or in the family's own syntax; the first character shows which. Models are forced to
+ * write an object for a tool whose arguments a grammar cannot express in the family's own syntax.
  *
  * @param skipped characters that may stand before either.
  */

@@ -2,13 +2,13 @@ import { openTail } from "../../text/channels.ts";
 import type { BodyReader } from "./body.ts";
 import type { Tool } from "./tool.ts";
 
-/** How calls stand in an output. */
+/** How calls are marked in an output. */
 export interface CallFormat {
-  /** Texts that a call's body follows ("call"), and ones that mean nothing ("drop"). */
+  /** Marks: the body of a call follows a "call" mark; a "drop" mark is removed from the text. */
   readonly marks: Readonly<Record<string, "call" | "drop">>;
-  /** Text after a call, other than white space: it is dropped. */
+  /** Texts that are dropped where they follow a call, as white space is. */
   readonly after: readonly string[];
-  /** Begins the next call behind one; absent: only a mark does. */
+  /** Matches where a further call begins directly after a call; absent: only a mark begins one. */
   readonly listed?: RegExp;
   /** Those of `after` that end a list. */
   readonly closes?: readonly string[];
@@ -18,7 +18,7 @@ export interface CallFormat {
   readonly body: (call: { readonly mark: string; readonly tools: readonly Tool[] }) => BodyReader;
 }
 
-/** An output, parted. */
+/** A piece of an output: text, or a part of a call. */
 export type ToolPiece =
   | { readonly kind: "text"; readonly text: string }
   /** A call begins: number `index` of the answer. */
@@ -27,16 +27,16 @@ export type ToolPiece =
   | { readonly kind: "arguments"; readonly index: number; readonly text: string }
   | { readonly kind: "called"; readonly index: number };
 
-/** Parts an output that arrives in pieces; the result does not depend on how it is cut. */
+/** Splits an output that arrives in pieces into text and calls. Where the pieces are cut makes no difference. */
 export interface CallStream {
   push(piece: string): ToolPiece[];
-  /** The output ended: what was held back, but not the beginning of a call. */
+  /** The output has ended: returns the text that was held back, without the beginning of a call. */
   end(): ToolPiece[];
 }
 
 /**
- * Parts calls from text. White space around calls is dropped; what looked like a call and is none is
- * text.
+ * Separates calls from text. White space around calls is dropped. Output that looked like a call but is
+ * none becomes text.
  *
  * @param tools that may be called.
  */
@@ -44,12 +44,12 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
   const marks = Object.keys(format.marks).toSorted((a, b) => b.length - a.length);
   const after = format.after.toSorted((a, b) => b.length - a.length);
   let state: "start" | "text" | "body" | "after" = "start";
-  /** Not parted yet. */
+  /** Output that has not been split yet. */
   let held = "";
   /** White space that is text only if text follows. */
   let space = "";
   let body: BodyReader | undefined;
-  /** The body's text and the mark before it, should it be no call. */
+  /** The mark and the body's text so far: they become text if the body turns out to be no call. */
   let raw = "";
   let index = -1;
   let named = false;
@@ -108,7 +108,7 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
       held = held.slice(i + 1);
       collect();
       body = undefined;
-      // A call that was begun cannot be taken back.
+      // A call whose name was sent cannot be taken back; anything else becomes text.
       state = named ? "after" : "text";
       if (named) pieces.push({ kind: "called", index });
       else text(raw + read);
@@ -161,7 +161,7 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
     },
     end() {
       const made = taken(true);
-      // A call that is cut before its arguments is no text for anybody. Without a mark it may be JSON.
+      // A marked call that is cut before its arguments is dropped. Without a mark it may be JSON, and is text.
       if (state === "body" && !named && marked) return made;
       if (state === "body" && !named) {
         const rest = space + raw;

@@ -8,13 +8,13 @@ export interface ToolFamily {
   /** Does a chat template speak so? */
   readonly speaks: (template: string) => boolean;
   readonly format: CallFormat;
-  /** How an output that is one call of these begins, and what has to follow. */
+  /** For an output that has to call one of these tools: how it begins, and which forms may follow. */
   readonly forced: (tools: readonly Tool[], template: string) => ForcedCall;
   /** How the template wants the arguments of earlier calls. */
   readonly argumentsAs: "object" | "text";
   /** The template fails for a tool without a description or parameters. */
   readonly wholeTools?: boolean;
-  /** Calls as an output has them, for templates that write none. */
+  /** Writes earlier calls as the model does, for templates that do not write calls. */
   readonly written?: (calls: readonly WrittenCall[]) => string;
   /** The id of an earlier call as the template takes it; absent: as it is. */
   readonly earlierId?: (id: string) => string;
@@ -35,7 +35,7 @@ export interface WrittenCall {
   readonly arguments: unknown;
 }
 
-/** A tool that says nothing of its own in what it leaves out. */
+/** Fills in a tool's missing description and parameters with empty ones. */
 export function wholeTool({ description, parameters, ...tool }: Tool): Tool {
   return {
     ...tool,

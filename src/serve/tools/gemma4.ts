@@ -26,7 +26,7 @@ export const GEMMA4: ToolFamily = {
   speaks: (template) => template.includes(`${CALL}call:`),
   format: {
     marks: { [CALL]: "call", [END]: "drop" },
-    // It waits for an answer behind the last call.
+    // Models write this mark after the last call and then wait for the tool's result.
     after: [END, "<|tool_response>"],
     bare: false,
     body: gemmaCall,
@@ -47,7 +47,7 @@ export const GEMMA4: ToolFamily = {
 function gemmaCall(): BodyReader {
   const events = collector();
   let head = "";
-  /** The arguments' text, and its end: a long text is put together when it is whole. */
+  /** The arguments' text, and only its end (`tail`), in which quotes are searched: `held` may be long. */
   let [held, tail] = ["", ""];
   let depth = 0;
   /** What ends the text that is being read. */

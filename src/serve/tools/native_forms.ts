@@ -1,10 +1,10 @@
-/** Forms of forced calls as a family writes calls by itself. */
+/** Grammar forms that force calls in the syntax that a family's models use on their own. */
 import type { ArgumentSyntax, CallForm } from "../../grammar/rules/grammar.ts";
 import { excludesObjects } from "./objects.ts";
 import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, resolved } from "./values.ts";
 
-/** How a family writes a call: what is around the arguments, and these. */
+/** How a family writes a call: the text around the arguments, and the arguments' syntax. */
 export interface NativeSyntax extends Omit<ArgumentSyntax, "texts"> {
   /** @param name of the function. */
   readonly before: (name: string) => string;
@@ -29,9 +29,9 @@ export const PYTHON_SYNTAX: NativeSyntax = {
 };
 
 /**
- * A form for each tool: the family's own, or `otherwise`, a JSON object, for a tool whose arguments that cannot write:
- * where the schema leaves open what may be there, has a name that is no word, or says of a text more than that it is
- * one of a list.
+ * A form for each tool: the family's own syntax, or `otherwise` (a JSON object) where a grammar cannot write the tool's
+ * arguments in that syntax. That is so where the schema allows unknown arguments, has an argument name that is no
+ * word, or restricts a text by more than a list of values.
  */
 export function nativeForms(
   tools: readonly Tool[],
@@ -71,7 +71,7 @@ function textsOf(tool: Tool, json: NativeSyntax["json"]): string[] | undefined {
   return texts.every(isFree) ? texts : undefined;
 }
 
-/** Says nothing of what a call's arguments are, besides `properties` and `required`. */
+/** Keys of a schema, besides `properties` and `required`, that do not restrict a call's arguments. */
 const ROOT_KEYS = [
   ...["type", "additionalProperties", "$defs", "definitions"],
   ...["title", "description", "$schema", "$id", "strict"],
@@ -80,7 +80,7 @@ const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 /** Deeper references are followed no further. */
 const MOST_DEPTH = 16;
 
-/** Is every value a text, any or one of a list, or null? */
+/** Is every value of the schema null, any text, or a text from a list? */
 function isFreeText(schema: unknown, root: unknown, depth: number): boolean {
   if (!isObject(schema) || depth > MOST_DEPTH) return false;
   const { type, enum: listed, anyOf, oneOf, $ref: reference } = schema;

@@ -4,10 +4,10 @@ import { resolved } from "./values.ts";
 const MOST_DEPTH = 32;
 
 /**
- * Can no JSON object be valid for the schema? Where it is not sure the answer is no: what the grammar
- * makes of a call's arguments is an object anyway, or it cannot be made.
+ * Does the schema exclude every JSON object? In doubt the answer is no: the grammar of a call's arguments
+ * then makes an object anyway, or it is refused.
  *
- * @param schema JSON schema; what is none excludes nothing.
+ * @param schema JSON schema; a value that is no schema excludes nothing.
  */
 export function excludesObjects(schema: unknown): boolean {
   return excludes(schema, { root: schema, depth: 0 });

@@ -5,7 +5,7 @@ import { argumentTypes, isTextOnly, jsonOfText, toolNamed, type Types } from "./
 
 /** How a call with a tag for each argument is written. */
 export interface Tags {
-  /** Around the name; an absent close: white space or the first argument ends it. */
+  /** Tags around the name. Without `close`, white space or the first argument ends the name. */
   readonly name: { readonly open: string; readonly close?: string };
   readonly key: { readonly open: string; readonly close: string };
   /** Behind the key. */
@@ -23,10 +23,10 @@ export interface Tags {
 type Expected = "name open" | "name" | "argument" | "key" | "value open" | "value";
 
 /**
- * Reads a call with tags. Arguments become JSON of the types that the tool's schema gives them; texts are
- * returned as they come.
+ * Reads a call with tags. Arguments become JSON of the types in the tool's schema; arguments that can only be
+ * texts are streamed.
  *
- * @param of.tools for the types. A name space in front of a tool's name is left out.
+ * @param of.tools give the types. A namespace in front of a tool's name is removed.
  * @param of.named the name's opening tag has been read.
  */
 export function taggedCall(
@@ -35,7 +35,7 @@ export function taggedCall(
 ): BodyReader {
   const events = collector();
   let expected: Expected = named || tags.name.open === "" ? "name" : "name open";
-  /** Since the last tag, and its end: a long text is put together when it is whole. */
+  /** The text since the last tag, and only its end (`tail`), in which tags are searched: `held` may be long. */
   let [held, tail] = ["", ""];
   let tool: Tool | undefined;
   let types: Types;
@@ -50,7 +50,7 @@ export function taggedCall(
     return events.take();
   }
 
-  /** Returns of a text what is sure to belong to it. */
+  /** Streams the part of a text argument that cannot be the beginning of a closing tag. */
   function stream(): void {
     const closes = [tags.value.close, ...tags.unclosed === undefined ? [] : [tags.unclosed]];
     const ends = tags.lines ? closes.flatMap((each) => [`\n${each}`, each]) : closes;
@@ -100,7 +100,7 @@ export function taggedCall(
     if (close !== undefined) {
       const name = before(close);
       if (name !== undefined) return endName(name);
-      // A token that was slipped in may stand for the close.
+      // A stray token may stand in the place of the name's closing tag.
       const early = before(tags.key.open);
       if (early !== undefined && tags.dropped?.some((token) => early.endsWith(token))) {
         if (endName(early) === "bad") return "bad";

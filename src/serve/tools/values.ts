@@ -7,7 +7,7 @@ const MOST_DEPTH = 16;
 /** The JSON types that an argument may have; undefined where the tool's schema does not know it. */
 export type Types = ReadonlySet<string> | undefined;
 
-/** Of a schema without types. */
+/** The types of a schema that names none. */
 const ANY: Types = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
 /** Types of a tool's argument. */
@@ -61,8 +61,8 @@ export function isTextOnly(types: Types): boolean {
 }
 
 /**
- * JSON of a value that is written without quotes: of the types the most particular that it fits, and a
- * text where it fits none.
+ * JSON of a value that is written without quotes. It gets its own JSON type where the schema allows that
+ * type; otherwise it becomes a string.
  */
 export function jsonOfText(text: string, types: Types): string {
   if (types === undefined || isTextOnly(types)) return JSON.stringify(text);
@@ -75,7 +75,7 @@ export function jsonOfText(text: string, types: Types): string {
   return JSON.stringify(text);
 }
 
-/** JSON, and the words that Python has instead; undefined for others. */
+/** Parses JSON, or Python's words and literals; undefined for other text. */
 function literal(text: string): unknown {
   const word = text.toLowerCase();
   if (word === "true" || word === "false") return word === "true";
@@ -88,7 +88,7 @@ function literal(text: string): unknown {
   }
 }
 
-/** A number stays as it is written: one of many digits would lose some. */
+/** Numbers are copied as they are written: parsing a number with many digits would lose some. */
 const WRITTEN_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 function typeOf(value: unknown): string {
@@ -98,7 +98,7 @@ function typeOf(value: unknown): string {
   return typeof value;
 }
 
-/** The tool of this name, also where the name has the tool's own name space in front: `read.read`. */
+/** The tool of this name, also where the tool's own namespace stands in front once more: `read.read`. */
 export function toolNamed(tools: readonly Tool[], name: string): Tool | undefined {
   const exact = tools.find((tool) => tool.name === name);
   if (exact !== undefined) return exact;

@@ -4,9 +4,9 @@ import type { ToolPiece } from "./call_stream.ts";
 type CallPiece = Extract<ToolPiece, { readonly kind: "call" | "arguments" | "called" }>;
 
 /**
- * The pieces with calls held back until they are whole, for APIs whose clients take no half ones.
- * Arguments come in one piece. A call that the output's end cuts is left out; one whose arguments are
- * no JSON object is text.
+ * Holds each call back until it is complete, for APIs whose clients take no partial calls. Its arguments
+ * then come in one piece. A call that the output's end cuts is left out; a call whose arguments are no JSON
+ * object becomes text.
  */
 export function wholeCalls<T extends { readonly kind: string }>(): (
   piece: T | ToolPiece,

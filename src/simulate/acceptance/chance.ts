@@ -1,13 +1,13 @@
-// Chance without state: numbers that depend on a request's seed and a position alone, so that a draft
-// is right or wrong whatever policy drafts it (common random numbers).
+// Stateless random numbers that depend only on a request's seed and a position, so a draft is right or
+// wrong regardless of the policy that drafts it (common random numbers).
 import { hash32 } from "../../speculate/noise.ts";
 
 /** Keys the draw of acceptance as the kernel of simulated acceptance does: the same seed, the same text. */
 const ACCEPT = 0xacce97;
 
 /**
- * A number in [0, 1) for the token at a position of a request: its draft is right where this is below
- * the chance that it is.
+ * A uniform number in [0, 1) for the token at a position of a request. The draft of that token is right if the
+ * number is below its acceptance probability.
  *
  * @param seed u32 of the request.
  * @param position absolute in its sequence.
@@ -27,7 +27,7 @@ export function normalAt(seed: number, position: number, purpose: number): numbe
   return radius * Math.cos(2 * Math.PI * uniformAt(seed ^ 0x5bd1e995, position, purpose));
 }
 
-/** Log-odds, finite: of 0 and 1 those of 1e-6 and 1 - 1e-6. */
+/** Log-odds of a chance that is clamped to 1e-6 to 1 - 1e-6, so that they are finite. */
 export function logit(chance: number): number {
   const inside = Math.min(1 - 1e-6, Math.max(1e-6, chance));
   return Math.log(inside / (1 - inside));

@@ -99,8 +99,8 @@ export function isRight(seed: number, position: number, chance: number): boolean
 }
 
 /**
- * The draft's confidence in a token, sigmoid(logit(c) + sigma N(0, 1)). It is of the place, not of
- * what was drawn there: right and wrong drafts of one chance have the same.
+ * The draft's confidence in a token, sigmoid(logit(c) + sigma N(0, 1)). It depends on the position, not on
+ * whether the draft is right: right and wrong drafts of equal chance have the same distribution.
  */
 export function confidenceAt(
   { seed, position, chance, sigma }: {
@@ -114,7 +114,7 @@ export function confidenceAt(
   return sigmoid(logit(chance) + noise);
 }
 
-/** Leading drafts of `depth` that are right, the first of them at a position. */
+/** How many of `depth` drafts, the first of them at a position, are right before the first wrong one. */
 export function acceptedFrom(
   position: number,
   depth: number,
@@ -130,12 +130,12 @@ export function acceptedFrom(
   return depth;
 }
 
-/** Requests that a mean is taken over, and tokens of each. */
+/** The number of requests that a mean is taken over, and of tokens of each. */
 const [SAMPLES, SAMPLE_TOKENS] = [512, 256];
 
 /**
- * Tokens of a sequence and round at a depth, 1 to depth + 1: over requests of equal length from every
- * part of the run.
+ * Mean tokens that a sequence gains in a round at a depth, 1 to depth + 1. The mean is over requests of equal
+ * length that are spread over the whole run.
  */
 export function meanTokens(
   model: AcceptanceModel,

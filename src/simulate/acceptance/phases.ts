@@ -5,8 +5,8 @@ import { uniformAt } from "./chance.ts";
 const [FIRST, DWELL, NEXT] = [11, 12, 13];
 
 /**
- * Chances that change as a Markov chain along each request's tokens: a state lasts `dwell` tokens on
- * average, geometrically distributed, and is followed by any other with the same chance.
+ * Chances that change as a Markov chain along each request's tokens. A state lasts `dwell` tokens on average,
+ * geometrically distributed, and is followed by each other state with equal probability.
  */
 export function phasesOfText(alphas: readonly number[], dwell: number): AcceptanceModel {
   return {
@@ -19,8 +19,8 @@ export function phasesOfText(alphas: readonly number[], dwell: number): Acceptan
 }
 
 /**
- * Chances that change for all requests at once, one after the other, each for `everyMs`: what is asked
- * for changes over the day.
+ * Chances that change for all requests at once: the alphas apply in turn, each for `everyMs`, as if the kind of
+ * requests changed over the day.
  */
 export function phasesOfTime(alphas: readonly number[], everyMs: number): AcceptanceModel {
   const chance = (_: number, __: number, { ms }: Progress) =>
@@ -38,7 +38,7 @@ export function phasesOfWork(alphas: readonly number[], every: number): Acceptan
   return { name: `phases:${alphas.join("/")} each ${every} tokens`, open: () => ({ chance }) };
 }
 
-/** The state at a position. What it has drawn it keeps: positions may come in any order. */
+/** Returns the state at a position. Draws are kept, so positions may be asked for in any order. */
 function walkOfStates(
   seed: number,
   count: number,

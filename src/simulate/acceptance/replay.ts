@@ -12,12 +12,11 @@ export interface RecordedChain {
 const START = 21;
 
 /**
- * Plays recorded acceptance again. A round of k drafts of which a were accepted says of a + 1 tokens
- * whether their drafts are right: a are, and the next is not, unless all k were accepted: nothing was
- * drafted for that one. A policy of the same depths gets the same rounds again, another what follows
- * from the same texts. A request begins at a recorded round that its seed chooses and goes round; or
- * with `own` request n, whose seed is n, has stream n from its beginning, and beyond its end the
- * mean.
+ * Replays recorded acceptance. A round with a of k drafts accepted covers a + 1 tokens: the drafts of the first
+ * a are right. The next draft is wrong, or unknown if all k were accepted, because nothing was drafted for that
+ * token. A policy with the same depths gets the same rounds again; another policy gets what follows from the
+ * same texts. A request begins at a recorded round chosen by its seed and wraps around at the end. With `own`,
+ * request n, whose seed is n, replays stream n from its beginning and gets the mean beyond its end.
  *
  * @param streams rounds of requests or of places in the batch, each in their order.
  */
@@ -30,7 +29,7 @@ export function replayed(
   const rounds = streams.flat().filter(({ drafted }) => drafted > 0);
   const accepted = rounds.reduce((sum, round) => sum + round.accepted, 0);
   const refused = rounds.filter((round) => round.accepted < round.drafted).length;
-  // The likeliest chance under censoring: successes over trials.
+  // The maximum-likelihood chance of censored chains: successes over trials.
   const alpha = accepted + refused === 0 ? 0 : accepted / (accepted + refused);
   return {
     name,
@@ -59,7 +58,7 @@ export function replayed(
 
 const NONE: ReturnType<typeof graded> = { chances: [], starts: [] };
 
-/** Chances token by token, undefined where nothing was drafted for it, and where rounds begin. */
+/** The chance of each token, undefined if nothing was drafted for it, and the tokens at which rounds begin. */
 function graded(
   rounds: readonly RecordedChain[],
 ): { readonly chances: readonly (number | undefined)[]; readonly starts: readonly number[] } {

@@ -21,9 +21,9 @@ export function depthsOf({ steps }: Pick<Pricing, "steps">): readonly number[] {
  *
  *     argmax over D, N of (b + the N largest s) / ms(D, N)
  *
- * s_j = product of the chances up to draft j. It does not know which drafts are right. To leave depth
- * 0 the draft catches up: it goes from on to off or back once the time that this would have saved so
- * far is what catching up takes.
+ * s_j = product of the chances up to draft j. It does not know which drafts are right. Leaving depth 0 costs
+ * the draft's catch-up, so it switches drafting on or off only once the time that the switch would have saved
+ * so far reaches the time of the catch-up.
  *
  * @param whole N = all: depths alone, as a policy that cannot rank drafts.
  */
@@ -32,18 +32,18 @@ export function oracle(
   { whole = false }: { readonly whole?: boolean } = {},
 ): SimulatedPolicy {
   const name = whole ? "oracle:depth" : "oracle";
-  // What was published of rates holds for whole chains.
+  // Published rates are for rounds that verify whole chains.
   const ranks = !whole && pricing.steps === undefined;
   return { name, open: (view) => oraclePolicy(pricing, view, ranks) };
 }
 
-/** It looks into the simulation, so unlike every other policy it may keep what it saw outside states. */
+/** The oracle reads the simulation itself, so unlike every other policy it may keep data outside its state. */
 function oraclePolicy(pricing: Pricing, view: SimulationView, ranks: boolean): Policy<null> {
   const depths = depthsOf(pricing);
   const drafting = depths.filter((depth) => depth > 0);
   const canStop = depths.includes(0);
   let on = true;
-  /** Milliseconds that the other of on and off would have saved. */
+  /** Milliseconds that the other setting (drafting on or off) would have saved since the last switch. */
   let forgone = 0;
   return {
     tiers: chains(depths),
@@ -60,7 +60,7 @@ function oraclePolicy(pricing: Pricing, view: SimulationView, ranks: boolean): P
       const drafted = best(survival, { depths: drafting, price, ranks });
       if (!canStop) return choiceOf(survival, drafted);
       const plainMs = price(0, 0);
-      // Time that drafting saves of what the same tokens take without.
+      // Time that drafting saves against plain decoding of as many tokens.
       const saved = drafted.tokens / batch * plainMs - drafted.ms;
       forgone = Math.max(0, forgone + (on ? -saved : saved));
       if (forgone > 0 && forgone >= pricing.catchUp(Math.max(lag, batch))) {
@@ -92,7 +92,7 @@ function survivalOf(
   });
 }
 
-/** A round that could be. */
+/** A possible round. */
 export interface Candidate {
   readonly steps: number;
   /** Verified over all sequences. */
@@ -133,7 +133,7 @@ export function best(
   return found;
 }
 
-/** The choice that comes to a candidate: the likeliest drafts are verified. */
+/** The decision for a candidate: it verifies the candidate's number of likeliest drafts. */
 export function choiceOf(
   survival: readonly (readonly number[])[],
   { steps, drafts }: Pick<Candidate, "steps" | "drafts">,
@@ -148,9 +148,8 @@ export function choiceOf(
 }
 
 /**
- * The per-batch oracle: for every batch size the depth that was best there in hindsight, of the static
- * ones that ran in the same world. Sizes go together from one power of 2 to the next, so that each has
- * rounds enough.
+ * The per-batch oracle: for each batch size it uses the static depth that was best in hindsight in the same
+ * world. Batch sizes between two powers of 2 share a depth, so that each group has enough rounds.
  *
  * @param statics results of the static depths.
  */

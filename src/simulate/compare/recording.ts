@@ -25,7 +25,7 @@ export interface RecordedRound {
   readonly ms: number;
   /** Drafts verified for each of them; absent: numSteps. */
   readonly drafted?: readonly number[];
-  /** Which of the requests they are, from 0 in the order of the lines; absent: not known. */
+  /** Index of each sequence's request, from 0 in the order of the lines; absent: not known. */
   readonly requests?: readonly number[];
 }
 
@@ -162,8 +162,8 @@ export function knowsRequests({ rounds }: Pick<Recording, "rounds">): boolean {
 }
 
 /**
- * What the rounds did request by request, or where that is not known place by place of the batch: a
- * request keeps its place while others end.
+ * The recorded chains of each request; if rounds do not name their requests, of each place in the batch, which
+ * a request keeps while others end.
  */
 export function streamsOf({ requests: { length }, rounds }: Recording): RecordedChain[][] {
   const known = knowsRequests({ rounds });

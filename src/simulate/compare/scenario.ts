@@ -7,7 +7,7 @@ import type { ScenarioName } from "./scenario_names.ts";
 import type { Simulation } from "../run/simulation.ts";
 import { batchSource, type Source } from "../run/source.ts";
 
-/** A world for policies: a batch over time and acceptance over time. */
+/** A world to run policies in: batch size over time and acceptance over time. */
 export interface Scenario {
   readonly name: string;
   readonly about: string;
@@ -18,7 +18,7 @@ export interface Scenario {
   acceptance(roundMs: number): AcceptanceModel;
   /** The batch whose plain round is the unit of time. */
   readonly typicalBatch: number;
-  /** What is the same for every policy besides the machine: the texts, or the time. */
+  /** What is the same for every policy: the amount of work (the texts), or the time that the run lasts. */
   readonly fixed: "work" | "time";
 }
 
@@ -65,9 +65,9 @@ export function fixedBatch(batch: number, acceptance: AcceptanceModel): Scenario
 }
 
 /**
- * The seven worlds that `eyrie simulate --scenario` knows. What changes does so after as much work or
- * as much time for every policy: by rounds, a policy with short ones would get through a bad phase
- * sooner. The unit of time is a plain round, so that it suits every machine.
+ * The seven worlds of `eyrie simulate --scenario`. Changes happen after the same work or the same time for
+ * every policy; if they were timed by rounds, a policy with short rounds would leave a bad phase sooner. The
+ * unit of time is a plain round, so a scenario fits every machine.
  */
 export const SCENARIOS: readonly (Scenario & { readonly name: ScenarioName })[] = [
   ...([1, 4, 16, 64, 128] as const).map(phases),

@@ -25,7 +25,7 @@ export interface RoundPrice {
   readonly host: number;
 }
 
-/** What things take on the simulated machine. */
+/** Milliseconds of the operations of the simulated machine. */
 export interface Pricing {
   readonly name: string;
   /** The cost table that policies get; undefined where there is none. */

@@ -51,8 +51,8 @@ function isRising(list: unknown, least: number): list is readonly number[] {
  *
  *     ms(b, K) = 1000 b n(K) / r(b, K)
  *
- * r is interpolated along log b, and constant beyond its ends per sequence. There is no cost table to
- * give to policies, and prompts and catching up take no time: nothing was published of them.
+ * r is interpolated along log b; beyond its ends the rate per sequence is constant. Policies get no cost table,
+ * and prompts and catching up take no time, because nothing was published about them.
  *
  * @param end of the run, over which the acceptance is averaged.
  */

@@ -29,7 +29,7 @@ export function allocate(
   }
   candidates.sort((a, b) => b.survives - a.survives || a.at - b.at || a.step - b.step);
   const depths: number[] = confidences.map(() => 0);
-  // s does not rise along a chain, so what is taken of a chain is a prefix.
+  // s never rises along a chain, so the selected drafts of a chain form a prefix.
   for (const { at } of candidates.slice(0, drafts)) depths[at] = (depths[at] ?? 0) + 1;
   return depths;
 }

@@ -6,7 +6,7 @@ import {
 } from "../../engine/schedule/prefix_cache.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 
-/** Pages where memory is no limit; policies get this number. */
+/** The number of pages that policies see if memory is unlimited. */
 const UNLIMITED = 2 ** 31 - 1;
 
 /** KV pages of the simulated machine, and what is cached in them. */
@@ -16,8 +16,8 @@ export interface SimulatedMemory {
 }
 
 /**
- * The engine's pool and prefix cache; without a limit nothing is cached, because nobody is ever preempted
- * and no two requests begin alike.
+ * The engine's page pool and prefix cache. Without a limit nothing is cached, because no request is ever
+ * preempted and no two prompts begin alike.
  *
  * @param kvTokens Infinity: no limit.
  * @param cachedTokens leading tokens of a request's ids that others have stored.
@@ -35,8 +35,8 @@ export function simulatedMemory(
 }
 
 /**
- * A cache that also finds what is not in it: whole pages of prompts that others are said to have stored.
- * They are the request's own from then on.
+ * A prefix cache that also reports hits for the leading whole pages of a prompt that earlier requests are said
+ * to have stored. These pages belong to the request from then on.
  */
 function withStoredPrompts(
   cache: PrefixCache,
@@ -70,7 +70,7 @@ function withStoredPrompts(
   };
 }
 
-/** Pages that never end, all of the same number: nobody reads what is in them. */
+/** An unlimited pool whose pages all have the same number: their contents are never read. */
 function unlimitedPages(): PagePool {
   return {
     total: UNLIMITED,

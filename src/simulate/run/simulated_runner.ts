@@ -41,8 +41,8 @@ const NOISE = 31;
 const NOTHING: SequenceResult = { accepted: 0, ids: [], drafts: [] };
 
 /**
- * Counts where a device computes: every token is 0, and the acceptance model says how many drafts are
- * right. As on a device, a sequence goes on within its pages after its request has ended.
+ * Counts tokens instead of computing them: every token is 0, and the acceptance model says how many drafts
+ * are right. As on a device, a sequence continues within its pages after its request has ended.
  */
 export function simulatedRunner(options: SimulatedRunnerOptions): SimulatedRunner {
   const { capacity, pool, pricing, freePrompts, noise, seed, confidenceNoise, request } = options;

@@ -69,7 +69,7 @@ interface InFlight {
   readonly job: Job;
 }
 
-/** Tokens are counted, and none of them is text or ends an output. */
+/** Tokens are only counted: none has text, and none ends an output. */
 const OUTPUTS: OutputConfig = {
   tokenizer: {
     vocabSize: 2 ** 32,
@@ -143,7 +143,7 @@ export function simulate(simulation: Simulation): SimulationResult {
   let submitted = 0;
   let failure: Error | undefined;
 
-  /** Requests take what a round brought for them; none of what comes after their end. */
+  /** Gives requests their tokens of a round, without tokens beyond a request's end. */
   function takeRound(
     { at: tMs, batch, numSteps, drafts: verified, accepted, requests, ms }: RoundSample,
   ): void {
@@ -163,7 +163,7 @@ export function simulate(simulation: Simulation): SimulationResult {
   function onEvent(of: SimulatedRequest, event: EngineEvent): void {
     const { ms } = runner.now;
     if (event.kind === "error") failure ??= event.error;
-    // What the prompt's prefill chose is no round.
+    // The token that a prompt's prefill chooses is not a round.
     if (event.kind === "round" && event.tier === undefined) {
       of.firstMs ??= ms;
       of.tokens++;

@@ -9,13 +9,13 @@ export interface Source {
    * @param inFlight requests that wait or run.
    */
   due(ms: number, inFlight: number): readonly IncomingRequest[];
-  /** Requests in flight that are too many by now: the youngest leave. */
+  /** By how many the requests in flight are too many now; the youngest ones leave. */
   surplus(ms: number, inFlight: number): number;
   /** Whether `due` or `surplus` has something by now. */
   pending(ms: number, inFlight: number): boolean;
   /** When the next one comes if none is in flight; undefined: none ever does. */
   next(ms: number): number | undefined;
-  /** Prompts are stored when requests come: rounds are all that takes time. */
+  /** Whether prompts are already stored when requests arrive, so that only rounds take time. */
   readonly stored: boolean;
 }
 

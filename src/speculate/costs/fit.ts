@@ -1,7 +1,7 @@
 import { at } from "./lookup.ts";
 import { COST_FORMAT, type CostTable, type Point } from "./table.ts";
 
-/** What a table has one number of. It is a difference of times, so that readings may be negative. */
+/** Parts for which a table has a single number. It is a difference of times, so readings may be negative. */
 type Lone = "host" | "packing";
 
 /** How long one run of something took. */
@@ -21,9 +21,9 @@ export interface Reading {
 export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "buckets">;
 
 /**
- * A table of repeated readings: the median of each (part, at, batch, cells), made monotone.
- * `perCell` and `perRowCell` are fitted to verify readings that differ by their cells alone. Readings that are no
- * numbers or below 0 are left out; of the host and of packing a negative one counts, as what clocks disagree by.
+ * Fits a table to repeated readings: the median of each (part, at, batch, cells), made monotone.
+ * `perCell` and `perRowCell` are fitted to verify readings that differ only in their cells. Readings that are not
+ * finite or below 0 are left out. Negative readings of `host` and `packing` are kept: they are clock error.
  */
 export function fitCosts(readings: readonly Reading[], names: TableNames): CostTable {
   const usable = readings.filter(({ part, ms }) =>
@@ -84,7 +84,7 @@ function attentionMs({ perCell, perRowCell }: Attention, { at, batch, cells }: G
 }
 
 /**
- * Least squares over groups that differ by their cells alone, each kind with a constant of its own:
+ * Least squares over groups that differ only in their cells; each pair of rows and batch has its own constant:
  *
  *     ms = constant + perCell cells + perRowCell (cells rows / batch), both 0 or more
  */
@@ -109,7 +109,7 @@ function fitAttention(groups: readonly Group[]): Attention {
   }
   const alone = (product: number, square: number) => square > 0 ? Math.max(0, product / square) : 0;
   const determinant = cc * rr - cr * cr;
-  // Rounds that all have one number of rows a sequence do not determine both.
+  // If all rounds have the same number of rows a sequence, the two numbers cannot be separated.
   if (!(determinant > 1e-9 * cc * rr)) return { perCell: alone(cm, cc), perRowCell: 0 };
   const perCell = (cm * rr - rm * cr) / determinant;
   const perRowCell = (rm * cc - cm * cr) / determinant;
@@ -119,8 +119,8 @@ function fitAttention(groups: readonly Group[]): Attention {
 }
 
 /**
- * Of groups that differ by their cells alone those with the fewest: what a cell costs depends on the
- * rows too, so long contexts say less of the rows.
+ * Keeps, of groups that differ only in their cells, the one with the fewest cells: the cost of a cell also
+ * depends on the rows, so groups with long contexts say less about the cost of rows.
  */
 function shortest(groups: readonly Group[]): Group[] {
   const fewest = (a: Group, b: Group) => b.cells < a.cells ? b : a;

@@ -21,9 +21,9 @@ export interface PricedRound {
  *     (K - 1) level(b) + verify(rows) + cells (perCell + (1 + drafts / batch) perRowCell)
  *       + extend(rows) + host / rounds a sync (+ packing)
  *
- * b is the padded batch; without drafts there is neither level nor extend. The rows are b (K + 1), or
- * of a round that verifies fewer drafts those of its packed round, batch + drafts in the next of the
- * row buckets; it has `packing` too.
+ * b is the padded batch; without drafts there is neither level nor extend. A round that verifies all drafts
+ * has b (K + 1) rows. A packed round, which verifies fewer, has batch + drafts rows, rounded up to a row
+ * bucket, and costs `packing` in addition.
  */
 export function roundMs(costs: CostTable, round: PricedRound): number {
   const { draft, verify, extend, host } = roundParts(costs, round);
@@ -61,12 +61,12 @@ export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
   };
 }
 
-/** 0 where one of them is not above 0, whatever the other is. */
+/** The product, or 0 if one factor is not above 0 (the other may then be NaN or infinite). */
 function product(count: number, ms: number): number {
   return count > 0 && ms > 0 ? count * ms : 0;
 }
 
-/** What rounds took here over what the lists say: 1 where none was seen (refine.ts). @param batch padded. */
+/** Measured over predicted round time (refine.ts); 1 if no such round was seen. @param batch padded. */
 export function ratioOf({ refined }: CostTable, batch: number, steps: number): number {
   if (refined === undefined) return 1;
   const own = refined.rounds.find((each) => each.batch === batch && each.steps === steps);
@@ -119,9 +119,8 @@ export function paddedBatch({ buckets }: CostTable, batch: number): number {
 }
 
 /**
- * Milliseconds at a count: between two points along their line, before the first as it is there,
- * beyond the last in proportion to the last two. 0 of an empty list. What is no number counts as
- * before the first.
+ * Milliseconds at a count: interpolated linearly between two points, constant before the first, and
+ * extrapolated from the last two beyond the last. 0 for an empty list. NaN is treated as before the first.
  */
 export function at(points: readonly Point[], count: number): number {
   const [first] = points;

@@ -15,8 +15,8 @@ const KNOWN: readonly string[] = [
 ];
 
 /**
- * A cost table as its JSON file has it. Lists are as a fit makes them: counts rise, milliseconds do
- * not fall.
+ * Checks a cost table from its JSON file. Lists must be as `fitCosts` makes them: counts rise, milliseconds
+ * do not fall.
  *
  * @throws CostError naming the first thing that is wrong.
  */

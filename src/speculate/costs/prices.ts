@@ -10,8 +10,8 @@ export interface Prices {
   /** Milliseconds of verify and extend at short contexts of a round that verifies all drafts. */
   whole(batch: number, steps: number): number;
   /**
-   * The same of packed rounds by rows, at least up to `rows` of them, with `packing`: what the row bucket
-   * costs that holds so many, so that the drafts that fill it cost nothing more.
+   * The same for packed rounds, indexed by rows up to at least `rows`, with `packing`. An entry is the cost of
+   * the row bucket that holds so many rows, so further drafts are free until the bucket is full.
    */
   packed(rows: number): readonly number[];
 }

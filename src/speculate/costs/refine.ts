@@ -8,9 +8,9 @@ import {
 } from "./lookup.ts";
 import type { CostTable, Refined, RoundRatio } from "./table.ts";
 
-/** Shares of an error in the logarithm that the factor of all rounds takes, and that of its kind. */
+/** Shares of a round's log error that are added to the factor of all rounds and to that of its kind. */
 const [SHARE_ALL, SHARE_OWN] = [0.05, 0.1];
-/** An error counts as this at most: one round in a pause of the machine says little. */
+/** The largest error that counts: one round during a pause of the machine says little. */
 const MOST_ERROR = Math.LN2;
 /** Factors stay within this and its inverse. */
 const MOST_RATIO = 16;
@@ -24,7 +24,7 @@ const UNREFINED: Refined = { all: 1, rounds: [], catchUp: 1 };
  *
  *     all' = all exp(0.05 e), ratio' = ratio exp(0.1 e)
  *
- * A time that is not above 0 and finite, or that nothing is predicted for, changes nothing.
+ * A time that is not finite and above 0, or that has no prediction, changes nothing.
  */
 export function refineRound(costs: CostTable, round: PricedRound, ms: number): CostTable {
   const error = errorOf(ms, roundMs(costs, round));
@@ -92,7 +92,7 @@ export function refinedTo(costs: CostTable, { rounds, prefills }: RunTimes): Cos
   return { ...listed, refined: { all, rounds: own, catchUp, prefill } };
 }
 
-/** 1 of nothing. */
+/** The sum of ms over the sum of expected ms; 1 for an empty list. */
 function ratioOf(times: readonly (readonly [ms: number, expected: number])[]): number {
   const known = times.filter(([ms, expected]) => errorOf(ms, expected) !== undefined);
   const sum = (at: 0 | 1) => known.reduce((total, each) => total + each[at], 0);

@@ -1,7 +1,7 @@
 /**
  * What rounds cost on one adapter with one pair of models, in milliseconds: medians that `eyrie
- * profile` measured and made monotone. Plain data, as its JSON file has it. A policy reads it by
- * lookup.ts.
+ * profile` measured and made monotone. Plain data, the same as in its JSON file. Policies read it
+ * through lookup.ts.
  */
 export interface CostTable {
   /** Format of the file; another one is refused. */
@@ -30,7 +30,7 @@ export interface CostTable {
    * token stored and each verify row of its sequence. Absent: 0.
    */
   readonly perRowCell?: number;
-  /** Draft keys and values of what was accepted, and the next round's first draft: rows. */
+  /** The draft-extend forward, which stores the accepted tokens' keys and values and gives the first draft: rows. */
   readonly extend: readonly Point[];
   /** The draft's prefill after rounds without it: tokens missed over all sequences. */
   readonly catchUp: readonly Point[];
@@ -45,7 +45,7 @@ export interface CostTable {
   readonly packing?: number;
   /** Largest part by which the table differs from a median that it was made of. */
   readonly fitError: number;
-  /** What running has shown since (refine.ts); absent: nothing yet. */
+  /** Corrections from rounds that ran since (refine.ts); absent: none yet. */
   readonly refined?: Refined;
 }
 

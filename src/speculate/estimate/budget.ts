@@ -18,8 +18,8 @@ const POSITION_BITS = 5;
 const POSITION = (1 << POSITION_BITS) - 1;
 
 /**
- * Counting sort: as many steps as there are drafts. Of drafts that rank alike, shallow ones come
- * first, so that the first N are prefixes of their chains.
+ * Sorts drafts by survival with a counting sort, in linear time. Among drafts of equal rank shallow ones come
+ * first, so the first N drafts are always prefixes of their chains.
  *
  * @param survivals of draft j of chain i at [i * depth + j], falling with j.
  */
@@ -48,9 +48,9 @@ export function rankDrafts(survivals: Float64Array, depth: number): RankedDrafts
 }
 
 /**
- * Chains as a sample of those of future batches, as several batches of that size, each ranked by
- * itself: drafts are chosen within a round, so that one round's sure drafts are of no use to
- * another's. One batch where there are fewer chains.
+ * Splits the chains, a sample of future ones, into batches of `batch` chains and ranks each batch by itself:
+ * drafts are chosen within a round, so sure drafts of one round do not help another. If there are fewer
+ * chains than that, they form one batch.
  */
 export function rankBatches(
   survivals: Float64Array,
@@ -65,8 +65,9 @@ export function rankBatches(
 }
 
 /**
- * Drafts expected to be accepted of the N most likely ones of the first `depth` levels, the mean of
- * the batches: [batch * depth + 1], by N. Where a batch has fewer chains, each counts several times.
+ * For each N, the expected number of accepted drafts among the N most likely ones of the first `depth`
+ * levels, averaged over the batches: [batch * depth + 1]. If a batch has fewer than `batch` chains, each chain
+ * stands for several.
  */
 export function expectedAccepted(
   batches: readonly RankedDrafts[],
@@ -155,8 +156,7 @@ export interface Budget {
  *
  *     argmax over N >= least of (batch + accepted[N]) / (fixed + verify(batch + N) + (batch + N) perRow)
  *
- * All drafts are verified where that is at most `near` worse, because such rounds need no rows of
- * their own.
+ * All drafts are verified if that is worse by at most `near`, because such a round does not have to be packed.
  */
 export function bestBudget(
   accepted: Float64Array,

@@ -11,9 +11,8 @@ export interface Calibration {
 }
 
 /**
- * A calibration and the sums of a window of rounds at it: of the log likelihood's gradient and of
- * its negative second derivatives. The intercepts share no sample, so that those between two of them
- * are 0.
+ * A calibration and sums over a window of rounds: the gradient of the log likelihood and its negative second
+ * derivatives. No sample belongs to two intercepts, so their mixed derivatives are 0 and not stored.
  */
 export interface CalibrationWindow {
   readonly at: Calibration;
@@ -76,7 +75,7 @@ export interface ConfidentChain extends GradedChain {
   readonly logits: readonly number[];
 }
 
-/** Confidences beyond say no more. */
+/** Higher confidences are clamped to this: they say nothing more. */
 const SUREST = 1 - 1e-4;
 
 /** ln(c / (1 - c)), c held within what says something. @param confidence 0 to 1. */
@@ -90,8 +89,8 @@ export function sigmoid(x: number): number {
 }
 
 /**
- * Adds the chains of a round; only positions that were graded teach: those accepted and the first
- * that was not. At its end the window takes one damped Newton step, and another begins.
+ * Adds the chains of a round. Only graded positions count: the accepted drafts and the first rejected one.
+ * At the end of a window the calibration takes one damped Newton step, and a new window begins.
  */
 export function calibrate(
   window: CalibrationWindow,
@@ -133,7 +132,7 @@ function summed(window: CalibrationWindow, chains: readonly ConfidentChain[]): C
   return { ...sums, at: window.at, rounds: window.rounds + 1 };
 }
 
-/** No parameter goes further than this at once, or beyond its range. */
+/** The most that a parameter changes in one step; it also stays within its range. */
 const LONGEST_STEP = 2;
 const SLOPES = [0.05, 4] as const;
 const INTERCEPTS = [-8, 8] as const;

@@ -19,8 +19,8 @@ export interface GradedChain {
  * `accepted` drafts are hits, the one after them is a miss, and later ones say nothing. A chain that
  * is accepted whole has no miss: it says "at least this deep" (it is censored).
  *
- * The likelihood of a constant chance is then greatest at hits / (hits + misses); accepted / drafted
- * is (alpha + ... + alpha^K) / K instead. Undefined for counts that are none.
+ * The maximum-likelihood estimate of a constant chance is then hits / (hits + misses), while accepted /
+ * drafted tends to (alpha + ... + alpha^K) / K. Undefined for invalid counts.
  */
 export function graded({ depth, accepted }: GradedChain): Counts | undefined {
   if (!Number.isInteger(depth) || !Number.isInteger(accepted) || accepted < 0) return undefined;
@@ -28,7 +28,7 @@ export function graded({ depth, accepted }: GradedChain): Counts | undefined {
   return depth > 0 ? { hits, misses: hits < depth ? 1 : 0 } : undefined;
 }
 
-/** Old counts weigh `keep` of what they did, 0 to 1. */
+/** Multiplies the counts by `keep`, 0 to 1. */
 export function faded({ hits, misses }: Counts, keep: number): Counts {
   return { hits: hits * keep, misses: misses * keep };
 }

@@ -7,14 +7,14 @@ import { type Counts, faded, graded, type GradedChain, NO_COUNTS, rateOf } from 
 export type PositionCounts = readonly Counts[];
 
 export interface PositionOptions {
-  /** Weight that a chain leaves to all that were counted before it. */
+  /** Each chain multiplies the weight of earlier chains by this. */
   readonly fade: number;
   /** The least weight that one round leaves, however many its chains. */
   readonly leastKept: number;
   /** The chance of the first draft where nothing is known, and the weight of that in drafts. */
   readonly prior: number;
   readonly priorWeight: number;
-  /** The weight, in drafts, of the position before where a position has few of its own. */
+  /** The weight, in drafts, of the previous position's rate in the rate of a position. */
   readonly neighbour: number;
 }
 
@@ -66,7 +66,7 @@ export function fadedPositions(counts: PositionCounts, keep: number): PositionCo
  *
  *     c_k = (hits_k + w c_(k-1)) / (hits_k + misses_k + w),    c_(-1) the prior
  *
- * Depths that were never verified are taken to be as good as the deepest that was.
+ * Positions that were never verified get the rate of the deepest one that was.
  */
 export function positionRates(
   counts: PositionCounts,

@@ -16,11 +16,11 @@ export interface RequestChain extends GradedChain {
 }
 
 export interface RequestOptions {
-  /** Weight that a graded draft leaves to those before it. */
+  /** Each graded draft multiplies the weight of earlier ones by this. */
   readonly fade: number;
   /**
-   * Rounds after which a request that was not graded is forgotten: it is gone, or none of its drafts
-   * was verified, and then it is taken for one like the others again and gets another chance.
+   * Rounds after which a request that was not graded is forgotten. It has ended, or none of its drafts was
+   * verified; in that case it is treated like any other request again and gets another chance.
    */
   readonly forget: number;
   /** Weight, in drafts, of what all requests have in common. */
@@ -55,8 +55,8 @@ export function fadedRequests(requests: Requests, keep: number): Requests {
 }
 
 /**
- * By what the odds of a request's drafts differ from those of all: odds(alpha_r) / odds(alpha), with
- * alpha_r shrunk towards alpha. 1 for requests that nothing is known of.
+ * The odds ratio of a request's drafts to those of all requests: odds(alpha_r) / odds(alpha), with alpha_r
+ * shrunk towards alpha. 1 for a request about which nothing is known.
  */
 export function oddsRatio(
   counts: Counts | undefined,

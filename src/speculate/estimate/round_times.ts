@@ -12,12 +12,12 @@ export interface TimedCell {
 /** By bucket and depth, in the order that they were first seen. */
 export type RoundTimings = readonly TimedCell[];
 
-/** Weight that a round leaves to those before it of its bucket and depth. */
+/** Each round multiplies the weight of earlier rounds of its bucket and depth by this. */
 const FADE = 0.97;
-/** A time counts as at most this many times the usual one, and at least as this part of it. */
+/** A time is clamped to at most this factor above the mean and at most this factor below it. */
 const USUAL = 3;
 
-/** Adds a round. One without a time that can be, or whose counts cannot, is left out. */
+/** Adds a round. A round with an impossible time or impossible counts is left out. */
 export function timeRound(
   times: RoundTimings,
   round: Omit<TimedCell, "rounds">,
@@ -27,7 +27,7 @@ export function timeRound(
   const at = times.findIndex((each) => each.bucket === bucket && each.steps === steps);
   const old = times[at];
   if (old === undefined) return [...times, { ...round, rounds: 1 }];
-  // A first time may be that of a program in the making: until there are a few, the least counts.
+  // The first round may include compiling a program: a much shorter time replaces the mean of the first few.
   const held = old.rounds < USUAL
     ? Math.min(ms, old.ms * USUAL)
     : Math.min(old.ms * USUAL, Math.max(old.ms / USUAL, ms));
@@ -51,11 +51,11 @@ export interface TimeFit {
 }
 
 export interface FitOptions {
-  /** Weight, in rounds, of the table where all rounds differ from it alike. */
+  /** Weight of the table, in rounds, against a factor that is common to all rounds. */
   readonly level: number;
-  /** Weight, in rounds, of the table where depths differ from each other. */
+  /** Weight of the table, in rounds, against a trend by depth. */
   readonly slope: number;
-  /** Weight, in rounds, of the fit where a bucket or depth differs from it. */
+  /** Weight of the common fit, in rounds, against a deviation of one bucket or of one bucket and depth. */
   readonly own: number;
 }
 

@@ -14,11 +14,11 @@ import { EMA_GENERATIONS } from "./ema_generations.ts";
 import { wordOf } from "./fields.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
 
-/** One state a bracket, in the config's order: brackets share nothing. */
+/** One state for each bracket, in the config's order. Brackets share nothing. */
 export type EmaState = readonly SlotState[];
 
 export interface EmaOptions {
-  /** num_steps at which the brackets start that have it among their candidates. */
+  /** The num_steps that a bracket starts with if it is one of its candidates. */
   readonly initialSteps: number;
   /** Batch sizes that the engine pads to. */
   readonly buckets?: readonly number[];
@@ -89,7 +89,7 @@ export function ema(
   };
 }
 
-/** Options that name no batch size and no candidates are a generation's, with their own numbers. */
+/** Expands options without batch sizes and candidates to the config of a generation, with the given numbers. */
 function ofGeneration(given: unknown): unknown {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
   const { generation, ...config } = { generation: undefined, ...given };
@@ -108,7 +108,7 @@ export function changeText(
     `(ema_accept_len=${ema.toFixed(2)})`;
 }
 
-/** A round that was launched before a change is not evidence for the current steps: it is dropped. */
+/** Learns a round. One that was launched before a change is dropped: it says nothing about the current steps. */
 function learn(
   state: EmaState,
   index: number,
@@ -116,7 +116,7 @@ function learn(
 ): PolicyUpdate<EmaState> {
   const old = at(state, index);
   if (tier.depth !== old.current) return { state };
-  // A count that is none would stay in the average for ever.
+  // An invalid count (NaN) would stay in the average for ever.
   const accepted = sequences.map((sequence) => sequence.accepted)
     .filter((count) => Number.isSafeInteger(count) && count >= 0);
   const slot = updateSlot(old, accepted);

@@ -1,8 +1,8 @@
 /**
- * The adaptive configs that SGLang runs with where none is given, as their file would say it.
+ * The default adaptive configs of SGLang, as a config file would write them.
  *
- * - `doc`: of its documentation (PR #24055): three brackets, at least one step.
- * - `main`: of its source later on: 0 steps are a candidate, and large batches do not draft.
+ * - `doc`: from its documentation (PR #24055): three brackets, at least one step.
+ * - `main`: from its later source: 0 steps are a candidate, and large batches do not draft.
  */
 export const EMA_GENERATIONS: {
   readonly [generation in "main" | "doc"]: Readonly<Record<string, object>>;

@@ -6,7 +6,7 @@ import { readOptions } from "./options.ts";
 
 interface Options {
   readonly steps: readonly number[];
-  /** Of a sequence's first round; that asked for, or 5, where absent. */
+  /** K of a sequence's first round; absent: the requested number of steps, or 5. */
   readonly first: number | undefined;
 }
 
@@ -20,8 +20,8 @@ const FIRST = 5;
  *
  *     K = K + 2 where all drafts were accepted, else max(1, K - 1)
  *
- * There a batch has one sequence. The batch form: each sequence has its own K, and the round is of the
- * shallowest tier that holds the deepest of them. K ends at the deepest tier. It weighs no cost.
+ * In Transformers a batch has one sequence. Here each sequence has its own K, at most the deepest tier, and
+ * the round runs with the shallowest tier that holds the largest K. Costs are not considered.
  */
 export const HF_HEURISTIC: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [4], first: 1 }, { steps: [1, 2, 3, 4, 5, 6, 7], first: 7 }],
@@ -42,7 +42,7 @@ export const HF_HEURISTIC: PolicyKind<Options> = policyKind({
   make: heuristic,
 });
 
-/** All it needs to know is in the context. */
+/** The policy has no state: all that it needs is in the context. */
 function heuristic({ steps, first }: Options, { numSteps }: PolicySetup): Policy<null> {
   const most = steps.at(-1) ?? 0;
   const begin = first ?? numSteps ?? FIRST;
@@ -64,7 +64,7 @@ function heuristic({ steps, first }: Options, { numSteps }: PolicySetup): Policy
   };
 }
 
-/** A sequence that did not draft, or of which nothing is known, begins. */
+/** The next K of a sequence; `begin` if it did not draft or nothing is known about it. */
 function nextDepth({ depth, accepted }: SequenceContext, begin: number): number {
   const last = accepted.at(-1);
   if (depth === undefined || !Number.isInteger(depth) || depth < 1) return begin;

@@ -1,6 +1,6 @@
 import type { Policy, PolicySetup } from "../policy.ts";
 
-/** A policy as it can be asked for. */
+/** A registered kind of policy, which is opened with a user's options. */
 export interface PolicyKind<Options> extends KindOf<Options, unknown> {
   /**
    * The policy with options as a user wrote them.
@@ -16,7 +16,7 @@ interface KindOf<Options, State> {
    * `adapts` it runs with the first.
    */
   readonly examples: readonly unknown[];
-  /** What adapting is worth; absent: ADAPTATION. False: it does not adapt. */
+  /** The least adaptation that the policy must show in tests; absent: ADAPTATION. False: it does not adapt. */
   readonly adapts?: false | WeakAdaptation;
   /** Its policies use costs with any options: see `Policy.costs`. */
   readonly costs?: true;
@@ -26,8 +26,8 @@ interface KindOf<Options, State> {
 }
 
 /**
- * The least tokens a millisecond that a policy has in the worlds of tests/speculate/adaptation_contract.ts,
- * as a share of what the best fixed depth of its tiers has there.
+ * The least throughput that a policy must reach in the worlds of tests/speculate/adaptation_contract.ts, as a
+ * share of the tokens a millisecond of the best fixed depth among its tiers.
  */
 export interface Adaptation {
   /** One batch size and acceptance all the time, the second half of the rounds. */
@@ -36,16 +36,16 @@ export interface Adaptation {
   readonly drift: number;
   /** Batches of 2 and of 96 in turn. */
   readonly bursty: number;
-  /** From 500 rounds after the acceptance has become high, which long was so low that no draft paid. */
+  /** Acceptance was too low for drafts to pay for a long time; measured from 500 rounds after it became high. */
   readonly improved: number;
 }
 
-/** A policy that has less than ADAPTATION, by its nature. */
+/** For a policy that by its nature reaches less than ADAPTATION. */
 export interface WeakAdaptation extends Partial<Adaptation> {
   readonly why: string;
 }
 
-/** What a policy is expected to have. */
+/** The default requirement. */
 export const ADAPTATION: Adaptation = {
   stationary: 0.9,
   drift: 0.85,
@@ -53,7 +53,7 @@ export const ADAPTATION: Adaptation = {
   improved: 0.6,
 };
 
-/** Adds what follows from the rest. */
+/** Completes a kind with `open`, which follows from its other members. */
 export function policyKind<Options, State>(kind: KindOf<Options, State>): PolicyKind<Options> {
   const own = kind.costs ? { costs: true as const } : {};
   return { ...kind, open: (given, setup) => ({ ...kind.make(kind.check(given), setup), ...own }) };

@@ -5,7 +5,7 @@ import type { Decision } from "../policy.ts";
 
 const PLAIN: Decision = { tier: chain(0) };
 
-/** Never drafts, whatever a request asks for: plain decoding, the line that others are measured by. */
+/** Never drafts, whatever a request asks for: plain decoding, the baseline of other policies. */
 export const OFF: PolicyKind<null> = policyKind({
   examples: [{}],
   adapts: false,

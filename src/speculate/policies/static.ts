@@ -24,7 +24,7 @@ export const STATIC: PolicyKind<StaticOptions> = policyKind({
   make: ({ numSteps }, setup) => fixed(chain(numSteps ?? setup.numSteps ?? DEFAULT_NUM_STEPS)),
 });
 
-/** Every round as deep as the deepest of its requests; `tier` is that of one that is silent. */
+/** Each round is as deep as its deepest request asks for; requests without a setting use `tier`. */
 export function fixed(tier: DraftShape): Policy<null> {
   return {
     tiers: [tier],

@@ -164,7 +164,7 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
       `Cannot use "${flagOf(one)}" with "${flagOf(other)}": allowed is one of them`,
     );
   }
-  // A rate is what there is where no load is given.
+  // Where no load is given, requests arrive at the default rate.
   if (given["burstiness"] !== undefined && (one ?? "requestRate") !== "requestRate") {
     throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
   }

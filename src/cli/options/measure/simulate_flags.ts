@@ -238,15 +238,15 @@ export const SIMULATE_OUTPUT = {
   },
 } as const;
 
-/** Loads of which there is one. */
+/** Loads, of which one at most can be given. */
 const LOADS = [
   ...["requestRate", "trace", "concurrency", "recorded", "batches"],
 ] as const;
-/** What only requests that arrive have. */
+/** Flags for loads whose requests arrive over time. */
 const ARRIVING = [
   ...["burstiness", "numRequests", "duration", "promptTokens", "outputTokens"],
 ];
-/** What a scenario has of its own. */
+/** Flags for what a scenario defines itself. */
 const OWN = [...LOADS, ...ARRIVING, "acceptance"];
 
 /** Flags of `simulate` that contradict each other. `given` has only what was typed, no defaults. */

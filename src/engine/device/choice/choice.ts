@@ -36,19 +36,19 @@ export interface SamplingKind {
   readonly greedy?: boolean;
 }
 
-/** Nothing: the programs that every engine has. */
+/** No masks, penalties or log-probabilities: the programs that every engine has. */
 export const PLAIN_SAMPLING: SamplingKind = {
   masked: false,
   penalized: false,
   logprobs: undefined,
 };
 
-/** Nothing, and no sequence samples: programs that every engine has too. */
+/** The same, and no sequence samples: programs that every engine has too. */
 export const GREEDY_SAMPLING: SamplingKind = { ...PLAIN_SAMPLING, greedy: true };
 
 /** What programs of a kind read and write in addition to the others. */
 export interface SamplingBuffers {
-  /** What tokens are chosen from, laid out as the target's logits; undefined: those. */
+  /** Logits that tokens are chosen from, laid out as the target's; undefined: the target's logits themselves. */
   readonly adjusted: Operand | undefined;
   /** Allowed tokens of each row, u32 [rows, maskWords(vocab)]. */
   readonly masks: Operand | undefined;
@@ -62,7 +62,7 @@ export function isPlain({ masked, penalized, logprobs }: SamplingKind): boolean 
   return !masked && !penalized && logprobs === undefined;
 }
 
-/** What the choice takes of the sequences in these slots. */
+/** The kind of sampling that the sequences in these slots need. */
 export function kindFor(
   choice: Pick<SamplingKinds, "isPenalized" | "draws">,
   slots: readonly number[],
@@ -88,7 +88,7 @@ export interface SamplingKinds {
    * @throws Error where they are of another size: a bug.
    */
   setMasks(masks: Uint32Array, rows: number): void;
-  /** Writes the allowed tokens of rows that have a mask each; absent: all are. */
+  /** Writes the allowed tokens of rows with a mask for each row; undefined: all tokens are allowed. */
   setRowMasks(masks: readonly (Uint32Array | undefined)[]): void;
   /**
    * Writes a slot's penalties and bias; absent: it has none.
@@ -96,11 +96,11 @@ export interface SamplingKinds {
    * @param promptTokens leading ids that are the prompt; absent: all.
    */
   setPenalties(slot: number, sampling?: Sampling, promptTokens?: number): void;
-  /** Writes what is counted of a slot's text. */
+  /** Writes the token counts of a slot's text, which penalties use. */
   setCounts(slot: number, ids: readonly number[]): void;
-  /** Whether the slot has any. */
+  /** Whether the slot has penalties or a bias. */
   isPenalized(slot: number): boolean;
-  /** Says whether the slot's tokens are drawn; they are not until then. */
+  /** Sets whether the slot's tokens are drawn; by default they are not. */
   setDraws(slot: number, draws: boolean): void;
   draws(slot: number): boolean;
 }

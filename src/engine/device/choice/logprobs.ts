@@ -9,8 +9,8 @@ export interface TokenLogprob {
 }
 
 /**
- * An output token's log-probability before bias, penalties, masks and temperature, and those of the
- * likeliest tokens in its place, falling.
+ * An output token's log-probability before bias, penalties, masks and temperature, and those of the likeliest tokens in
+ * its place, in descending order.
  */
 export interface TokenLogprobs extends TokenLogprob {
   readonly top: readonly TokenLogprob[];
@@ -22,7 +22,7 @@ export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 /** Numbers of log-probabilities per row: programs are made for each of these. */
 const COUNTS = [0, 1, 5, MOST_LOGPROBS];
 
-/** The most that one of them asks for; undefined where none does. */
+/** The largest number that any of them asks for; undefined if none asks. */
 export function mostLogprobs(
   asked: readonly { readonly logprobs?: number | undefined }[],
 ): number | undefined {
@@ -38,7 +38,7 @@ export function logprobCount(wanted: number | undefined): number | undefined {
 /**
  * Reads what sample/logprobs.wgsl left of a sequence; undefined where it was not asked for.
  *
- * @param words [ids or more, logprobWords(told)]
+ * @param words [ids or more, logprobWords(most)]
  */
 export function readLogprobs(
   words: Uint32Array,

@@ -21,8 +21,8 @@ interface Device {
 }
 
 /**
- * A round whose masks are made once its drafts are known: they are read where the device drafts. The
- * target's forward runs meanwhile, except where each program is timed.
+ * Runs a round whose masks are made once its drafts are known; drafts of the device are read back for that. The
+ * target's forward runs while the masks are made, unless each program is timed.
  */
 export async function maskedRound(
   { gpu, submitter, profile, buffers: { drafts }, capacity }: Device,

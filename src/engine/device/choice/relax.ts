@@ -21,12 +21,12 @@ export function openRelaxed(
   return { thresholds, kept: allocateKept(gpu, capacity) };
 }
 
-/** What the target's probabilities of drafts are kept in. */
+/** Allocates the buffer that keeps the target's probabilities of drafts. */
 export function allocateKept(gpu: Gpu, capacity: EngineSizes): Operand {
   return storageBuffer(gpu, "kept", verifyRowCount(capacity) * KEPT_MASS_WORDS);
 }
 
-/** Between `chooseRows` and acceptance: nothing where acceptance is lossless or nothing is drafted. */
+/** The dispatches between `chooseRows` and acceptance: none if acceptance is lossless or nothing is drafted. */
 export function relaxRows(
   { config, weights, tuning, logits, partials }: Target,
   { rows, slots, drafts, chosen }: RoundBuffers,

@@ -1,9 +1,9 @@
 import { type Gpu, OutOfMemory } from "../../../gpu/device.ts";
 
 /**
- * What `make` allocates.
+ * Returns what `make` allocates.
  *
- * @throws OutOfMemory where the adapter has no room for it, which ends nothing else.
+ * @throws OutOfMemory if the adapter has no room for it; everything else continues.
  */
 export async function allocated<T>({ device }: Pick<Gpu, "device">, make: () => T): Promise<T> {
   device.pushErrorScope("out-of-memory");

@@ -3,9 +3,9 @@ import type { ElasticBuffers } from "../models.ts";
 import { type LeavingBuffers, leavingBuffers } from "./leaving_buffers.ts";
 import { type PagedBuffers, pagedBuffers } from "./paged_buffers.ts";
 
-/** A draft's memory, which KV pages may have while nothing is drafted. */
+/** A draft's memory, which KV pages may use while nothing is drafted. */
 export interface ElasticMemory {
-  /** The draft is not there, or not all of it: rounds and prompts go without it. */
+  /** The draft is not on the GPU, or not all of it: rounds and prompts run without it. */
   away: boolean;
   readonly paged: PagedBuffers;
   readonly draft: LeavingBuffers;

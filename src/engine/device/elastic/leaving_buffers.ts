@@ -10,16 +10,16 @@ export const MOVED_BYTES: number = 16 << 20;
 export interface LeavingBuffers {
   readonly bytes: number;
   /**
-   * Copies the next chunk to the host; true once all of it is there. It is copied once: nothing writes
+   * Copies the next chunk to the host; true once all chunks are there. Each is copied only once, because nothing writes
    * to weights.
    */
   copyOut(): Promise<boolean>;
-  /** Frees them on the GPU. What binds them must not run any more. */
+  /** Frees the buffers on the GPU. Programs that bind them must not run any more. */
   leave(): void;
   /**
    * Allocates them again.
    *
-   * @throws OutOfMemory, and none of them is there.
+   * @throws OutOfMemory, and then none of them is allocated.
    */
   allocate(): Promise<void>;
   /** Writes the next chunk back; true once all are as they were and bound again. */
@@ -36,9 +36,9 @@ interface Leaving {
 }
 
 /**
- * @param buffers.kept whose contents come back, all of it is COPY_SRC.
- * @param buffers.dropped that come back as zeros.
- * @param replace binds another one in the place of the first.
+ * @param buffers.kept buffers whose contents are restored; all are COPY_SRC.
+ * @param buffers.dropped buffers that come back as zeros.
+ * @param replace binds buffer `to` in the place of `from`.
  */
 export function leavingBuffers(
   gpu: Gpu,

@@ -15,10 +15,10 @@ export interface PagedBuffers {
   /** Pages that all of them have. */
   readonly pages: number;
   /**
-   * Makes the next buffer that has not `pages` pages anew, with what fits of its contents; true once
-   * all have so many. For a moment both exist.
+   * Reallocates the next buffer that does not have `pages` pages, with as much of its contents as fits; true once all
+   * have `pages` pages. For a moment the old and the new buffer both exist.
    *
-   * @throws OutOfMemory, and the buffer is as it was.
+   * @throws OutOfMemory, and then the buffer is unchanged.
    */
   resize(pages: number): Promise<boolean>;
   /** Copies pages in all buffers. */
@@ -27,7 +27,7 @@ export interface PagedBuffers {
 
 /**
  * @param buffers as they are bound in plans, of `pages` pages each.
- * @param replace binds another one in the place of the first.
+ * @param replace binds buffer `to` in the place of `from`.
  */
 export function pagedBuffers(
   gpu: Gpu,

@@ -23,9 +23,8 @@ interface PackingRequest {
 }
 
 /**
- * What comes of the depths or the budget that were asked for. Neither packs rounds whose choice takes more
- * than the logits, or that the host drafts for; a budget is not used in those, nor where the draft reports
- * no confidence.
+ * How the requested depths or budget are used. Rounds whose choice needs more than the logits, or that the host drafts
+ * for, are not packed and use no budget. Nor is a budget used if the draft reports no confidence.
  *
  * @param of.bucket sequences that the round's programs are for.
  * @param of.rounds what rounds there may be.

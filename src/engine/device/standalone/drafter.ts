@@ -168,7 +168,7 @@ function rejecting(
   ];
 }
 
-/** Draft token 0 of each sequence; where trees are drafted, what they begin with too. */
+/** Draft token 0 of each sequence; for trees also the top tokens that they begin with. */
 function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends): Dispatch[] {
   const { tree, model, mostRows, rejection } = draft;
   const { batchSlots, slots, drafts } = buffers;

@@ -47,7 +47,7 @@ export interface StandaloneDraft {
   readonly rejection: Rejection | undefined;
 }
 
-/** What drafts were drawn from, until they are verified. */
+/** The distributions that drafts were drawn from, kept until the drafts are verified. */
 export interface Rejection {
   readonly rule: RejectionRule;
   /** Where each round has seeds of its own: block verification. `Slot`s, [slots] */

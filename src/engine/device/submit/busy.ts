@@ -1,7 +1,7 @@
 /** Estimates how long the device is still busy with what was submitted, from what the same work took before. */
 import type { Wait } from "../../../gpu/webgpu.ts";
 
-/** Submitted runs of a work: the device does them one after the other, behind those that were submitted before. */
+/** Submitted runs of one work: the device executes them in order, after all runs that were submitted before. */
 export interface BusyRuns {
   /** The estimate, as the host begins to wait. */
   wait(): Pick<Wait, "busyMs" | "stillBusy">;
@@ -13,8 +13,8 @@ export interface BusyRuns {
 const SURE = 0.98;
 
 /**
- * When runs ended that were done at the first poll after a sleep is not known. They are taken to have lasted this share
- * of the time until then, so that the next sleep is shorter.
+ * If runs were done at the first poll after a sleep, the time of their end is not known. They are taken to have lasted
+ * this share of the time until then, so that the next sleep is shorter.
  */
 const OVERSLEPT = 0.95;
 
@@ -23,7 +23,10 @@ const MOST_OVERSLEPT = 3;
 
 /** What was seen of a work. */
 interface Seen {
-  /** Milliseconds of a run the last two times. The estimate is the less: either may have waited for other work. */
+  /**
+   * Milliseconds of a run the last two times. The estimate is the smaller one, because either may have waited for other
+   * work.
+   */
   readonly last: readonly [number, number];
   /** How often in a row the host has slept until they were done. */
   readonly overslept: number;

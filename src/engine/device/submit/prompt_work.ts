@@ -2,7 +2,7 @@ import { resultWords } from "../../../model/device_layout.ts";
 import type { PromptPrograms } from "../programs.ts";
 import type { Submission } from "./submit.ts";
 
-/** Rows from which on a forward of 8B takes the fastest GPUs 20 ms. */
+/** From this many rows on, a forward of an 8B model takes 20 ms or more on the fastest GPUs. */
 const LASTING_ROWS = 256;
 
 /** Which programs of a forward of prompts are run. */
@@ -15,7 +15,7 @@ interface Forward extends Pick<Submission, "extra"> {
   readonly drafts: boolean;
 }
 
-/** Makes what is to be submitted of prompts' programs, each once: the next of a kind is encoded ahead. */
+/** Makes the submission of each kind of forward only once, so that the next one of a kind can be encoded ahead. */
 export function promptWorks(): (programs: PromptPrograms, forward: Forward) => Submission {
   const known = new WeakMap<PromptPrograms, Map<string, Submission>>();
   return (programs, { rows, heads, drafts, ...extra }) => {

@@ -5,13 +5,13 @@ const MOST_TIMED = 4;
 /** `resolveQuerySet` writes at multiples of this. */
 const ALIGNED = 256;
 
-/** Timestamps at the two ends of the passes of runs, all of which have as many passes. */
+/** Timestamps at the begin and end of the passes of runs; all runs have the same number of passes. */
 export interface Stamps {
-  /** What the stamps of a run take at most where they are copied to: u64 [MOST_TIMED, 2]. */
+  /** Most bytes that the stamps of a run take where they are copied to: u64 [MOST_TIMED, 2]. */
   readonly bytes: number;
   /** The writes of pass `index` of a run's `passes`. */
   writes(run: number, index: number, passes: number): GPUComputePassTimestampWrites;
-  /** Copies the stamps of runs that follow each other to where those of run 0 would be at `offset`. */
+  /** Copies the stamps of runs `first` to `end`; `offset` is where those of run 0 would be. */
   copy(
     encoder: GPUCommandEncoder,
     of: { readonly first: number; readonly end: number; readonly passes: number },

@@ -52,14 +52,14 @@ export interface RunResult {
 }
 
 /**
- * Works whose command buffers are kept ready. They are single use and depend on the work alone, so those whose
- * turn does not come next wait; what waited longest gives way (Deno frees it unsubmitted).
+ * Works whose command buffers are kept ready. Command buffers are single use and depend on the work alone, so those
+ * that are not needed next are kept; the ones kept longest are dropped (Deno frees them unsubmitted).
  */
 const MOST_READY = 8;
 
 /**
- * Runs whose results go to places `first` to `end` of the readback, in one command buffer: of a small
- * model, finishing one takes the host as long as a run the device.
+ * Runs in one command buffer, whose results go to places `first` to `end` of the readback. Runs share one because, with
+ * a small model, finishing a command buffer takes the host as long as a run takes the device.
  */
 interface Encoded {
   readonly first: number;
@@ -68,8 +68,8 @@ interface Encoded {
 }
 
 /**
- * Most runs in a command buffer. Dawn makes the driver's commands of a command buffer when it is submitted, 0.6 ms for
- * a round of 260 dispatches, and only then does the device begin: there each run is submitted alone.
+ * Most runs in a command buffer. Dawn translates a command buffer into the driver's commands when it is submitted, 0.6
+ * ms for a round of 260 dispatches, and the device begins only then: with Dawn each run is submitted alone.
  */
 const MOST_RUNS = { builtin: 4, dawn: 1 };
 
@@ -80,7 +80,7 @@ interface Place {
   readback: Readback;
   /** For each work the command buffers of a group's first runs, without gaps. */
   readonly ready: Map<Submission, readonly Encoded[]>;
-  /** Whether no group that is to be read has it. */
+  /** Whether no unread group uses it. */
   isFree: boolean;
 }
 
@@ -124,7 +124,7 @@ export async function openSubmitter(
   const yieldNow = yieldToEventLoop(mail);
   const submitted = busyDevice<Submission>();
 
-  /** A place that nothing unread has, large enough for any number of runs of the work. */
+  /** A place that no unread group uses, large enough for any number of runs of the work. */
   async function placeFor(work: Submission): Promise<Place> {
     const place = places.find(({ isFree }) => isFree);
     if (place === undefined) throw new Error(`${IN_FLIGHT} groups of runs are unread`);
@@ -139,16 +139,16 @@ export async function openSubmitter(
   }
 
   /**
-   * Where a command buffer ends that is submitted at once and begins at a run: as many runs as there are
-   * before it, so that the device has work while the host makes it, at most `most`.
+   * End of a command buffer that begins at run `first` and is submitted at once. It has as many runs as there are
+   * before it, at most `most`, so that the device has work while the host encodes it.
    */
   function endOf(first: number): number {
     return first + Math.min(most, Math.max(1, first));
   }
 
   /**
-   * The same for a submission that is encoded ahead of a group of `count` runs: groups of about the same size begin
-   * alike.
+   * The same for a command buffer that is encoded ahead for a group of `count` runs: groups of about the same size
+   * begin with the same command buffers.
    */
   function endAhead(first: number, count: number): number {
     return count < most ? endOf(first) : first + most;
@@ -196,7 +196,7 @@ export async function openSubmitter(
     const taken = over < 0 ? known : known.slice(0, over);
     ready.set(work, known.slice(taken.length));
     const buffers = taken.map(({ buffer }) => buffer);
-    // Each alone where the device begins with a buffer only when all of its submission are ready.
+    // With Dawn, each buffer is submitted alone: the device begins only when all buffers of a submission are ready.
     const submissions = most === 1 ? buffers.map((buffer) => [buffer]) : [buffers];
     for (const each of submissions) if (each.length > 0) device.queue.submit(each);
     for (let first = taken.at(-1)?.end ?? 0; first < count; first = endOf(first)) {
@@ -205,7 +205,7 @@ export async function openSubmitter(
     }
   }
 
-  /** Encodes the beginning of a next group of as many runs, in addition to what is left of this one. */
+  /** Encodes the first runs of the next group, if it has as many runs, and keeps the buffers that this one left. */
   function keepReady(place: Place, work: Submission, count: number): void {
     const { ready } = place;
     const left = ready.get(work) ?? [];

@@ -14,11 +14,11 @@ interface Parts extends Pick<Requests, "attempt"> {
 }
 
 /**
- * A group of rounds under the grammars of its requests: one round, whose choices are masked. Drafts of
- * the host lose what is not allowed; where the grammars force more tokens than the device would draft,
- * those are verified instead.
+ * Applies the grammars of the requests to a group of rounds, which becomes one round with masked choices. The host's
+ * drafts lose tokens that are not allowed. If the grammars force at least as many tokens as the device would draft, the
+ * forced tokens are verified instead.
  *
- * A request whose grammar fails here has ended; the round is not to be run then.
+ * A request whose grammar fails here has ended, and the round must not be run.
  */
 export function constrained(
   states: readonly RequestState[],
@@ -33,7 +33,7 @@ export function constrained(
   return { ...round, maskFor };
 }
 
-/** The round with what is to be verified as far as the host knows it. */
+/** The round with the drafts that the host knows: proposals, or tokens that the grammars force. */
 function drafted(
   states: readonly RequestState[],
   asked: HostRound,
@@ -48,7 +48,7 @@ function drafted(
     const { depth } = asked.shape;
     const proposals = asked.proposals.map((proposal, i) => {
       const state = states[i] as RequestState;
-      // What the device drafts is not known yet: its masks end it where it is not allowed.
+      // The device's drafts are not known yet: their masks reject what is not allowed.
       if (proposal === undefined) return undefined;
       return drafts(state, () => {
         const kept = state.constraint?.pruned(proposal) ?? proposal;
@@ -69,15 +69,15 @@ function drafted(
   return { ...rest, shape, proposals };
 }
 
-/** What its grammar forces of a request, as far as it may become output. */
+/** The next tokens that a request's grammar forces, as far as they may become output. */
 function forcedOf({ constraint, output, request }: RequestState, depth: number): Proposal {
   if (constraint === undefined || request.numSteps === 0) return NO_PROPOSAL;
   return constraint.forced(Math.min(depth, output.left - 1));
 }
 
 /**
- * As `RoundRequest.masks`. The device is at the round already: a request whose grammar fails here may be
- * given any token, and ends when it would take it.
+ * Masks as in `RoundRequest.masks`. The device already runs the round: a request whose grammar fails here is allowed
+ * every token, and ends when it would take one.
  */
 function masksOf(
   states: readonly RequestState[],

@@ -28,7 +28,7 @@ export interface PickedGroup {
   readonly chosen: boolean;
 }
 
-/** Picks what everything that decodes does next. */
+/** Picks the next group of rounds for all decoding requests. */
 export interface GroupPicker {
   /**
    * The next group, with its pages reserved; undefined where nothing decodes. Pages may be short, and
@@ -36,25 +36,24 @@ export interface GroupPicker {
    */
   pick(): PickedGroup | undefined;
   /**
-   * The group after one that ran, while its tokens are still to be taken: undefined where it may depend
-   * on more than that there are such tokens, or anything else is to be done first.
+   * The group after one that ran but whose tokens are not handled yet. Undefined if a request may end with these
+   * tokens, if the policy's choice may change with them, or if anything else must be done first.
    */
   next(group: PickedGroup, rounds: readonly RoundResult[]): PickedGroup | undefined;
   /**
-   * The group after one that is still to be read, with the requests that are not done yet: undefined where it may
-   * depend on more of what that one returns than which texts end. Tokens of a request that turns out to have ended are
-   * dropped.
+   * The group after one whose results are not read yet, for the requests that are not done. Undefined if it may depend
+   * on more of those results than which texts end. Tokens of a request that turns out to have ended are dropped.
    */
   ahead(group: PickedGroup): PickedGroup | undefined;
-  /** Draft steps that the policy chose since this was last asked; undefined where it chose none. */
+  /** Draft steps that the policy chose last since the previous call; undefined if it made no choice. */
   chosenSteps(): number | undefined;
 }
 
 /** For how long a choice may be used. */
 interface Validity {
-  /** Rounds; 0: what runs is to be learned first. */
+  /** Number of rounds; 0: the policy must learn from the running rounds first. */
   readonly holds: number;
-  /** Whether it may be used behind any number of rounds that are still to be learned. */
+  /** Whether it may be used however many earlier rounds are not learned yet. */
   readonly lags: boolean;
 }
 
@@ -86,7 +85,7 @@ export function openGroupPicker(
   const { vocabSize, eosTokenIds } = outputs;
   /** Rounds of the last group. */
   let together = 1;
-  /** The host drafted for it. */
+  /** Whether the host drafted for the last group. */
   let proposedLast = false;
   let chosenSteps: number | undefined;
 
@@ -106,7 +105,7 @@ export function openGroupPicker(
     return elastic?.away ? NO_DRAFTS : choice;
   }
 
-  /** For how long the policy's choice may be used behind rounds that it has still to learn of. */
+  /** For how long the policy's choice may be used after `unlearned` rounds that it has not learned from yet. */
   function validity(states: readonly RequestState[], unlearned: number): Validity {
     if (core.draft === "none") return { holds: Infinity, lags: true };
     const context = contextOf(states);
@@ -115,7 +114,10 @@ export function openGroupPicker(
     return { holds: speculation.holds(context, unlearned), lags: false };
   }
 
-  /** Rounds as the policy picks them, for texts that are so long then, behind rounds that are still to be read. */
+  /**
+   * Rounds as the policy picks them, for `texts` as they are then, after `unread` rounds whose results are not read
+   * yet.
+   */
   function chooseRounds(
     states: readonly RequestState[],
     { valid, texts = states.map((state) => textAfter(state, [])), unread = 0 }: {
@@ -152,13 +154,13 @@ export function openGroupPicker(
     return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
 
-  /** A round that the host drafts for; undefined where it drafts nothing at all. */
+  /** A round that verifies the host's drafts; undefined if it drafts nothing for any request. */
   function propose(states: readonly RequestState[]): HostRound | undefined {
     if (drafter === undefined || !asksHost(states)) return undefined;
     const device = deviceSteps(choose(states), states);
     const drafts = states.map((state, i) => {
       let proposal: HostProposal = NO_PROPOSAL;
-      // With a draft model the request's steps are the model's.
+      // With a draft model, the request's `numSteps` is for the model and does not limit the host's drafts.
       const most = core.draft === "none" ? state.request.numSteps : undefined;
       const of = { vocabSize, device: device[i] ?? 0, most };
       requests.attempt(state, () => void (proposal = proposalOf(drafter, state, of)));
@@ -170,7 +172,10 @@ export function openGroupPicker(
     return some ? proposedRound(drafter, drafts) : undefined;
   }
 
-  /** Whether nothing but these rounds decides what comes after them. */
+  /**
+   * Whether the next group surely has the same requests: none waits or prefills, pages suffice, the draft stays on the
+   * GPU and no host drafter is asked.
+   */
   function followsItself(states: readonly RequestState[]): boolean {
     const { waiting, running, roomy } = places;
     const isCalm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
@@ -199,7 +204,7 @@ export function openGroupPicker(
       const { count, shape } = round;
       const most = count * (shape.depth + 1);
       const lasting = states.filter(({ output: { left } }) => left > most).length;
-      // A state that is kept as its text ends must not have gone on.
+      // A state that is kept when its text ends must not have advanced past that end.
       const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
         (!core.states || lasting === states.length);
       if (!goesOn) return undefined;
@@ -220,7 +225,7 @@ export function openGroupPicker(
       const goesOn = states.every((state, at) => outlasts(state, ids(at), eosTokenIds));
       if (!goesOn) return undefined;
       const valid = validity(states, 0);
-      // Only a choice that never changes does not depend on what is learned from these.
+      // These rounds are not learned yet, so only a choice that never changes may be used.
       if (valid.holds !== Infinity) return undefined;
       places.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));

@@ -12,7 +12,7 @@ import type { RoundSample } from "./round_sample.ts";
 export interface RanGroup extends PickedGroup {
   /** Results in the order in which the rounds ran; their sequences are those of `states`. */
   readonly rounds: readonly RoundResult[];
-  /** Once the draft had caught up, which took `catchUpMs`; of the scheduler's clock. */
+  /** When its rounds began, by the scheduler's clock: after the draft's catch-up, which took `catchUpMs`. */
   readonly began: number;
   readonly ended: number;
   readonly catchUpMs: number;
@@ -104,7 +104,7 @@ function countsOf(
   };
 }
 
-/** Milliseconds of each round beyond its device time: an equal part of the group's. */
+/** Milliseconds of each round beyond its device time: an equal share of what the group took beyond device times. */
 function hostMsOf({ rounds, began, ended }: RanGroup): number {
   return (ended - began - rounds.reduce((sum, one) => sum + deviceMs(one), 0)) / rounds.length;
 }

@@ -5,19 +5,18 @@ const NEWEST = 0.1;
 export interface ProposalGain {
   /** Rounds that asking one round sooner is expected to save: 0 where nothing is ever proposed. */
   readonly rounds: number;
-  /** Records that it was asked after this many rounds without a proposal, and whether it proposed. */
+  /** Records that the drafter was asked after this many rounds without a proposal, and whether it proposed one. */
   asked(rounds: number, proposed: boolean): void;
   /** Records how many tokens per sequence a round had, with or without a proposal. */
   brought(tokens: number, proposed: boolean): void;
 }
 
 /**
- * The probability that a round without a proposal is followed by one with, times what such a round
- * brings more:
+ * The probability that a proposal follows a round without one, times what a round with a proposal brings more:
  *
  *     gain = p max(0, tokens with / tokens without - 1)
  *
- * Until both are known every round is followed by a question.
+ * Until both numbers of tokens are known, the gain is p, which begins at 1.
  */
 export function openProposalGain(): ProposalGain {
   let chance = 1;

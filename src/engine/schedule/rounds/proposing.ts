@@ -8,7 +8,7 @@ import { proposalFault } from "../../device/proposals.ts";
 import type { GenerateRequest } from "../events.ts";
 import type { RequestState } from "../request_state.ts";
 
-/** Begins with a request; undefined where nothing will be drafted for it. */
+/** Opens the drafter for a request; undefined if nothing will be drafted for it. */
 export function requestDrafter(
   drafter: HostDrafter | undefined,
   { promptIds, prediction }: Pick<GenerateRequest, "promptIds" | "prediction">,
@@ -60,14 +60,14 @@ interface Drafts {
   readonly device: number;
 }
 
-/** A round as a host drafts for it. */
+/** A round that may have proposals of the host. */
 export interface HostRound extends RoundRequest {
   readonly proposals?: readonly (HostProposal | undefined)[];
 }
 
 /**
- * A round that verifies proposals, and chains of the device for sequences without: in the drafter's
- * first shape that has room for all.
+ * A round that verifies the proposals, and device-drafted chains for sequences without one. Its shape is the first of
+ * the drafter's that has room for all of them.
  */
 export function proposedRound(
   { shapes }: Pick<HostDrafter, "shapes">,
@@ -85,7 +85,7 @@ export function proposedRound(
   return { shape, count: 1, proposals, depths, deviceDepth: Math.max(...depths) };
 }
 
-/** @throws UsageError where rounds of the drafter's shapes cannot be built, or not so. */
+/** @throws UsageError if rounds of the drafter's shapes cannot be built, or not with simulated acceptance. */
 export function checkDrafter(
   { name, shapes }: HostDrafter,
   { simulateAcceptance }: { readonly simulateAcceptance?: readonly number[] },

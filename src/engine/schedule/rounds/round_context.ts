@@ -16,7 +16,7 @@ export type RoundSurroundings = Pick<
   "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks" | "mostMs"
 >;
 
-/** What the round to come is chosen by. The sequences cost nothing to a policy that reads none. */
+/** What a policy chooses the next round by. `sequences` is made only if the policy reads it. */
 export function roundContext(
   states: readonly RequestState[],
   surroundings: RoundSurroundings,
@@ -60,7 +60,7 @@ export function roundOutcome(
   return { ...round, sequences, ms: roundTimes(times) };
 }
 
-/** What the round did for a request; later contexts contain it. */
+/** What the round did for a request; it is also stored in the request's history, which later contexts contain. */
 function sequenceOutcome(
   { request, output, drafted }: RequestState,
   { drafts, accepted, confidences = [] }: SequenceResult,

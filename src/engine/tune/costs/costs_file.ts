@@ -3,7 +3,7 @@
  *
  *     { "format": "eyrie-costs-cache-1", "tables": { KEY: CostTable } }
  *
- * KEY is `costsKey`. Who writes reads the file again and replaces its own table.
+ * KEY is `costsKey`. A writer reads the file again and replaces its own table.
  */
 import { reason, UsageError } from "../../../errors.ts";
 import { CostError, parseCosts } from "../../../speculate/costs/parse.ts";

@@ -27,9 +27,9 @@ export interface EngineCosts {
   measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
   /** Measures prompts of all lengths that programs are made for, and puts them into the table that there is. */
   measurePrompts(asked: Pick<CostsRequest, "seconds">): Promise<void>;
-  /** Goes on with what `change` makes of the table. */
+  /** Replaces the table by what `change` makes of it. */
   refine(change: (table: CostTable) => CostTable): void;
-  /** Writes what running has shown into the cache, where that is enough to be worth it. */
+  /** Writes the refined table into the cache, if there were enough changes to be worth it. */
   keep(): void;
 }
 
@@ -64,7 +64,7 @@ export function openCosts(
   const { batch } = core.capacity;
   const buckets = batchBuckets(batch);
   const key = costsKey(of);
-  // What the caller names is read alone.
+  // If the caller names a file, the cache is neither read nor written.
   const cache = choice === undefined ? path : undefined;
   const cached = cache === undefined ? undefined : readCosts(cache, onWarning).get(key);
   const rows = batch * ((depths.at(-1) ?? 0) + 1);

@@ -13,7 +13,7 @@ export interface Lanes extends Disposable {
    * @param context the last cell of it and what comes after are in pages of each lane's own.
    */
   at(batch: number, context: number, tokens: number): Promise<readonly Sequence[] | undefined>;
-  /** Gives all slots back, and the pages but those of shared prompts. */
+  /** Gives all slots back, and all pages except those of shared prompts. */
   close(): void;
 }
 
@@ -27,7 +27,7 @@ interface Lane {
 }
 
 /**
- * Pages are the pool's free ones: what a prefix cache keeps is left alone.
+ * Takes only the pool's free pages: what a prefix cache keeps is left alone.
  *
  * @param core is used by nothing else until the lanes are disposed of.
  */

@@ -6,14 +6,15 @@ import type { PrefillSample } from "../../schedule/prefill.ts";
 import type { Speculation } from "../../schedule/speculation.ts";
 import type { EngineCosts } from "./engine_costs.ts";
 
-/** The speculation, from whose rounds the costs learn too. */
+/** Wraps the speculation so that costs are refined from its rounds too. */
 export function learningCosts(
   speculation: Speculation,
   costs: Pick<EngineCosts, "table" | "refine">,
 ): Speculation {
   /**
-   * Tokens that the draft had missed when it was last picked after rounds without it; 0 while it goes along. A second
-   * round that is picked before the first is learned finds none missed, and leaves what the first found.
+   * Tokens that the draft had missed when it was last picked after rounds without it; 0 while it takes part in every
+   * round. A second round that is picked before the first is learned finds none missed, and keeps the number of the
+   * first.
    */
   let missed = 0;
   let drafted = true;

@@ -23,7 +23,7 @@ export interface MeasuredCosts {
   readonly table: CostTable;
   readonly readings: readonly Reading[];
   readonly seconds: number;
-  /** Readings of each thing, the fewest. */
+  /** Fewest readings that any probe has. */
   readonly repeats: number;
   /** Things measured. */
   readonly probes: number;
@@ -33,7 +33,7 @@ export interface MeasuredCosts {
 
 /** Share of the time that storing the long context may take. */
 const LONG_SHARE = 0.08;
-/** Readings that a median is to have, that it has however slow they are, and that are enough. */
+/** Readings of a median: the usual number, the fewest however slow they are, and the most. */
 const [USUAL_REPEATS, FEWEST_REPEATS, MOST_REPEATS] = [7, 3, 15];
 /** How many times the requested time is used at most, if it is too short for FEWEST_REPEATS of what a table needs. */
 const MOST_SHARE = 2;
@@ -69,7 +69,7 @@ export async function measureCosts(core: Runner, asked: CostsRequest): Promise<M
 
 type Clocked = CostsRequest & Required<Pick<CostsRequest, "now">>;
 
-/** The longest context that a prompt is stored for in time, by what a short one takes. */
+/** The longest context whose prompt can be stored in time, estimated from a short one. */
 async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Promise<number> {
   // The second one is compiled.
   let perToken = 0;
@@ -83,7 +83,7 @@ async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Prom
   ) ?? SHORT_CONTEXT;
 }
 
-/** When to stop: no more is begun after `end` but for what a table needs, and nothing after `last`. */
+/** When to stop: after `end` only probes of rank 0 and less are begun, after `last` only those of rank below 0. */
 interface Deadline extends Pick<Clocked, "signal" | "onProgress" | "now"> {
   readonly end: number;
   readonly last: number;
@@ -128,7 +128,7 @@ async function passes(
   { end, last, signal, onProgress = () => {}, now }: Deadline,
 ): Promise<{ readings: Reading[]; repeats: number }> {
   const began = now();
-  // Those of one context one after the other: another context opens the lanes again.
+  // Probes of one context run one after the other, because another context opens the lanes again.
   const order = chosen.toSorted((a, b) => b.context - a.context);
   const [first] = order;
   const readings = [...firsts];

@@ -3,7 +3,7 @@ import { openProfiler } from "../../../gpu/profile.ts";
 import { type Program, submit } from "../../../gpu/program.ts";
 import { openReadback } from "../../../gpu/readback.ts";
 
-/** Times the parts of a round, which go on from each other: each runs once. */
+/** Times the parts of a round. Each part continues from the one before, so each runs once. */
 export interface PartTimer extends Disposable {
   /** Runs the programs one after the other: milliseconds of each. */
   time(programs: readonly Program[]): Promise<number[]>;
@@ -22,7 +22,7 @@ export async function openPartTimer(gpu: Gpu): Promise<PartTimer> {
   };
 }
 
-/** A submission each; what an empty one takes is taken off. */
+/** A timer by the host's clock: each program is one submission, and the time of an empty submission is subtracted. */
 export async function openPartClock(
   gpu: Gpu,
   now: () => number = () => performance.now(),

@@ -31,10 +31,10 @@ export interface ProbePlanRequest {
 /** Tokens of a context that costs next to nothing. */
 export const SHORT_CONTEXT = 24;
 
-/** Contexts that attention's cost is seen at: the longest that can be made in time. */
+/** Contexts at which the cost of attention is measured: the longest one that can be stored in time is used. */
 export const LONG_CONTEXTS = [2056, 1032, 520, 264, 136, 72] as const;
 
-/** Requests of the round that packing is measured of, where there may be as many. */
+/** Batch of the round at which packing is measured, if the engine allows as many. */
 const USUAL_BATCH = 8;
 
 /** Tokens that a draft has missed of each sequence. */
@@ -51,9 +51,8 @@ export function holds({ core }: Pick<ProbeParts, "core">, context: number): bool
 }
 
 /**
- * All that would be worth to be measured, the most important first. Without those below rank 0 there
- * is no table; those of rank 0 are the ends of every list. Then rounds of powers of two and long contexts, then the
- * others.
+ * All probes that are worth measuring, the most important first. There is no table without those below rank 0; those of
+ * rank 0 are the ends of every list. Then come batches of powers of two and long contexts, then the others.
  */
 export function costProbes(parts: ProbeParts, asked: ProbePlanRequest): Probe[] {
   if (asked.prompts === "only") return prefillProbes(parts, asked);
@@ -87,7 +86,7 @@ function roundProbes(
   return [...short, ...long];
 }
 
-/** Probes at a few batch sizes: the device's choice takes longer with larger ones, the host's part does not. */
+/** A probe at the usual batch size: the device's choice takes longer with larger ones, the host's part does not. */
 function packingProbes(parts: ProbeParts, { maxBatch, depths }: ProbePlanRequest): Probe[] {
   const steps = depths.at(-1) ?? 0;
   const batch = Math.min(maxBatch, USUAL_BATCH);
@@ -114,7 +113,7 @@ function prefillProbes(
 ): Probe[] {
   if (prompts !== "few") {
     const lengths = promptLengths(parts.core.capacity, chunkRows);
-    // The ends are needed; one beyond a chunk tells what attention to the tokens before costs.
+    // Both ends are needed. A prompt longer than a chunk shows what attention to the tokens before costs.
     const rankOf = (i: number) => i === lengths.length - 1 ? -1 : i === 0 ? 0 : 1;
     const long = 4 * chunkRows < room(parts.core.capacity) ? [4 * chunkRows] : [];
     return [...lengths, ...long].map((tokens, i) =>

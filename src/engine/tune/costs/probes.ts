@@ -27,7 +27,7 @@ export interface ProbeParts {
   readonly timer: PartTimer;
 }
 
-/** A round as it can be measured. Later also of rounds whose verify rows are fewer than the shape's. */
+/** A round as it can be measured. */
 export interface ProbedRound {
   readonly batch: number;
   /** Draft levels. */
@@ -36,8 +36,8 @@ export interface ProbedRound {
 }
 
 /**
- * One round by `core.rounds`, and its parts on the device: from the same round where the core takes
- * the device's times, else from one more whose programs run by themselves. The host's is what is left.
+ * Times one round by `core.rounds`, and its parts on the device: from the same round if the core takes device times,
+ * else by running its programs once more by themselves. The host's part is the rest of the wall time.
  */
 export function roundProbe(
   { core, lanes, timer }: ProbeParts,
@@ -81,8 +81,8 @@ export function roundProbe(
 }
 
 /**
- * What packing adds to a round that verifies half of its drafts, and to its host: two such rounds, of
- * which one verifies all, without the device's times of their verify rows. Undefined where no round is packed.
+ * What packing adds to a round that verifies half of its drafts, and to its host: such a round less one that verifies
+ * all, both without the device times of their verify rows. Undefined if no round is packed.
  */
 export function packingProbe(
   { core, lanes, timer }: ProbeParts,
@@ -155,7 +155,7 @@ export function catchUpProbe(
   };
 }
 
-/** A prompt's prefill, in chunks of `chunkRows`: wall time, told of the rows that its program has. */
+/** A prompt's prefill, in chunks of `chunkRows`: wall time, reported for the rows that its program has. */
 export function prefillProbe(
   { core, lanes }: ProbeParts,
   { tokens, chunkRows }: { readonly tokens: number; readonly chunkRows: number },

@@ -23,12 +23,12 @@ const MOST_SCALE = 65504;
 /** Bytes of a block. */
 export const BLOCK_BYTES: Readonly<Record<Quantization, number>> = { q8: 2 + 32, q4: 2 + 16 };
 
-/** What config.json has of a checkpoint that is stored so. */
+/** The quantization_config of a checkpoint stored in blocks. */
 export function blocksConfig(format: Quantization): Record<string, unknown> {
   return { quant_method: METHOD, format, version: VERSION, group_size: GROUP };
 }
 
-/** The format of a checkpoint that is stored so, undefined of others. @throws UsageError for an unknown one */
+/** The format of a checkpoint stored in blocks, undefined for others. @throws UsageError for an unknown format. */
 export function blocksFormat(config: Fields): Quantization | undefined {
   const found = nested(config, "quantization_config");
   if (found === undefined || value(found, "quant_method") !== METHOD) return undefined;
@@ -40,7 +40,7 @@ export function blocksFormat(config: Fields): Quantization | undefined {
   throw unusable(found, `has format ${quote(format ?? null)}, supported are q4, q8`);
 }
 
-/** The shape of the U8 tensor that matrices [..., rows, cols] are stored in, one after the other. */
+/** The shape of the U8 tensor that stores matrices [..., rows, cols] one after the other. */
 export function storedShape(
   format: Quantization,
   shape: readonly number[],
@@ -73,9 +73,9 @@ export function blocksView(checkpoint: Checkpoint, format: Quantization): Checkp
 }
 
 /**
- * Packs weights of whole groups, to the bit what kernels/matmul/quantize.wgsl makes of them.
+ * Packs weights into blocks, bit for bit as kernels/matmul/quantize.wgsl does.
  *
- * @param values of which every GROUP is a group.
+ * @param values whole groups: every GROUP consecutive weights are one.
  */
 export function packBlocks(values: Float32Array, format: Quantization): Uint8Array<ArrayBuffer> {
   const size = BLOCK_BYTES[format];
@@ -93,7 +93,7 @@ export function packBlocks(values: Float32Array, format: Quantization): Uint8Arr
     view.setUint16(at, bits[0] ?? 0, true);
     if (scale === 0) continue;
     for (let i = 0; i < GROUP; i++) {
-      // To the nearest integer, halves down. The quotient of an f32 by an f16 is exact enough in f64.
+      // Rounds to the nearest integer, halves down. f64 is precise enough for an f32 divided by an f16.
       const q = Math.max(least, Math.min(most, Math.ceil((values[from + i] ?? 0) / scale - 0.5)));
       if (format === "q8") out[at + 2 + i] = q & 255;
       else {
@@ -112,7 +112,7 @@ function halfBuffers(): [Float16Array, Uint16Array] {
   return [half, new Uint16Array(half.buffer)];
 }
 
-/** Before it is rounded to f16. */
+/** The scale of a group before it is rounded to f16. */
 function scaleOf(format: Quantization, values: Float32Array, from: number): number {
   let least = Infinity;
   let most = -Infinity;
@@ -125,12 +125,12 @@ function scaleOf(format: Quantization, values: Float32Array, from: number): numb
   return (most > -least ? most : least) * -0.125;
 }
 
-/** At most the largest f16 in size, and never -0. */
+/** Clamps a scale to the range of f16, and turns -0 into 0. */
 function clampScale(nearest: number): number {
   return Math.max(-MOST_SCALE, Math.min(MOST_SCALE, nearest)) + 0;
 }
 
-/** Blocks of rows in the order that the lanes of a matmul read. */
+/** Rows in lane order, as the lanes of a matmul read them. */
 export interface LaneBlocks {
   readonly words: Uint16Array<ArrayBuffer>;
   /** f16. */
@@ -138,8 +138,8 @@ export interface LaneBlocks {
 }
 
 /**
- * Brings blocks of rows into lane order, see kernels/matmul/quantize.wgsl; makes the tables of a matrix once,
- * for all its rows.
+ * Returns a function that permutes blocks of rows to lane order, see kernels/matmul/quantize.wgsl. The tables
+ * of a matrix are computed once for all its rows.
  */
 export function blocksToLanes(
   { format, cols, lanes }: {
@@ -183,7 +183,7 @@ export function blocksToLanes(
   };
 }
 
-/** Blocks as float32: integer times scale, exact. */
+/** Converts blocks to float32: integer times scale, which is exact. */
 export function blockValues(bytes: Uint8Array, format: Quantization): Float32Array<ArrayBuffer> {
   const size = BLOCK_BYTES[format];
   const out = new Float32Array(bytes.length / size * GROUP);

@@ -1,4 +1,4 @@
-/** A quantized checkpoint as one whose matrices are single tensors named `weight`. */
+/** Presents a quantized checkpoint as one in which each matrix is a single tensor named `weight`. */
 import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
@@ -33,11 +33,11 @@ const DTYPE = {
   nvfp4: "GROUPED_NVFP4",
 } as const;
 
-/** Tensors of a quantized module, and scales of activations, which stay float32. */
+/** Tensors of a quantized module, and scales of activations, which are not used as activations stay float32. */
 const PARTS =
   /\.(qweight|qzeros|scales|g_idx|weight_(packed|scale|scale_inv|shape|zero_point|g_idx)|(input|output|[qkv])_(scale|zero_point)|weight_scale_2|activation_scale)$/;
 
-/** Matrices whose numbers are kept by a view at a time: a pair takes turns. */
+/** How many matrices a view keeps in memory: the two of a pair are read in turns. */
 const KEPT = 2;
 
 /**

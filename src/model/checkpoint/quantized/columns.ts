@@ -1,16 +1,16 @@
-/** 4-bit matrices that are stored by columns, as rows: words of eight consecutive weights. */
+/** Transposes 4-bit matrices that are stored by columns to rows: words of eight weights consecutive along k. */
 
 interface Shape {
   readonly rows: number;
   readonly cols: number;
 }
 
-/** Columns of words that are turned at a time, so that both sides stay in cache. */
+/** Columns of words that are transposed at a time, so that source and result stay in cache. */
 const TILE = 64;
 
 /**
- * GPTQ: [cols / 8, rows], a word the weights 8 j .. 8 j + 7 of one row, the first lowest. Only the words
- * change their places.
+ * GPTQ: [cols / 8, rows]. A word has the weights 8 j .. 8 j + 7 of one row, the first in the lowest bits, so
+ * whole words are transposed.
  *
  * Source: https://github.com/AutoGPTQ/AutoGPTQ, `QuantLinear.pack`
  */
@@ -26,12 +26,12 @@ export function gptqWords(stored: Uint32Array, { rows, cols }: Shape): Uint32Arr
   return out;
 }
 
-/** First bit of the nibble of column c of eight in a word of AWQ; the inverse of its order_map. */
+/** First bit of the nibble of column c, of eight, in an AWQ word; the inverse of its order_map. */
 const AWQ_SHIFTS = [0, 16, 4, 20, 8, 24, 12, 28];
 
 /**
- * AWQ: [cols, rows / 8], nibble i of a word the weight of row 8 j + [0, 2, 4, 6, 1, 3, 5, 7][i]. Squares
- * of eight words are turned.
+ * AWQ: [cols, rows / 8]. Nibble i of a word is the weight of row 8 j + [0, 2, 4, 6, 1, 3, 5, 7][i], so
+ * squares of eight by eight weights are transposed.
  *
  * Source: https://github.com/casper-hansen/AutoAWQ, `WQLinear_GEMM.from_linear`
  */

@@ -1,11 +1,11 @@
-/** Rows of quantized checkpoints as float32, for what is looked up or read in two ways. */
+/** Converts rows of quantized checkpoints to float32, for tables whose rows are looked up or read in two ways. */
 import { GROUP, isFp4, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
 import { e4m3 } from "./e4m3.ts";
 import { rowWords } from "./modules.ts";
 
 /**
- * The numbers of rows as `ReadRows` fills them, [rows, cols]: what kernels/lib/weights_u4.wgsl, _i8, _f8,
- * _mxfp4 and _nvfp4 compute.
+ * The float32 values, [rows, cols], of rows as `ReadRows` fills them: the same as kernels/lib/weights_u4.wgsl,
+ * _i8, _f8, _mxfp4 and _nvfp4 compute.
  */
 export function dequantized(
   words: Uint32Array<ArrayBuffer>,
@@ -29,7 +29,7 @@ export function dequantized(
   return out;
 }
 
-/** Words of groups have a scale for each half of a group, f16 times NVFP4_UNIT. */
+/** A group's word has two f16 scales, one for each half of the group, to be multiplied by NVFP4_UNIT. */
 function nvfp4Values(words: Uint32Array<ArrayBuffer>, cols: number): Float32Array<ArrayBuffer> {
   const { weights, all } = rowWords({ format: "nvfp4", cols });
   const scales = new Float16Array(words.buffer, words.byteOffset, 2 * words.length);
@@ -41,7 +41,7 @@ function nvfp4Values(words: Uint32Array<ArrayBuffer>, cols: number): Float32Arra
   });
 }
 
-/** What scales of NVFP4 are stored over, so that f16 has those of weights from 2^-24 to 2^6 with all its bits. */
+/** NVFP4 scales are stored divided by this, so that f16 represents scales from 2^-24 to 2^6 with all its bits. */
 export const NVFP4_UNIT: number = 2 ** -12;
 
 /** Numbers of 4 bits, e2m1: a sign, 2 bits of exponent and one of mantissa. */
@@ -64,7 +64,7 @@ export const E2M1: readonly number[] = [
   -6,
 ];
 
-/** What each stored integer stands for before its zero and scale. */
+/** The number that each stored code stands for, before zero point and scale are applied. */
 function valueTable(format: Prequantized): Float32Array {
   if (format === "u4") return Float32Array.from({ length: 16 }, (_, u) => u);
   if (isFp4(format)) return Float32Array.from(E2M1);

@@ -1,6 +1,6 @@
 /**
- * Tensors of all experts of a layer as gpt-oss stores them, [experts, ..], as matrices and vectors of which each expert
- * has consecutive rows. What they are is decided by the tensors alone:
+ * gpt-oss stores tensors of all experts of a layer, [experts, ..]. This presents them as matrices and vectors in which
+ * each expert has consecutive rows. The names of the tensors alone decide what they are:
  *
  *     X_blocks, X_scales  MXFP4: u8 [experts, out, in / 32, 16] and [experts, out, in / 32]
  *     X                   with X_bias beside it: [experts, in, out], transposed here
@@ -22,7 +22,7 @@ interface View {
   readonly read: ReadBytes;
 }
 
-/** The checkpoint with its stacks of experts as such matrices. @throws UsageError where parts do not fit together. */
+/** The checkpoint with its stacks of experts as such matrices. @throws UsageError if tensors do not fit together. */
 export function expertStacks(checkpoint: Checkpoint): Checkpoint {
   const views = new Map<string, View>();
   const tensors = new Map<string, TensorInfo>();
@@ -55,7 +55,7 @@ function flattened(tensor: TensorInfo): TensorInfo {
   return { ...tensor, shape: [tensor.shape.reduce((product, size) => product * size, 1)] };
 }
 
-/** MXFP4: rows of blocks, and then an f32 power of two for each, as `ReadRows` has them. */
+/** MXFP4 as `ReadRows` fills it: a row of blocks, then for each block its scale, an f32 power of two. */
 function blocksView(from: Checkpoint, name: string, blocks: TensorInfo): View {
   const [experts = 0, out = 0, groups = 0] = blocks.shape;
   const scales = from.tensors.get(`${name}_scales`);
@@ -102,19 +102,19 @@ function blocksView(from: Checkpoint, name: string, blocks: TensorInfo): View {
           words[row * all + weights + group] = powerBits(exponent);
         }
       }
-      // Of larger ones 2^14 times the power, which the kernels make, would not be a number.
+      // The kernels compute 2^14 times the scale, which would overflow for a larger one.
       if (largest > 240) throw badTensor(from, scales, "has a scale above 2^113");
       into.set(new Uint8Array(words.buffer));
     },
   };
 }
 
-/** f32 bits of 2^(exponent - 127), of which the least is below the normal numbers. */
+/** f32 bits of 2^(exponent - 127); the smallest is subnormal. */
 function powerBits(exponent: number): number {
   return exponent === 0 ? 1 << 22 : exponent << 23;
 }
 
-/** Rows of the outputs of all experts; undefined where they are stored so. */
+/** A transposed view with one row per output of all experts; undefined if the tensor is stored that way. */
 function transposedView(from: Checkpoint, stored: TensorInfo): View | undefined {
   const { name, shape, dtype, file } = stored;
   const [experts = 0, width = 0, out = 0] = shape;
@@ -123,7 +123,7 @@ function transposedView(from: Checkpoint, stored: TensorInfo): View | undefined 
   if (bytes !== 2 && bytes !== 4) return undefined;
   const size = out * width * bytes;
   const Numbers = bytes === 2 ? Uint16Array : Uint32Array;
-  /** The expert that was read last: its rows are read one after the other. */
+  /** The expert that was read last; kept because its rows are read one after the other. */
   let last: { readonly expert: number; readonly rows: Uint8Array } | undefined;
   const rowsOf = (expert: number): Uint8Array => {
     if (last?.expert === expert) return last.rows;

@@ -1,4 +1,4 @@
-/** The words that groups of a quantized matrix have: a scale, and for u4 its zero. */
+/** The words of the groups of a quantized matrix: a scale, and for u4 its zero point. */
 import { UsageError } from "../../../errors.ts";
 import { GROUP } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
@@ -8,7 +8,7 @@ import { widen } from "../../files/widen.ts";
 
 /** Scales [ceil(rows / block.rows), ceil(cols / block.cols)]. */
 export interface Scales {
-  /** The f32 bits, without what u4 needs for zeros. */
+  /** f32 bits of the scales; the bits that u4 uses for zero points are 0. */
   readonly bits: Uint32Array;
   readonly block: { readonly rows: number; readonly cols: number };
   /** Blocks along k. */
@@ -23,7 +23,7 @@ export function readBytes(from: Source, tensor: TensorInfo): Uint8Array<ArrayBuf
   return bytes;
 }
 
-/** Words, also those that integers of 4 bits are packed into. @throws UsageError */
+/** Reads a tensor of 32-bit words, such as packed 4-bit integers. @throws UsageError */
 export function readWords(from: Source, tensor: TensorInfo): Uint32Array {
   if (tensor.dtype !== "I32") {
     throw badTensor(from, tensor, `has dtype ${quote(tensor.dtypeName)}, expected I32`);
@@ -31,7 +31,7 @@ export function readWords(from: Source, tensor: TensorInfo): Uint32Array {
   return new Uint32Array(readBytes(from, tensor).buffer);
 }
 
-/** Numbers of 16 or 32 bits as f32 bits. @throws UsageError where they are of another dtype. */
+/** Reads floats of 16 or 32 bits as f32 bits. @throws UsageError if they have another dtype. */
 export function readScales(from: Source, tensor: TensorInfo): Uint32Array {
   const { dtype } = tensor;
   if (dtype !== "F32" && dtype !== "F16" && dtype !== "BF16") {
@@ -44,14 +44,14 @@ export function readScales(from: Source, tensor: TensorInfo): Uint32Array {
   return new Uint32Array(scales.buffer);
 }
 
-/** u4 keeps zeros in the five lowest bits. @throws UsageError where a scale has bits there. */
+/** u4 stores zero points in the five lowest bits of the scales. @throws UsageError if a scale uses these bits. */
 export function checkNarrow(from: Source, tensor: TensorInfo, bits: Uint32Array): void {
   if (bits.every((word) => (word & 31) === 0)) return;
   const why = "has a scale of more than 19 bits, expected those of F16 or BF16";
   throw badTensor(from, tensor, why);
 }
 
-/** Scale bits of the groups of a row. */
+/** Writes the scale bits of a row's groups to `into`. */
 export function rowScales({ bits, block, width }: Scales, row: number, into: Uint32Array): void {
   const first = Number.isFinite(block.rows) ? Math.floor(row / block.rows) * width : 0;
   const share = block.cols / GROUP;

@@ -1,17 +1,17 @@
 /**
- * Rows in the order of k, permuted to the order in which the lanes of a matmul read them; see
+ * Permutes rows from the order of k to lane order, in which the lanes of a matmul read them; see
  * kernels/matmul/quantize.wgsl.
  */
 import { BLOCK_VEC8S, isFp4, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
 import { rowWords } from "./modules.ts";
 
-/** Brings rows into lane order: `rows` as `ReadRows` fills them, into words and scales. */
+/** Permutes `rows`, as `ReadRows` fills them, to lane order, and separates words and scales. */
 export type ToLanes = (rows: Uint32Array) => {
   readonly words: Uint32Array<ArrayBuffer>;
   readonly scales: Uint32Array<ArrayBuffer>;
 };
 
-/** Makes the tables of a matrix once, for all its rows. */
+/** Computes the permutation tables of a matrix once, and returns the function that applies them to rows. */
 export function toLanes(
   { cols, lanes, format }: Pick<Matrix, "cols" | "lanes"> & { readonly format: Prequantized },
 ): ToLanes {
@@ -37,10 +37,10 @@ export function toLanes(
   };
 }
 
-/** Places in half a word of the lowest bit and of the sign of the numbers 2 j and 2 j + 1. */
+/** Bit positions, in half a word, of the lowest bit and of the sign of the numbers 2 j and 2 j + 1. */
 const FP4_PLACES = [[9, 15], [6, 12], [3, 14], [0, 13]] as const;
 
-/** Bits of two numbers, by their byte, in a word. */
+/** The word with the bits of two numbers, by the byte that has both. */
 const FP4_BYTES = FP4_PLACES.map(([lowest, sign]) =>
   Uint32Array.from({ length: 256 }, (_, byte) => {
     const half = (bits: number) => (bits & 7) << lowest | (bits >> 3) << sign;
@@ -48,7 +48,7 @@ const FP4_BYTES = FP4_PLACES.map(([lowest, sign]) =>
   })
 );
 
-/** Eight numbers of 4 bits, the first lowest, with their bits where kernels/lib/e2m1.wgsl has them. */
+/** Rearranges the bits of eight 4-bit numbers, the first lowest, as kernels/lib/e2m1.wgsl expects them. */
 function fp4Word(word: number): number {
   const [a, b, c, d] = FP4_BYTES as [Uint32Array, Uint32Array, Uint32Array, Uint32Array];
   const [p, q] = [(a[word & 255] ?? 0) | (b[word >> 8 & 255] ?? 0), c[word >> 16 & 255] ?? 0];

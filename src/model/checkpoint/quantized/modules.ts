@@ -1,4 +1,4 @@
-/** Matrices of quantized checkpoints, whatever tensors they are made of, as rows of one format. */
+/** Reads matrices of quantized checkpoints as rows of one format, whatever tensors they consist of. */
 import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
@@ -7,26 +7,26 @@ import { awqWords, gptqWords } from "./columns.ts";
 import { badTensor, checkNarrow, readScales, readWords, rowScales, type Scales } from "./groups.ts";
 import type { Scheme } from "./scheme.ts";
 
-/** A quantized matrix by its tensors. */
+/** A quantized matrix and the tensors it consists of. */
 export interface QuantizedModule {
   readonly format: Prequantized;
   readonly rows: number;
   readonly cols: number;
-  /** The largest tensor. */
+  /** The packed weights, the largest tensor. */
   readonly values: TensorInfo;
-  /** `g_idx`; only that of the columns themselves is supported. */
+  /** `g_idx`, the group of each column; only groups in the order of k are supported. */
   readonly order: TensorInfo | undefined;
   readonly scales: TensorInfo;
   readonly zeros: TensorInfo | undefined;
 }
 
 /**
- * Fills rows `first` on, each its weights in the order of k and then a word for each GROUP of them:
- * f32 scale, with the zero of u4 in the lowest bits.
+ * Fills `into` with rows from `first` on. A row is its weights in the order of k, then a word for each GROUP
+ * of them: an f32 scale, with u4's zero point in its lowest bits.
  */
 export type ReadRows = (first: number, into: Uint32Array) => void;
 
-/** 32-bit words of the weights of a row, and of its groups. */
+/** Numbers of 32-bit words of a row: of its weights, and of weights and groups together. */
 export function rowWords(
   { format, cols }: Pick<QuantizedModule, "format" | "cols">,
 ): { readonly weights: number; readonly all: number } {
@@ -34,7 +34,7 @@ export function rowWords(
   return { weights, all: weights + cols / GROUP };
 }
 
-/** Reads what the rows of a module need in addition to their weights. @throws UsageError */
+/** Reads the scales and zero points of a module, and returns the reader of its rows. @throws UsageError */
 export function openModule(from: Checkpoint, module: QuantizedModule, scheme: Scheme): ReadRows {
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
   if (transposed) checkOrder(from, module, scheme);
@@ -66,7 +66,7 @@ function addZeros(
   }
 }
 
-/** Scales stored [rows of blocks, blocks along k], or one a tensor or row. */
+/** Reads scales stored as [rows of blocks, blocks along k], or one per tensor or row. */
 function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
   const bits = readScales(from, module.scales);
   const { rows, cols } = module;
@@ -79,7 +79,7 @@ function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme):
   return { bits, block: found, width };
 }
 
-/** Scales stored [blocks along k, rows], as one row after the other. */
+/** Reads scales stored as [blocks along k, rows], and transposes them. */
 function turned(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
   const { rows, cols, scales } = module;
   const found = block ?? { rows: 1, cols: Infinity };
@@ -97,11 +97,11 @@ function blocks(size: number, block: number): number {
   return Number.isFinite(block) ? Math.ceil(size / block) : 1;
 }
 
-/** Where nibble i of a word of AWQ belongs among eight columns: AutoAWQ's order_map. */
+/** The column, of eight, of nibble i of an AWQ word: AutoAWQ's order_map. */
 const AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7];
 const IN_ORDER = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/** Zeros of u4, [rows, blocks along k]; symmetric ones are 8. Undefined for other formats. */
+/** Zero points of u4, [rows, blocks along k]; 8 if quantization is symmetric. Undefined for other formats. */
 function zerosOf(
   from: Checkpoint,
   { format, rows, cols, zeros: tensor }: QuantizedModule,
@@ -121,14 +121,14 @@ function zerosOf(
       : [at % (rows / 8), Math.floor(at / (rows / 8))];
     for (const [i, place] of order.entries()) {
       const row = 8 * eight + place;
-      // AutoGPTQ takes four bits of the sum.
+      // AutoGPTQ keeps only four bits of the sum.
       if (row < rows) zeros[row * width + group] = (word >>> 4 * i) + zeroStep & 15;
     }
   }
   return zeros;
 }
 
-/** @throws UsageError where columns belong to groups in another order than that of k (act-order). */
+/** @throws UsageError if groups are not in the order of k (act-order). */
 function checkOrder(from: Checkpoint, { order, cols }: QuantizedModule, { block }: Scheme): void {
   if (order === undefined) return;
   checkShape(from, order, [cols]);
@@ -171,7 +171,7 @@ function readStraight(from: Checkpoint, module: QuantizedModule, { layout }: Sch
 
 const SIGNS = 0x80808080;
 
-/** The one value of e4m3 that is no number has all bits but the sign. */
+/** Refuses NaN, which in e4m3 has all bits set except perhaps the sign. */
 function checkNumbers(from: Checkpoint, tensor: TensorInfo, words: Uint32Array): void {
   const broken = words.some((word) => ((word & 0x7f7f7f7f) + 0x01010101 & SIGNS) !== 0);
   if (broken) throw badTensor(from, tensor, "has a weight that is no number");

@@ -1,6 +1,6 @@
 /**
- * Modules in NVFP4 as matrices of the dtype GROUPED_NVFP4, by their tensors and not by what config.json says. 16
- * weights along k share a scale of e4m3, and all of a module another:
+ * Presents NVFP4 modules as matrices of the dtype GROUPED_NVFP4. Their tensors identify them, not config.json. 16
+ * weights along k share an e4m3 scale, and all weights of a module share another scale:
  *
  *     compressed-tensors  weight_packed u8 [N, K / 2], weight_scale [N, K / 16], weight_global_scale f32: w = e2m1 scale / global
  *     ModelOpt            weight u8 [N, K / 2], weight_scale [N, K / 16], weight_scale_2 f32: w = e2m1 scale scale_2
@@ -16,7 +16,7 @@ import { e4m3 } from "./e4m3.ts";
 /** Weights that share a scale. */
 const SHARED = 16;
 
-/** Of a module besides its numbers; scales of activations and of the KV cache, which stay float32, are not used. */
+/** Other tensors of a module. Scales of activations and of the KV cache are not used, as those stay float32. */
 const PARTS = [
   "weight_scale",
   "weight_scale_2",
@@ -33,7 +33,7 @@ interface Module {
   readonly open: () => ReadRows;
 }
 
-/** The checkpoint with such modules as matrices. @throws UsageError where a module's tensors do not fit together. */
+/** The checkpoint with its NVFP4 modules as matrices. @throws UsageError if a module's tensors do not fit together. */
 export function nvfp4View(checkpoint: Checkpoint): Checkpoint {
   const modules = new Map<string, Module>();
   const parts = new Set<string>();
@@ -118,7 +118,7 @@ function moduleOf(
   };
 }
 
-/** What scales are multiplied with. compressed-tensors stores its inverse. */
+/** The factor of all scales of a module. compressed-tensors stores its inverse. */
 function factorOf(from: Checkpoint, global: TensorInfo): number {
   const [value = NaN, ...others] = new Float32Array(readScales(from, global).buffer);
   const factor = global.name.endsWith("weight_global_scale") ? 1 / value : value;
@@ -126,7 +126,7 @@ function factorOf(from: Checkpoint, global: TensorInfo): number {
   throw badTensor(from, global, "is not one number above 0");
 }
 
-/** f16 bits of each e4m3 times `factor`, over NVFP4_UNIT: the product of both scales is rounded to 11 bits. */
+/** f16 bits of each e4m3 scale times `factor` / NVFP4_UNIT: the product of both scales is rounded to 11 bits. */
 function halfScales(from: Checkpoint, scales: TensorInfo, factor: number): Uint16Array {
   const halves = Float16Array.from(
     { length: 256 },

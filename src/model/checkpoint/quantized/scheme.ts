@@ -24,11 +24,11 @@ export interface Scheme {
   readonly layout: StoredLayout;
   readonly bits: 4 | 8;
   /**
-   * Weights that share a scale: rows by columns, Infinity for all. Undefined: as many scales as
-   * there are decide between one a tensor and one a row.
+   * Weights that share a scale: rows by columns, Infinity for all. Undefined: the number of scales decides
+   * between one per tensor and one per row.
    */
   readonly block: { readonly rows: number; readonly cols: number } | undefined;
-  /** What is added to stored zeros: 1 in the first format of GPTQ. */
+  /** Added to stored zero points: 1 in the first format of GPTQ. */
   readonly zeroStep: 0 | 1;
   /** Modules that are not quantized, as the config lists them. */
   readonly kept: readonly string[];
@@ -81,7 +81,7 @@ function gptq(found: Fields): Scheme {
 }
 
 function awq(found: Fields): Scheme {
-  // AutoAWQ writes w_bit and q_group_size into a file of its own, transformers these.
+  // transformers writes these keys; AutoAWQ has w_bit and q_group_size in a separate file.
   expect(found, "bits", [4]);
   expect(found, "version", ["gemm", "GEMM", undefined]);
   flag(found, "zero_point", true);
@@ -212,7 +212,7 @@ function strings(fields: Fields, key: string): readonly string[] {
   throw unusable(fields, `has ${key} ${quote(found)}, expected a list of names`);
 }
 
-/** @throws UsageError where a field has none of the values that Eyrie computes with. */
+/** @throws UsageError if a field has a value that Eyrie does not support. */
 function expect(fields: Fields, key: string, known: readonly unknown[]): void {
   const found = value(fields, key);
   if (known.includes(found)) return;

@@ -16,7 +16,7 @@ import { parseRope, yarnScale } from "../rope_config.ts";
 import type { Routing } from "../../../../kernels/experts/route.ts";
 
 const DEFAULTS = {
-  // Not theirs, and not used: heads come in three sizes of their own.
+  // These models have no head_dim, and it is not used: heads have three sizes of their own.
   head_dim: 64,
   kv_lora_rank: 512,
   q_lora_rank: 1536,
@@ -106,7 +106,7 @@ export function parseLatent(
     nopeDim,
     ropeDim: ropeDim(config),
     valueDim: size(config, "v_head_dim", MOST.headDim),
-    // Attention takes both for one key of all heads.
+    // Latent and rotated part together are one key for attention, so the limit is that of a head.
     rank: size(config, "kv_lora_rank", MOST.headDim - ropeDim(config)),
     queryRank: value(config, "q_lora_rank") === undefined
       ? undefined
@@ -118,7 +118,7 @@ export function parseLatent(
   };
 }
 
-/** m(mscale_all_dim)^2 where the rope is scaled by a factor: attention gets sharper with it. */
+/** m(mscale_all_dim)^2 if the rope is scaled by a factor: it makes attention sharper. */
 function attentionScale(config: Fields): number {
   const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
   if (!inside || !value(inside, "mscale_all_dim")) return 1;
@@ -162,7 +162,7 @@ function parseShared(
 
 function routingV2(config: Fields): Partial<Routing> {
   expect(config, "scoring_func", "softmax");
-  // transformers does not read it, and DeepSeek's own code would not scale then.
+  // transformers does not read norm_topk_prob, and DeepSeek's own code does not scale if it is true.
   expect(config, "norm_topk_prob", false);
   const method = value(config, "topk_method");
   const scale = positive(config, "routed_scaling_factor");
@@ -189,7 +189,7 @@ export function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
   return { groups: count, topGroups: integer(config, "topk_group", { least: 1, most: count }) };
 }
 
-/** @throws UsageError where a field is there and another value. */
+/** @throws UsageError if a field is present with another value. */
 export function expect(config: Fields, key: string, only: string | number | boolean): void {
   const found = value(config, key) ?? only;
   if (found === only) return;

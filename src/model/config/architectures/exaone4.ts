@@ -7,8 +7,8 @@ const ROTATED = 0;
 const UNROTATED = 1;
 
 /**
- * EXAONE 4: branches are normed after, and each head of q and k. Where the config has a window (32B), layers
- * without one do not rotate queries and keys.
+ * EXAONE 4: the outputs of branches and each head of q and k are normed. If the config has a window (32B),
+ * layers without a window do not rotate queries and keys.
  */
 export const EXAONE4: Family = {
   architecture: "Exaone4ForCausalLM",
@@ -31,7 +31,7 @@ export const EXAONE4: Family = {
   ropes: (config, headDim) => [parseRope(config, headDim), noRope(headDim)],
 };
 
-/** Layers of which the last has no window: 4, or "LLLG". */
+/** Length of the pattern of layers, whose last has no window: 4, or the length of "LLLG". */
 function pattern(config: Fields): number {
   const letters = value(config, "sliding_window_pattern");
   if (typeof letters === "string" && /^L+G$/.test(letters)) return letters.length;

@@ -39,7 +39,7 @@ export const GEMMA2: Family = {
 export const GEMMA3: Family = {
   architecture: "Gemma3ForCausalLM",
   modelType: "gemma3_text",
-  // Of 4B parameters and more.
+  // Models of 4B parameters and more.
   wrappers: [{ architecture: "Gemma3ForConditionalGeneration", modelType: "gemma3" }],
   activation: "hidden_activation",
   // As transformers' Gemma3TextConfig: configs with images leave out what equals it.
@@ -65,7 +65,7 @@ export const GEMMA3: Family = {
   ropes,
   model: (config, hiddenSize) => ({
     ...model(config, hiddenSize),
-    // Published ones count what their scaling reaches.
+    // Published values already include rope scaling.
     maxPositions: integer(config, "max_position_embeddings", { least: 1, most: 2 ** 25 }),
   }),
   names: llamaNamesBut(MODULES),
@@ -74,7 +74,7 @@ export const GEMMA3: Family = {
 const GLOBAL = 0;
 const LOCAL = 1;
 
-/** Global first. transformers 5 nests: one object a kind of layer. */
+/** The ropes of global and of local layers, in this order. transformers 5 has a nested object per kind of layer. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
   const local = positive(config, "rope_local_base_freq");
   return [

@@ -20,7 +20,7 @@ const SLIDING = 1;
 
 const MOST_WIDTH = 2 ** 12;
 
-/** Where config.json has none. */
+/** Rope parameters if config.json has none. */
 const ROPES = {
   sliding_attention: { rope_type: "default", rope_theta: 10_000 },
   full_attention: {
@@ -115,7 +115,7 @@ function attention(config: Fields, base: HeadAttention, i: number): HeadAttentio
 
 type LayerHeads = Pick<HeadAttention, "numKvHeads" | "headDim">;
 
-/** Layer `i` by `per_layer_config` (transformers 5.17), or by the keys of published files for full layers. */
+/** Heads of layer `i`: by `per_layer_config` (transformers 5.17), or by the keys for full layers of published files. */
 function headsOf(
   config: Fields,
   { numKvHeads, headDim }: LayerHeads,
@@ -180,7 +180,7 @@ function mlpOf(config: Fields, base: BaseLayer, dense: DenseMlp): MlpSpec {
   return { ...mixture, parallelMlp: dense };
 }
 
-/** A head's size is that of the first layer of a kind. */
+/** One rope per kind of layer. Its head size is that of the first layer of the kind. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
   const count = layerCount(config);
   const rope_parameters = value(config, "rope_parameters") ?? ROPES;
@@ -197,7 +197,7 @@ function ropes(config: Fields, headDim: number): readonly Rope[] {
   });
 }
 
-/** `null` and 0 mean none; where config.json is silent it is 256, as in transformers. */
+/** Width of the layers' own embeddings; null and 0 mean none. If config.json has no value, 256 as in transformers. */
 function perLayerWidth(config: Fields): number {
   return integer(config, "hidden_size_per_layer_input", {
     least: 0,

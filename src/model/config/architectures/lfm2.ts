@@ -48,8 +48,8 @@ const NAMES: TensorNames = {
 };
 
 /**
- * LFM2: short convolutions in the place of most attentions, which have norms of q and k; MLPs of a width that is made
- * of another.
+ * LFM2: most layers have a short convolution instead of attention. Attention norms q and k. The width of MLPs is
+ * computed from the config's, see `adjustedWidth`.
  */
 export const LFM2: Family = {
   architecture: "Lfm2ForCausalLM",
@@ -115,7 +115,7 @@ function mixing(config: Fields, attention: HeadAttention, i: number): AttentionS
   return { kind: "conv", width, taps, window: undefined };
 }
 
-/** By `layer_types`, or by `full_attn_idxs`; without either all layers have attention. */
+/** Whether layer `i` has attention: by `layer_types`, or by `full_attn_idxs`; without either all have. */
 function isAttention(config: Fields, i: number): boolean {
   const types = value(config, "layer_types");
   if (Array.isArray(types)) return types[i] === "full_attention";

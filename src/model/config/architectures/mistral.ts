@@ -10,7 +10,7 @@ export const WRAPPERS: NonNullable<Family["wrappers"]> = [{
   modelType: "mistral3",
 }];
 
-/** Mistral 7B: Llama with a window on every layer; null (since v0.2) is none. */
+/** Mistral 7B: Llama with a window on every layer; a window of null (since v0.2) means none. */
 export const MISTRAL: Family = {
   architecture: "MistralForCausalLM",
   modelType: "mistral",
@@ -65,13 +65,13 @@ const ROPE = {
   llama_4_scaling_beta: 0.1,
 };
 
-/** The fields with `rope` where they have none. */
+/** The fields, with `rope` added if they have none. */
 export function withRope(config: Fields, rope: Readonly<Record<string, unknown>>): Fields {
   const said = ["rope_parameters", "rope_scaling"].some((key) => value(config, key) !== undefined);
   return said ? config : { ...config, values: { ...config.values, rope_parameters: rope } };
 }
 
-/** By `llama_4_scaling_beta` of a config's rope, where it has one. */
+/** The query scale from `llama_4_scaling_beta` of the config's rope, if it has one. */
 export function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
   const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
   if (!inside || !value(inside, "llama_4_scaling_beta")) return {};

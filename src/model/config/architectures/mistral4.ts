@@ -16,7 +16,7 @@ export const MISTRAL4: Family = {
   wrappers: WRAPPERS,
   // As transformers' Mistral4Config: configs with images leave out what equals it.
   defaults: {
-    // Not theirs, and not used: heads come in three sizes of their own.
+    // These models have no head_dim, and it is not used: heads have three sizes of their own.
     head_dim: 128,
     vocab_size: 131_072,
     hidden_size: 4096,
@@ -61,7 +61,7 @@ const ROPE = {
   llama_4_scaling_beta: 0.1,
 };
 
-/** `partial_rotary_factor`, where the rope has one, is the part of a whole head that `qk_rope_head_dim` is. */
+/** If the rope has a `partial_rotary_factor`, it is `qk_rope_head_dim` as a fraction of the whole head. */
 function parseTurned(config: Fields): Rope {
   const width = ropeDim(config);
   const head = size(config, "qk_nope_head_dim", MOST.headDim) + width;

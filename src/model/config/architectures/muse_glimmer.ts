@@ -5,8 +5,8 @@ import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
 /**
- * Muse-Glimmer: norms around branches with 1 + w, of heads and of the embedding without weights; the output of
- * attention is gated; counted from the last layer, every fourth has no window and does not rotate.
+ * Muse-Glimmer: norms around branches have weights 1 + w; norms of heads and of the embedding have none. The output of
+ * attention is gated. Counted from the last layer, every fourth has no window and no rope.
  */
 export const MUSE_GLIMMER: Family = {
   architecture: "MuseGlimmerForCausalLM",
@@ -70,13 +70,13 @@ function layersOf(config: Fields): number {
   return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
 }
 
-/** All of the layers' bases, each once. */
+/** The rope bases of all layers, each once. */
 function ropeThetas(config: Fields): (number | undefined)[] {
   const layers = Array.from({ length: layersOf(config) }, (_, i) => i);
   return [...new Set(layers.map((i) => ropeTheta(config, i)))];
 }
 
-/** Base of a layer's rope: 0 for none, undefined for that of the config. */
+/** The base of a layer's rope: 0 if it has no rope, undefined for the config's base. */
 function ropeTheta(config: Fields, i: number): number | undefined {
   const list = value(config, "layer_rope_theta");
   if (list === undefined) return isLocal(config, i) ? undefined : 0;

@@ -38,7 +38,7 @@ export const QWEN3_MOE: Family = {
     moe_intermediate_size: 768,
   },
   layer(config, base, i) {
-    // Its window is on all layers, whatever max_window_layers says.
+    // The window applies to all layers, whatever max_window_layers says.
     const layer = windowed(
       { ...config, values: { ...config.values, max_window_layers: 0 } },
       base,

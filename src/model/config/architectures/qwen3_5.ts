@@ -29,7 +29,7 @@ const DEFAULTS = {
 
 const MIXTURE = {
   ...DEFAULTS,
-  // Published files of mixtures have none.
+  // Published configs of mixtures do not have this key.
   intermediate_size: 5632,
   decoder_sparse_step: 1,
   num_experts: 512,
@@ -44,7 +44,7 @@ const NAMES = llamaNamesBut({
   sharedDown: "mlp.shared_expert.down_proj",
 });
 
-/** Weights of norms are added to 1, but those in DeltaNets. */
+/** Norms have weights 1 + w, except the norms in DeltaNets. */
 const model = () => ({ normOffset: 1, mtp: true });
 
 /** Qwen3.5, 3.6, 3.8: Gated DeltaNets, and every fourth layer an attention with a gate and a partial rope. */
@@ -69,7 +69,7 @@ export const QWEN3_5_MOE: Family = {
   names: NAMES,
 };
 
-/** Qwen3-Next: as Qwen3.5 with mixtures, what a DeltaNet makes of its input stored by heads of keys. */
+/** Qwen3-Next: like Qwen3.5 with mixtures, but a DeltaNet's input matrices are stored by key heads. */
 export const QWEN3_NEXT: Family = {
   architecture: "Qwen3NextForCausalLM",
   modelType: "qwen3_next",
@@ -118,7 +118,7 @@ function isAttention(config: Fields, i: number): boolean {
   return (i + 1) % interval === 0;
 }
 
-/** Most numbers of a key: each has a register of its own in the recurrence. */
+/** Most elements of a key: the recurrence keeps each in a register of its own. */
 const MOST_KEY = 128;
 
 function deltaNet(config: Fields, fused: boolean): DeltaNet {

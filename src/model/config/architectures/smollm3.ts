@@ -19,7 +19,7 @@ export const SMOLLM3: Family = {
     if (flag(config, "use_sliding_window", false)) {
       throw unusable(config, "has use_sliding_window true, expected false");
     }
-    // The name says the opposite: 1 is a layer with rope.
+    // The key's name says the opposite of its meaning: 1 is a layer with rope.
     const turns = integers(config, "no_rope_layers", 1)?.[i];
     const interval = integer(config, "no_rope_layer_interval", { least: 1, most: 1024 });
     const turned = turns === undefined ? (i + 1) % interval > 0 : turns === 1;

@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** A norm behind a branch adds its rows to the residual stream. */
+/** The norm after a branch adds its rows to the residual stream. */
 export const addAfterNorm: Rewrite = {
   name: "add_after_norm",
   apply(edits) {

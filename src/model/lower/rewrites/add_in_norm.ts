@@ -2,7 +2,7 @@ import type { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** A norm adds a branch to the residual stream before it norms it: the parts of a sum over ranges of k with it. */
+/** A norm first adds a branch to the residual stream that it norms, with all partial sums if split-K left several. */
 export const addInNorm: Rewrite = {
   name: "add_in_norm",
   apply(edits) {
@@ -17,7 +17,7 @@ export const addInNorm: Rewrite = {
   },
 };
 
-/** A norm that may replace the sum it reads: the other readers of the sum run after it. */
+/** The norm of a sum, if it may compute the sum itself: all other readers of the sum must run after the norm. */
 export function normAfter(
   edits: Edits,
   { out }: Pick<OpOf<"add">, "out">,

@@ -5,8 +5,8 @@ import type { Rewrite } from "../rewrite.ts";
 import { normAfter } from "./add_in_norm.ts";
 
 /**
- * Where a branch is normed before it is added to the residual stream, the norm of the stream does that too, and
- * multiplies the stream by the layer's scalar: one workgroup has all of a row.
+ * If a branch is normed before it is added to the residual stream, the next norm of the stream does both, and also
+ * multiplies the stream by the layer's scalar. It can, because one workgroup has the whole row.
  */
 export const branchInNorm: Rewrite = {
   name: "branch_in_norm",
@@ -37,7 +37,7 @@ export const branchInNorm: Rewrite = {
   },
 };
 
-/** Rows that a norm reads as they are, or the sums of their parts. */
+/** The rows that a norm reads, whole or as partial sums; undefined if it gathers them or adds anything else. */
 export function rowsOf(from: NormSource): Value | undefined {
   if (from.of === "rows" && !from.index) return from.x;
   return from.of === "sums" && !from.x ? from.y : undefined;

@@ -2,13 +2,13 @@ import { canChoose, expertTile } from "../../../../kernels/experts/experts.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** The experts' first matmul chooses the experts of its rows by the router's logits. */
+/** The experts' first matmul chooses the experts of its rows itself, from the router's logits. */
 export const chooseInExperts: Rewrite = {
   name: "choose_in_experts",
   apply(edits, { tuning }) {
     for (const route of edits.ops) {
       if (route.kind !== "route" || edits.writer(route.logits)?.kind !== "normed_router") continue;
-      // Experts choose by logits alone.
+      // That matmul cannot add a bias to the scores.
       if (route.bias) continue;
       const readers = edits.readers(route.out);
       const gateUp = readers.find((op) => op.kind === "expert_matmul" && !op.perJob);

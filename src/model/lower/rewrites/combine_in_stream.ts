@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** The sum of the experts is added to the residual stream, where no norm does it. */
+/** The kernel that sums the experts' outputs adds the sum to the residual stream, where no norm does. */
 export const combineInStream: Rewrite = {
   name: "combine_in_stream",
   apply(edits) {

@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** The sum of the routed experts is added to what the shared expert leaves: to its first part, where it has several. */
+/** The sum of the routed experts is added to the shared expert's output; to its first part if split-K left several. */
 export const combineIntoShared: Rewrite = {
   name: "combine_into_shared",
   changesBits: true,

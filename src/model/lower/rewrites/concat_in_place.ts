@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** Norms, gathered rows and embeddings are written into the concatenation that reads them. */
+/** Norms, gathers and embeddings write directly to their columns of the concatenation that reads them. */
 export const concatInPlace: Rewrite = {
   name: "concat_in_place",
   apply(edits) {
@@ -12,7 +12,7 @@ export const concatInPlace: Rewrite = {
         edits.replace(writer, { ...writer, out, first });
         edits.remove(op);
       }
-      // Embeddings are written from the first column on.
+      // An embedding can only be written from the first column on.
       if (writer?.kind === "embed" && first === 0) {
         edits.replace(writer, { ...writer, out });
         edits.remove(op);

@@ -2,8 +2,8 @@ import { convolves } from "../../../../kernels/recurrent/delta_rule.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * The recurrence of few rows, of chains, convolves its queries, keys and values itself, and stores what the convolution
- * keeps.
+ * For few rows, and not for trees, the recurrence convolves its queries, keys and values itself, and updates the
+ * convolution's state.
  */
 export const convInDelta: Rewrite = {
   name: "conv_in_delta",

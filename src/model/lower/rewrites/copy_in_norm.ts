@@ -1,7 +1,7 @@
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** A norm stores its input a second time: in the window that a copy of it fills, or by slot. */
+/** A norm that reads rows which are also copied or scattered stores that second output itself. */
 export const copyInNorm: Rewrite = {
   name: "copy_in_norm",
   apply(edits) {
@@ -22,7 +22,7 @@ export const copyInNorm: Rewrite = {
   },
 };
 
-/** The rows that it norms, where they are stored too. */
+/** The rows that a norm norms, if they are stored as a value. */
 function inputOf({ from }: OpOf<"norm">) {
   switch (from.of) {
     case "rows":

@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** The norm of an embedding reads the table itself, and stores the embedding where others read it. */
+/** The norm of an embedding reads the table itself. It also stores the embedding if others read that. */
 export const embedInNorm: Rewrite = {
   name: "embed_in_norm",
   apply(edits) {

@@ -2,7 +2,7 @@ import { canSum } from "../../../../kernels/experts/expert_sums.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Few rows' experts add their weighted outputs to the residual stream, and store none of them. */
+/** For few rows the experts' second matmul adds the weighted outputs to the residual stream and stores none of them. */
 export const expertSumsInPlace: Rewrite = {
   name: "expert_sums",
   changesBits: true,
@@ -40,5 +40,5 @@ export const expertSumsInPlace: Rewrite = {
   },
 };
 
-/** Most experts of a row whose outputs the norm adds that does so for more rows: the order of the sum is the same. */
+/** Most experts of a row. `experts_in_norm`, which does this for more rows, has the same limit: sums keep one order. */
 export const MOST_EXPERTS = 16;

@@ -6,8 +6,8 @@ import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
 /**
- * x of a matmul on matrix units is rounded to f16 once, not by each of its workgroups: by the norm that stores it, or
- * where there are as many rows as of a prompt by the attention that stores it, or by a dispatch before the matmul.
+ * x of a matmul on matrix units is rounded to f16 once, not by each of its workgroups. The norm that stores x does it;
+ * where there are many rows, as in a prompt, the attention that stores x, or a dispatch before the matmul.
  */
 export const f16Rows: Rewrite = {
   name: "f16_rows",
@@ -29,7 +29,7 @@ export const f16Rows: Rewrite = {
       } else if (taken.before) {
         const halves = { label: `${label}.halves`, rows: x.rows, cols: x.cols / 2, parts: 1 };
         const rounded = { ...matmul, x: halves, xScales: undefined, paired: true };
-        // Nothing between the two may store other rows' scales in the same place.
+        // No operation between the two may store other scales in the same buffer.
         const follows = writer && edits.placeOf(matmul) === edits.placeOf(writer) + 1;
         if (follows && writer.kind === "attention" && storesHalf(writer, tuning)) {
           edits.replace(writer, { ...writer, out: halves, put: "half", notes: false });

@@ -1,7 +1,7 @@
 import { attentionGates } from "../../../../kernels/attention/attention_on_device.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Attention gates the outputs of its heads where it adds their partial sums. */
+/** Attention multiplies its output by the gate in the dispatch that combines its partial sums. */
 export const gateInAttention: Rewrite = {
   name: "gate_in_attention",
   apply(edits, { tuning }) {

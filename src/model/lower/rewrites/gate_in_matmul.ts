@@ -2,14 +2,15 @@ import type { Edits } from "../edits.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** A matmul of pairs (gate, up) stores activation(gate) * up. */
+/** A matmul that computes pairs (gate, up) stores activation(gate) * up instead. */
 export const gateInMatmul: Rewrite = {
   name: "gate_in_matmul",
   apply(edits) {
     gated(edits, () => true);
     clamped(edits);
   },
-  // Gates and ups of a matrix in several buffers are not side by side, nor are those of stacked shared experts.
+  // In the output of a matrix with several shards, or with stacked shared experts, gate and up are not paired as the
+  // plain gate kernel expects.
   required: (edits) =>
     gated(
       edits,
@@ -36,7 +37,7 @@ function gated(
   }
 }
 
-/** Of experts with biases, whose gates and ups are neighbours. */
+/** The same for experts with biases, whose gate and up rows are neighbours. */
 function clamped(edits: Edits): void {
   for (const gate of edits.ops) {
     if (gate.kind !== "expert_gate" || edits.soleReader(gate.x) !== gate) continue;

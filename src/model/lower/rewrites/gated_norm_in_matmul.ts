@@ -2,7 +2,7 @@ import { gatesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
-/** The matmul that alone reads normed and gated heads norms and gates those of few rows itself. */
+/** For few rows the only matmul that reads normed and gated heads norms and gates them itself. */
 export const gatedNormInMatmul: Rewrite = {
   name: "gated_norm_in_matmul",
   apply(edits, { tuning }) {

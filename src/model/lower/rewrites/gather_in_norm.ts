@@ -1,6 +1,6 @@
 import type { Rewrite } from "../rewrite.ts";
 
-/** A norm reads the rows that an index names, and stores them by slot where they are kept. */
+/** A norm gathers its rows by index itself, and scatters them by slot if they are kept. */
 export const gatherInNorm: Rewrite = {
   name: "gather_in_norm",
   apply(edits) {

@@ -1,11 +1,11 @@
 import type { Edits } from "../edits.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** A matmul of heads that are not normed turns q and k, and stores k and v, itself; a bias is added on the way. */
+/** If heads are not normed, the matmul's epilogue adds the bias, rotates q and k, and stores k and v. */
 export const headsInMatmul: Rewrite = {
   name: "heads_in_matmul",
   apply: (edits) => placed(edits, () => true),
-  // Pairs of a matrix in several buffers are not half a row apart, and a bias is not in the order of the matrix.
+  // With several shards the two outputs of a rope pair are not half a row apart, and a bias has another row order.
   required: (edits) => placed(edits, ({ shards, bias }) => shards > 1 || bias),
 };
 

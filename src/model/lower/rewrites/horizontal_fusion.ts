@@ -12,15 +12,16 @@ import { type HeldNorm, holding, normHeldBy } from "./norm_in_matmul.ts";
 const MOST_ROWS = 8;
 
 /**
- * Most weights of a matmul that is fused with the router or experts. It takes the other launch's workgroup size, which
- * leaves a large matrix too few workgroups and saves little of its time. Gemma 4 26B-A4B's have 12 million.
+ * Most weights of a matmul that is fused with the router or experts. It gets the other launch's workgroup size, which
+ * leaves a large matrix too few workgroups, and saving a dispatch is little of its time. Those of Gemma 4 26B-A4B have
+ * 12 million weights.
  */
 const MOST_WEIGHTS = 1 << 24;
 
 /**
- * Operations of the same few rows that do not wait for each other go in one dispatch: two matmuls of the same x, in the
- * place of the first, and of their norm; and where a layer has an MLP and experts, the router, the choice of experts
- * and their first matmul, each with a matmul of that MLP, in the place of the latter.
+ * Independent operations of the same few rows share one dispatch. Two matmuls of the same x run in the place of the
+ * first, or of their norm if both norm x themselves. If a layer has an MLP and experts, then the router, the choice of
+ * experts and the experts' first matmul are each fused with a matmul of the MLP and run in its place.
  */
 export const horizontalFusion: Rewrite = {
   name: "horizontal_fusion",
@@ -58,8 +59,8 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
 }
 
 /**
- * The norm of the rows that both read, where each had better norm them itself: nothing is added to them, which one
- * would store.
+ * The norm of the rows that both matmuls read, if it is faster that each norms them itself. The norm must not add
+ * anything to its rows, because one of the two would have to store the sum.
  */
 function normOf(
   edits: Edits,
@@ -71,7 +72,7 @@ function normOf(
   return normHeldBy(edits, second, context, 2) && norm;
 }
 
-/** What finds the experts of rows, and their first matmul. */
+/** The operations that choose experts, and the experts' first matmul. */
 type OfExperts = OpOf<"normed_router"> | OpOf<"route"> | OpOf<"expert_matmul">;
 
 function isOfExperts(op: LoweredOp): op is OfExperts {
@@ -83,13 +84,13 @@ function rowsOf(op: OfExperts): number {
   return op.kind === "expert_matmul" ? op.x.rows : op.logits.rows;
 }
 
-/** With the first of the matmuls right before it that is behind all that writes what it reads. */
+/** Fuses `first` with the earliest matmul before it that comes after all writers of the values that `first` reads. */
 function fuseExperts(
   edits: Edits,
   first: OfExperts,
   { context, moved }: {
     readonly context: DecoderContext;
-    /** Places in the list of those that are fused already with a matmul before them. */
+    /** The new places in the list of operations that were fused with an earlier matmul. */
     readonly moved: Map<LoweredOp, number>;
   },
 ): void {
@@ -109,7 +110,7 @@ function fuseExperts(
   for (const [i, second] of edits.ops.slice(begin, end).entries()) {
     if (second.kind !== "matmul" || edits.isChanged(second)) continue;
     if (second.matrix.rows * second.matrix.cols > MOST_WEIGHTS) continue;
-    // The scales that a router stores are in the place of those which a matmul between may still read.
+    // The router's scales overwrite the normed rows' scales, which a matmul in between may still read.
     const between = edits.ops.slice(begin + i, end);
     const stores = first.kind === "normed_router" && first.notes;
     if (stores && between.some((op) => readsNormed(op, context))) continue;
@@ -122,14 +123,15 @@ function fuseExperts(
   }
 }
 
-/** Whether a matmul is of matrix units, which read the scales of the rows that a norm wrote. */
+/** Whether an operation is a matmul on matrix units that reads the row scales stored by a norm. */
 function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boolean {
   return op.kind === "matmul" && op.xScales === "normed" && op.onUnits &&
     tensorShards(op.matrix, tensor) !== undefined;
 }
 
 /**
- * A matmul of an MLP that neither reads scales of its gate's output nor lowers them, which a router makes the largest.
+ * Whether an operation is a matmul of an MLP that neither reads nor lowers the scales of gated activations: the router
+ * resets these to the largest value.
  */
 function isOfMlp(op: LoweredOp): boolean {
   if (op.kind !== "matmul" || op.hold || op.forCells || op.xScales === "act") return false;

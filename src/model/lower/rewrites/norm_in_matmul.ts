@@ -7,8 +7,8 @@ import type { MatmulEpilogue, MatmulHold, NormSource, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * A matmul that alone reads normed rows norms them itself, where that costs less than a dispatch. The residual stream
- * moves to another buffer, because all workgroups of the matmul read it.
+ * The only matmul that reads normed rows norms them itself, where that costs less than a dispatch. The new residual
+ * stream is written to another buffer, because all workgroups of the matmul still read the old one.
  */
 export const normInMatmul: Rewrite = {
   name: "norm_in_matmul",
@@ -17,14 +17,14 @@ export const normInMatmul: Rewrite = {
       if (matmul.kind !== "matmul") continue;
       const norm = normHeldBy(edits, matmul, context);
       if (!norm) continue;
-      // What else reads the residual stream comes after the norm, so after the matmul that stores it.
+      // The matmul takes the norm's place, so it stores the residual stream before its other readers run.
       edits.replace(norm, holding(matmul, norm));
       edits.remove(matmul);
     }
   },
 };
 
-/** The matmul that norms its rows itself. */
+/** Returns the matmul with the norm fused into it. */
 export function holding(
   matmul: OpOf<"matmul">,
   { from, weight, eps, keep, notes }: HeldNorm,
@@ -35,7 +35,7 @@ export function holding(
     weight,
     eps,
     window: keep && "window" in keep ? keep.window : undefined,
-    // Before an MLP the attention's norm has made them the largest.
+    // Before an MLP this is not needed: the norm before the attention has reset the scales to the largest value.
     lowers: notes && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
   return { ...matmul, x: from.x, hold };
@@ -54,9 +54,9 @@ export type HeldNorm = OpOf<"norm"> & {
 };
 
 /**
- * The norm whose rows a matmul had better norm itself.
+ * Returns the norm that a matmul should do itself because that is faster; undefined if there is none.
  *
- * @param readers of the normed rows, at most; default: the matmul alone.
+ * @param readers most readers of the normed rows; default: the matmul alone.
  */
 export function normHeldBy(
   edits: Edits,
@@ -72,7 +72,7 @@ export function normHeldBy(
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
   if (from.of === "tokens" || from.of === "normed" || !from.x) return;
   if (from.of === "rows" && from.index) return;
-  // Matmuls that add experts do not know of their biases.
+  // Matmuls that add the experts' outputs cannot add biases.
   if (from.of === "experts" && from.bias) return;
   const kept = keep && "window" in keep;
   if (keep && !kept) return;

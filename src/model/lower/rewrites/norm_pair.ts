@@ -7,8 +7,8 @@ import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * [norm(embedding), norm(h)], the input of an EAGLE-3 head, in one dispatch, which also adds the sums of h's ranges of
- * k, gathers its rows, and stores h.
+ * [norm(embedding), norm(h)], the input of an EAGLE-3 head, is one dispatch. It also adds the partial sums of h that
+ * split-K left, gathers the rows of h, and stores h.
  */
 export const normPairs: Rewrite = {
   name: "norm_pair",
@@ -52,7 +52,8 @@ export const normPairs: Rewrite = {
 };
 
 /**
- * Where a matmul leaves h for the norm, which stores it where others read it: the sums of its ranges of k, if it may.
+ * Makes the matmul of h write to scratch memory, as partial sums if it may use split-K, and returns that value. The
+ * norm pair reads it and stores h where others read it.
  */
 function stored(edits: Edits, made: OpOf<"matmul">, { tuning }: DecoderContext): Value {
   const { epilogue, matrix, out } = made;

@@ -2,7 +2,7 @@ import type { Rewrite } from "../rewrite.ts";
 import { rowsOf } from "./branch_in_norm.ts";
 import { MOST_EXPERTS } from "./expert_sums.ts";
 
-/** Of two normed branches that are added, the second the experts' weighted outputs, all is one dispatch (Gemma 4). */
+/** The sum of two normed branches, the second being the experts' weighted outputs, is one dispatch (Gemma 4). */
 export const normSums: Rewrite = {
   name: "norm_sum",
   apply(edits) {

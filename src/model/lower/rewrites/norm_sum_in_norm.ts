@@ -2,8 +2,8 @@ import { branchBuffers } from "../../../../kernels/norm/rms_norm.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * The norm that adds a normed branch to the residual stream also adds up the two normed branches that it is the sum of
- * (Gemma 4).
+ * If the branch is itself a sum of two normed branches (Gemma 4), the norm that adds the normed branch to the residual
+ * stream also computes that sum.
  */
 export const normSumInNorm: Rewrite = {
   name: "norm_sum_in_norm",

@@ -4,8 +4,8 @@ import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * The router of few rows norms them, and stores them normed for the experts: with the weights of the experts' own norm,
- * where they have one.
+ * For few rows the router norms its input itself, and stores the normed rows for the experts. If the experts have a
+ * norm of their own, the stored rows are normed with its weights.
  */
 export const normedRouter: Rewrite = {
   name: "normed_router",
@@ -46,7 +46,7 @@ export const normedRouter: Rewrite = {
   },
 };
 
-/** The norm of the same rows that only experts read, where the router alone reads its own. */
+/** The experts' own norm of the same rows, if there is one and the router is the only reader of its norm. */
 function expertsNorm(edits: Edits, norm: OpOf<"norm">): OpOf<"norm"> | undefined {
   const { from, eps, out } = norm;
   if (from.of !== "rows" || from.index || edits.soleReader(out)?.kind !== "matmul") {

@@ -7,7 +7,7 @@ import { attendsOnUnits } from "../emit.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Attention over few cells norms, turns and stores the heads of its one row itself. */
+/** For one row and few cells attention itself norms, rotates and stores q, k and v. */
 export const ownHeads: Rewrite = {
   name: "own_heads",
   apply(edits, context) {
@@ -43,14 +43,13 @@ function withCells<Of extends LoweredOp>(op: Of, forCells: LoweredOp["forCells"]
 interface Own {
   readonly qkv: Value;
   readonly store: StoreHeads;
-  /** What leaves q, k and v as they are, where the operation that places them does not read them. */
+  /** The matmul that stores q, k and v unrotated; undefined if `made` reads them from a value anyway. */
   readonly raw: OpOf<"matmul"> | undefined;
 }
 
 /**
- * What attention places itself: q and k of heads that are normed each or not at all, and their v. One binding has all
- * of the matrix of those that are not, and no matrix units multiply by it: there the epilogue that places them is as
- * fast.
+ * Returns the q, k and v that attention can place itself: heads are normed one by one, or not at all. If they are not
+ * normed, their matrix must be one shard and not run on matrix units, where the epilogue that places them is as fast.
  */
 function ownOf(made: LoweredOp, { tuning: { tensor } }: DecoderContext): Own | undefined {
   if (made.kind === "store_heads") {

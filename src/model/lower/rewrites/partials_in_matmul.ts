@@ -9,7 +9,7 @@ import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { normHeldBy } from "./norm_in_matmul.ts";
 
-/** A head stores what is kept of parts of its columns, and no logits, if nothing else reads them. */
+/** The head stores a partial result per group of columns instead of its logits, if nothing else reads the logits. */
 export const partialsInMatmul: Rewrite = {
   name: "partials_in_matmul",
   apply(edits, context) {
@@ -18,7 +18,7 @@ export const partialsInMatmul: Rewrite = {
       if (partials.kind !== "partials") continue;
       const { logits, choice, vocab, most = Infinity } = partials;
       const head = edits.writer(logits);
-      // A cap may make logits equal that were not, and the lowest token the largest.
+      // A soft cap may make different logits equal, and of equal logits the lowest token wins.
       if (head?.kind !== "matmul" || head.epilogue.of !== "store") continue;
       const others = edits.readers(logits).length > 1;
       if (others || !canStorePartials(head.matrix, tuning)) continue;

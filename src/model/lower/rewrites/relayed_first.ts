@@ -4,7 +4,7 @@ import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * In slots with few cells the matmul `o` of one row is part of the dispatch of the MLP after it, which norms its sums.
+ * For one row and slots with few cells, the matmul `o` joins the dispatch of the MLP after it, which norms its sums.
  */
 export const relayedFirst: Rewrite = {
   name: "relayed_first",

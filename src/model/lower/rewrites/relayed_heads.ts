@@ -4,7 +4,7 @@ import { holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** q, k and v of one row and the attention that places them go in one dispatch: keys are on their way meanwhile. */
+/** The matmul of q, k and v of one row and its attention share a dispatch, which loads stored keys while it waits. */
 export const relayedHeads: Rewrite = {
   name: "relayed_heads",
   apply(edits, context) {
@@ -12,19 +12,19 @@ export const relayedHeads: Rewrite = {
       if (!context.relay || attention.kind !== "attention" || !attention.own) continue;
       const qkv = edits.writer(attention.own.qkv);
       if (qkv?.kind !== "matmul" || qkv.epilogue.of !== "store") continue;
-      // Every word is waited for once: nobody waits for a gate behind q, k and v, and a row without v has keys read
-      // twice.
+      // Every word must be waited for exactly once. No workgroup waits for a gate after q, k and v, and without v the
+      // keys are read twice.
       const { heads: { heads, kvHeads, headDim } } = attention;
       if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
       const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;
       if (!relaysHeads(qkv.matrix, { hold, headDim, tuning: context.tuning })) continue;
       const { label, part, forCells } = attention;
       const relayed = { kind: "relayed_heads", qkv, attention, label, part, forCells } as const;
-      // For more cells the matmul stays: other operations read what it stores.
+      // For more cells the matmul stays separate: other operations read its output there.
       const many = forCells && !qkv.forCells
         ? [{ ...qkv, forCells: { from: forCells.upTo + 1, upTo: Infinity } }]
         : [];
-      // In the matmul's place, because what else reads the residual stream that it stores comes after it.
+      // It takes the matmul's place, so it stores the residual stream before the stream's other readers run.
       edits.replace(qkv, relayed, ...many);
       edits.remove(attention);
     }

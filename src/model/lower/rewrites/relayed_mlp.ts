@@ -3,7 +3,7 @@ import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
 import { holdBuffers } from "../emit.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Both matmuls of one row's MLP go in one dispatch: workgroups of the second wait for what the first makes. */
+/** Both matmuls of one row's MLP share a dispatch: workgroups of the second wait for the outputs of the first. */
 export const relayedMlp: Rewrite = {
   name: "relayed_mlp",
   apply(edits, context) {

@@ -10,13 +10,13 @@ import { attendsOnUnits, epilogueOf } from "../emit.ts";
 import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Most rows whose attention lowers scales where each of its invocations does. */
+/** Most rows for which attention on matrix units, and latent values, lower scales: there each invocation does. */
 const MOST_LOWERED = 16;
 
 /**
- * Numbers of a gate's output from which on a dispatch finds its scales faster than the gate stores them: on an H200 a
- * prompt's chunk of 256 rows takes 30.3 ms of 31.8 without with Llama-3.1-8B's 14,336 columns, and 6.07 of 5.91 with
- * Qwen3-0.6B's 3,072.
+ * From this many numbers of a gate's output on, a separate dispatch finds the scales faster than the gate stores them.
+ * With the dispatch a prompt chunk of 256 rows takes 30.3 ms on an H200 where it takes 31.8 without for Llama-3.1-8B's
+ * 14,336 columns, and 6.07 where it takes 5.91 for Qwen3-0.6B's 3,072.
  */
 const MANY_GATED = 1 << 21;
 
@@ -24,9 +24,9 @@ const MANY_GATED = 1 << 21;
 const BIASED_BUFFERS = 9;
 
 /**
- * A norm stores the scales of its rows for the matmuls on matrix units that read them; without, each such matmul has a
- * dispatch before it that finds them. It also makes the scales of the layer's other inputs the largest, which the
- * two rewrites below lower.
+ * A norm stores the scales of its rows for the matmuls on matrix units that read the rows; without this, a dispatch
+ * before each such matmul finds the scales. The norm also resets the scales of the layer's other matmul inputs to the
+ * largest value, which the two rewrites below lower.
  */
 export const rowScales: Rewrite = scaling("row_scales", normScales);
 
@@ -48,7 +48,7 @@ function scaling(
   };
 }
 
-/** Norms whose rows matmuls read. */
+/** `row_scales` for one operation: a norm whose rows matmuls read stores their scales. */
 function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderContext): void {
   const out = normedOf(op);
   if (!out) return;
@@ -78,7 +78,7 @@ function normedOf(op: LoweredOp): Value | undefined {
   return op.kind === "normed_router" ? op.normed : undefined;
 }
 
-/** Attention over queries of rows whose scales are stored. */
+/** `attention_row_scales` for one operation: attention whose queries come from rows with stored scales. */
 function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
   const { tuning } = context;
   if (op.kind === "attention") {
@@ -98,7 +98,7 @@ function noteFor(edits: Edits, op: OpOf<"attention" | "latent_value">, out: Valu
   edits.replace(o, { ...o, xScales: "attentionOutput" });
 }
 
-/** Whether a value comes of rows whose norm stored scales, and made those of attention's output the largest. */
+/** Whether a value is computed from rows whose norm stored scales and so reset those of attention's output. */
 function isNoted(edits: Edits, value: Value): boolean {
   const [op] = edits.writers(value);
   switch (op?.kind) {
@@ -122,7 +122,8 @@ function isNoted(edits: Edits, value: Value): boolean {
 }
 
 /**
- * Gates of rows whose scales are stored: of an MLP, or of the experts where no shared expert has lowered them before.
+ * `gate_row_scales` for one operation: the gate of an MLP whose input has stored scales, or that of the experts if no
+ * shared expert has lowered the same scales before.
  */
 function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
   const { tuning } = context;

@@ -8,17 +8,17 @@ import { type LoweredOp, type OpOf, substituted } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
- * Narrowest input of q, k and v whose ranges save more than the dispatch that adds their sums takes: at 4,096 rounds
- * of many rows gain 1 % of a layer and one row loses as much (docs/kernels/rounds.md).
+ * Fewest input columns of q, k and v for which split-K saves more than the dispatch that adds the partial sums costs.
+ * At 4,096 columns rounds of many rows gain 1 % of a layer and one row loses as much (docs/kernels/rounds.md).
  */
 const WIDE_INPUT = 8192;
 
-/** Epilogues of sums over a range of k. */
+/** Epilogues that a split-K matmul can have. */
 const SPLIT: ReadonlySet<string> = new Set(["store", "scale", "bias"]);
 
 /**
- * Matmuls into the residual stream, and on matrix units those of wide heads, sum ranges of k side by side. Changes
- * bits: the order of a sum is that of `splitKOf`, for every number of rows.
+ * Matmuls into the residual stream, and on matrix units those of q, k and v with wide inputs, use split-K. This changes
+ * bits: `splitKOf` decides the order of a sum, for every number of rows.
  */
 export const splitK: Rewrite = {
   name: "split_k",
@@ -41,7 +41,7 @@ export const splitK: Rewrite = {
   },
 };
 
-/** The output, and the values that take its place, where a norm reads the residual stream that they are added to. */
+/** The output and the values stored in its buffer, if a norm reads them or the residual stream they are added to. */
 function intoStream(
   edits: Edits,
   { out }: OpOf<"matmul">,
@@ -79,7 +79,7 @@ function intoHeads(
   return wide && tensorShards(matrix, tuning.tensor) ? [out] : undefined;
 }
 
-/** An operation with values of several parts; a norm adds those of what it reads. */
+/** Replaces values by those with several parts; a norm that reads one adds its parts. */
 function withParts(op: LoweredOp, parts: ReadonlyMap<Value, Value>): LoweredOp {
   if (op.kind === "norm" && op.from.of === "rows") {
     const y = parts.get(op.from.x);

@@ -6,7 +6,7 @@ import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
-/** Where slots have few cells, `o` adds the splits of attention itself. */
+/** Where slots have few cells, the matmul `o` combines the splits of attention itself. */
 export const splitsInMatmul: Rewrite = {
   name: "splits_in_matmul",
   apply(edits, context) {
@@ -15,7 +15,7 @@ export const splitsInMatmul: Rewrite = {
       if (o.kind !== "matmul" || o.hold) continue;
       const attention = edits.writer(o.x);
       if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
-      // Sums of matrix units are merged as no other kernel does.
+      // Partial sums of matrix units are combined in a way that no other kernel implements.
       if (attendsOnUnits(attention, context)) continue;
       const { sinks, gate } = attention;
       const bound = epilogueBuffers(o.epilogue) + Number(sinks !== undefined) +

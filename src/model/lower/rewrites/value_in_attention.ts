@@ -2,7 +2,7 @@ import { tilesLatents } from "../../../../kernels/mla/latent_attention.ts";
 import { mergesRuns } from "../../../../kernels/mla/latent_value.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** For few rows the dispatch that adds the splits of latent attention also computes the values. */
+/** For few rows the dispatch that combines the splits of latent attention also computes the values. */
 export const valueInAttention: Rewrite = {
   name: "value_in_attention",
   apply(edits, { tuning }) {

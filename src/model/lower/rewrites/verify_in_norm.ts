@@ -1,7 +1,7 @@
 import { verifiesRows } from "../../../../kernels/norm/rms_norm.ts";
 import type { Rewrite } from "../rewrite.ts";
 
-/** Storage buffers of a norm that writes rows of chains and keeps its input; and of scales that it notes. */
+/** Storage buffers of a norm that writes rows of chains and keeps its input, and more of them if it stores scales. */
 const BUFFERS = 8;
 const NOTED_BUFFERS = 2;
 

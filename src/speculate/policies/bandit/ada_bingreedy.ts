@@ -14,9 +14,9 @@ interface Bins {
 }
 
 /**
- * Greedy with exploring bins, the basis of Nightjar and the ablation of its switching cost. The name
- * is Luo et al.'s (COLT 2018), whose tests for change and restarts Nightjar leaves out. In block j, bin
- * b of bins.ts, for each batch bucket:
+ * Greedy choice with exploring bins: the basis of Nightjar, and Nightjar without its switching cost. The name
+ * is from Luo et al. (COLT 2018); Nightjar leaves out their tests for change and restarts. In bin b of a
+ * block (bins.ts), for each batch bucket:
  *
  *     with chance 1 / sqrt(b)  the bin's arm is uniform over all
  *     else                     argmax_k mean of tokens a millisecond of its rounds, 0 without any

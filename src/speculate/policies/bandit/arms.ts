@@ -1,4 +1,4 @@
-/** Sums of rounds by arm, newer ones with more weight where they are discounted. */
+/** Sums over the rounds of each arm; with a discount newer rounds have more weight. */
 export interface ArmSums {
   readonly rounds: readonly number[];
   readonly tokens: readonly number[];
@@ -27,7 +27,7 @@ export function addRound(
   };
 }
 
-/** Each sum times `discount`, and the arm's with the term added. */
+/** Multiplies each sum by `discount` and adds the term to the arm's sum. */
 export function addTerm(
   sums: readonly number[],
   { arm, term, discount }: {
@@ -63,10 +63,7 @@ export function argmax(scores: readonly number[]): number {
   return best;
 }
 
-/**
- * Arms in the order in which those without a round are tried: the one to begin with, then as they
- * rise.
- */
+/** The order in which arms without a round are tried: first the one to begin with, then by rising depth. */
 export function tryOrder(steps: readonly number[], numSteps: number): number[] {
   const distance = (arm: number) => Math.abs((steps[arm] ?? 0) - numSteps);
   const first = argmax(steps.map((_, arm) => -distance(arm)));

@@ -36,11 +36,11 @@ const NOTHING: Recent = { values: [], median: undefined };
  *     with chance epsilon  an arm uniformly
  *     else                 argmax_k length_k * speed[bucket, k]
  *
- * length_k is the median of the tokens a sequence and round of all batch sizes, speed that of sequences
- * a millisecond of the bucket, each of the newest `window` rounds (there 300 to 1000): an odd round moves neither. Arms
- * without a round come first. There strategies are trees, of which each batch size has some, by their
- * verified tokens; chains are few enough for every bucket to have all. An arm is kept for `hold` rounds,
- * which are launched together.
+ * length_k is the median number of tokens a sequence gains in a round, over all batch sizes. speed is the median of
+ * sequences a millisecond in the bucket. Both are over the newest `window` rounds (300 to 1000 in TLT), so an outlier
+ * moves neither. Arms without a round come first. TLT's arms are trees, and each batch size has only some of them,
+ * by their verified tokens; here the arms are chains, few enough for every bucket to have all. An arm is kept
+ * for `hold` rounds, which are launched together.
  */
 export const BEG_MAB: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 2, 6], epsilon: 0.5, window: 3, hold: 1 }],
@@ -110,7 +110,7 @@ function newest({ values, median }: Recent, value: number, window: number): Rece
   return { values: kept, median };
 }
 
-/** Adds the median: of an even number of values the larger of the two in the middle. */
+/** Adds the median; for an even number of values it is the larger of the middle two. */
 function withMedian({ values }: Recent): Recent {
   const sorted = values.toSorted((a, b) => a - b);
   return { values, median: sorted[sorted.length >> 1] };

@@ -5,24 +5,24 @@ import { type Reward, rewardOf } from "./reward.ts";
 
 /**
  * A bandit whose arms are draft depths. It plays an arm for an epoch of rounds, which may be launched
- * together, and decides again after it. Each batch size, rounded up to one that programs are made for
- * (a bucket), has its own epochs. Arms and buckets are named by their index.
+ * together, and then chooses again. Each bucket (a batch size that programs are compiled for, to which
+ * batches are padded) has its own epochs. Arms and buckets are given by their index.
  */
 export interface EpochRule<Stats> {
   readonly start: Stats;
-  /** The arm of an epoch that begins. */
+  /** Chooses the arm of a new epoch. */
   choose(stats: Stats, epoch: Epoch): number;
-  /** Rounds of an epoch that begins, 1 or more. */
+  /** The number of rounds of a new epoch, 1 or more. */
   rounds(stats: Stats, bucket: number): number;
-  /** Takes in a round of the arm in play. */
+  /** Learns a round of the current arm. */
   learn(stats: Stats, round: ArmRound): Stats;
-  /** Takes note that an epoch is over; its rounds are learned. */
+  /** Called when an epoch is over and all its rounds are learned. */
   ended?(stats: Stats, epoch: { readonly bucket: number; readonly arm: number }): Stats;
   /** Tokens a millisecond that an arm is thought to give, for the report; undefined where unknown. */
   rate(stats: Stats, bucket: number, arm: number): number | undefined;
 }
 
-/** Numbers that an epoch may draw. */
+/** The most random numbers that an epoch may draw. */
 const PURPOSES = 128;
 
 /** An epoch to come. */
@@ -77,7 +77,7 @@ export function epochPolicy<Stats>(
     return rule.choose(stats, { bucket, context, draw });
   }
 
-  /** A round of another arm was launched before the epoch began: it is dropped. */
+  /** Drops a round of another arm, which was launched before the epoch began. */
   function learn(state: EpochState<Stats>, outcome: RoundOutcome): EpochState<Stats> {
     const bucket = bucketOf(buckets, outcome.batchSize);
     const old = state.epochs[bucket] ?? fresh;

@@ -7,18 +7,18 @@ type Options = NumberOptions<"rate" | "hold">;
 
 /** State of one bucket. */
 interface Weights {
-  /** Sums of losses, each over the chance that its arm had, by arm. */
+  /** For each arm the sum of its losses, each divided by the probability that the arm had. */
   readonly losses: readonly number[];
   /** Epochs that were learned. */
   readonly epochs: number;
   /** Tokens and milliseconds of the running epoch. */
   readonly tokens: number;
   readonly ms: number;
-  /** The largest tokens a millisecond of a round. */
+  /** The most tokens a millisecond of any round so far. */
   readonly most: number;
 }
 
-/** Chances below are taken for it: a loss over a chance stays finite. */
+/** Lower bound of the probability that a loss is divided by, so that the quotient stays finite. */
 const LEAST_CHANCE = 1e-6;
 
 /**

@@ -1,4 +1,4 @@
-/** Ridge regression with three features, and what a linear bandit reads of it. */
+/** Ridge regression with three features, and the values that a linear bandit needs from it. */
 
 export type Vector = readonly [number, number, number];
 
@@ -13,8 +13,8 @@ export function ridge(lambda: number): Regression {
 }
 
 /**
- * Adds an observation of `reward` at x. What was there before counts `discount` times as much, but
- * for the ridge (Russac et al. 2019, D-LinUCB).
+ * Adds an observation of `reward` at x. Earlier observations are multiplied by `discount`, the ridge is not
+ * (Russac et al. 2019, D-LinUCB).
  */
 export function observe(
   { a, b }: Regression,

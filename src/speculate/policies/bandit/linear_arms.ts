@@ -22,13 +22,13 @@ export const LINEAR_RANGES: Readonly<Record<LinearName, NumberRange>> = {
 };
 
 /**
- * Linear bandits over batch sizes: of each arm, the reward's law is theta . x with
+ * Linear bandits over batch sizes: each arm's expected reward is theta . x with
  *
  *     x = [1, log2 B, (log2 B)^2],  reward = tokens a millisecond a sequence
  *
- * Nightjar's comparison has the feature B alone, by which a rate would be proportional to the batch.
- * `score` is of an arm's regression and x, in units of the largest reward. Arms without a round come
- * first.
+ * Nightjar's comparison uses the single feature B, which makes the rate proportional to the batch.
+ * `score` rates an arm from its regression and x, in units of the largest reward. Arms without a round
+ * come first.
  */
 export function linearRule(
   { steps, lambda, hold, discount, numSteps }: NumberOptions<LinearName> & {
@@ -70,7 +70,7 @@ export function linearRule(
   };
 }
 
-/** Of a batch of at least 1. */
+/** The features x of a batch size, which is taken to be at least 1. */
 export function features(batch: number): Vector {
   const log = Math.log2(Math.max(1, batch));
   return [1, log, log * log];

@@ -42,19 +42,19 @@ const NEWEST = 0.2;
  *     else               argmin_K l_K
  *     l_K = ms_K / tokens_K + I(lag > 0 and K > 0) c_switch(lag) / (stay n_K)
  *
- * - The law is v3's; `law` "inverse-sqrt" is v1's 1 / sqrt(b), by which most rounds explore. The arm is
- *   kept for its bin (v3), between `hold` and `most_bin` rounds. Blocks grow to `most_bins` bins and no
- *   further, because a block's first bins are what finds a change.
- * - ms_K and tokens_K are sums, which forget by `discount` a round of the bucket. The printed mean of
+ * - The probability 1 / b is v3's; `law` "inverse-sqrt" is v1's 1 / sqrt(b), with which most rounds explore.
+ *   An arm is kept for its bin (v3), between `hold` and `most_bin` rounds. Blocks grow to at most `most_bins`
+ *   bins, because the first bins of a block explore most and so detect a change.
+ * - ms_K and tokens_K are sums, multiplied by `discount` at each round of the bucket. The printed mean of
  *   rates over all time neither is the throughput nor follows a drift.
- * - Both sums begin with `prior` rounds of the cost table at acceptance `alpha`. As the others fade it
- *   returns, so that an arm which once was bad is tried again.
- * - Exploring prefers arms that are thought to be near the best, as the authors' code weighs them by a
- *   prior: uniformly, as printed, a large batch pays two or three times for each round. Without a table
- *   it is uniform, and arms without a round come first, rising.
- * - The switch, a prefill of what the draft has missed, is spread over the tokens of the rounds that it
- *   is expected to serve: `stay`, or the bin where that is more, with n_K tokens each. Eq. 3 divides it
- *   by K, which is no number of tokens of a batch. Without a table it costs what such prefills did.
+ * - Both sums begin with `prior` rounds of the cost table at acceptance `alpha`. As measured rounds fade, the
+ *   prior gains weight again, so an arm that was bad once is tried again.
+ * - Exploration prefers arms that are estimated to be near the best, as the authors' code weighs arms by a
+ *   prior. With the printed uniform draw, a large batch would pay two or three times for each round. Without
+ *   a table the draw is uniform, and arms without a round come first, by rising depth.
+ * - The switching cost, the draft's catch-up prefill, is spread over the tokens of the rounds that it is
+ *   expected to serve: `stay` rounds, or the bin if that is longer, with n_K tokens each. Eq. 3 divides it by
+ *   K, which is not a number of tokens of a batch. Without a table the average of measured prefills is used.
  */
 export const NIGHTJAR: PolicyKind<Options> = policyKind({
   examples: [
@@ -115,7 +115,7 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
   };
 }
 
-/** A round of each arm, of sums that begin with the prior's; 0 ms where nothing is known. */
+/** The mean round of each arm, from its sums and the prior; 0 ms if nothing is known. */
 function estimates(
   sums: ArmSums,
   before: readonly PriorRound[] | undefined,

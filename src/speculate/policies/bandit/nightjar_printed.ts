@@ -11,7 +11,7 @@ import { rewardOf } from "./reward.ts";
 type Options = LawOptions<never>;
 
 interface State {
-  /** gamma_(t-1), of any batch; undefined before the first round. */
+  /** gamma_(t-1), of the last round at any batch size; undefined before the first round. */
   readonly last: number | undefined;
   /** State of each batch size, absent before its first round. */
   readonly batches: Readonly<Record<string, Clocked>>;
@@ -32,17 +32,17 @@ const ARM = 1;
 
 /**
  * Nightjar's Algorithm 1 and Eq. 3 (arXiv 2512.22420 v1) to the letter, to see what they do. Each
- * batch size B for itself, bins and blocks as in bins.ts:
+ * batch size B has its own state, with bins and blocks as in bins.ts:
  *
  *     a bin explores with chance 1 / sqrt(b): each of its rounds draws K uniformly
  *     else each round runs  argmin_K  1 / g[B, K] + I(K_(t-1) = 0 and K > 0) c_prefill / K
  *     g[B, K] += (r - g[B, K]) / n[B, K],  r the round's tokens a millisecond
  *
- * g is 0 before the first round: 1 / 0 is infinite, and of equal arms the shallowest runs, since the
- * paper names no rule. K_(t-1) is the last round's of any batch size. c_prefill is the cost table's for
- * the longest lag of the batch at every sequence, 0 without a table. Its unit, milliseconds a switch,
- * does not fit that of 1 / g, milliseconds a token of the whole batch: at the paper's own numbers it is
- * some twenty times as large, so that exploiting bins do not leave 0.
+ * g is 0 before the first round, so 1 / g is infinite. Ties go to the shallowest arm, since the paper names
+ * no rule. K_(t-1) is the depth of the last round at any batch size. c_prefill is the cost table's time if
+ * every sequence had the longest lag of the batch, 0 without a table. Its unit, milliseconds a switch, does
+ * not match that of 1 / g, milliseconds a token of the whole batch: with the paper's own numbers it is some
+ * twenty times as large, so exploiting bins do not leave 0.
  */
 export const NIGHTJAR_PRINTED: PolicyKind<Options> = policyKind({
   examples: [{}, { steps: [0, 1, 2, 3, 4, 5], law: "inverse" }, { steps: [2] }],

@@ -11,8 +11,8 @@ export interface PriorRound {
 const { tokens: tokensOf } = breakEven();
 
 /**
- * The expected result of a round of each depth before there was one: b n(alpha, K) tokens in the
- * cost table's milliseconds. Undefined without a table, or where it has no time for such a round.
+ * The expected result of a round of each depth before any was measured: b n(alpha, K) tokens in the
+ * cost table's milliseconds. Undefined without a table, or if the table has no time for such a round.
  */
 export function priorRounds(
   { costs, batchSize, sequences, roundsPerSync }: RoundContext,
@@ -33,7 +33,7 @@ export function priorRounds(
   return rounds.every(({ ms }) => ms > 0 && Number.isFinite(ms)) ? rounds : undefined;
 }
 
-/** Tokens that the draft has missed, over all sequences and of the one that missed most. */
+/** Tokens that the draft has missed: the sum over all sequences, and the largest of one sequence. */
 export function lagOf(
   { sequences }: RoundContext,
 ): { readonly total: number; readonly most: number } {
@@ -51,7 +51,7 @@ export function tableCatchUpMs({ costs }: RoundContext, tokens: number): number 
   return Number.isFinite(ms) ? ms : undefined;
 }
 
-/** A count that is none is taken for 0. */
+/** Returns 0 for a value that is not a valid count. */
 function count(given: number): number {
   return Number.isSafeInteger(given) && given > 0 ? given : 0;
 }

@@ -13,7 +13,7 @@ interface ArmOf {
   readonly rate: number | undefined;
 }
 
-/** What was played at each batch size that there were rounds of, and what it is thought to give. */
+/** For each batch size with rounds, the arms that were played and their estimated rates. */
 export function armReport(buckets: readonly BucketArms[]): PolicyReport {
   const played = buckets
     .map(({ batchSize, arms }) => ({ batchSize, arms: arms.filter(({ rounds }) => rounds > 0) }))

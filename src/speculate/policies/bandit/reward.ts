@@ -13,7 +13,7 @@ export interface Reward {
 /** Range of measured milliseconds: from the clock's resolution to an hour. */
 const MEASURABLE = { least: 1e-3, most: 3.6e6 };
 
-/** Undefined where the times or the counts are none: one of them would stay in a sum for ever. */
+/** Undefined if a time or a count is not valid, because it would spoil a sum for good. */
 export function rewardOf({ tier, sequences, ms }: RoundOutcome): Reward | undefined {
   if (!(ms.round >= MEASURABLE.least && ms.round <= MEASURABLE.most)) return undefined;
   let tokens = 0;
@@ -24,7 +24,7 @@ export function rewardOf({ tier, sequences, ms }: RoundOutcome): Reward | undefi
   return tokens === 0 ? undefined : { tokens, ms: ms.round, catchUp };
 }
 
-/** Tokens a millisecond of all the time that the choice took, the switch's prefill included. */
+/** Tokens a millisecond over the whole time of the round, its catch-up prefill included. */
 export function wallRate({ tokens, ms, catchUp }: Reward): number {
   return tokens / (ms + catchUp);
 }

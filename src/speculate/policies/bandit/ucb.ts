@@ -11,7 +11,7 @@ interface Pulls {
   readonly rounds: readonly number[];
   /** Sums of tokens a millisecond, by arm. */
   readonly rates: readonly number[];
-  /** The largest of a round. */
+  /** The most tokens a millisecond of any round so far. */
   readonly most: number;
 }
 

@@ -21,9 +21,9 @@ export interface AdaptiveVerifyOptions {
  *     N = argmax of (B + sum of the N largest survivals) / ms(B, N)
  *
  * Survival is the product of sigmoid(slope logit(c_k) + b_k), c the draft's confidence, fitted by a
- * damped Newton step every 100 rounds. N comes from the chains of earlier rounds; which drafts it is
- * the device says with those of this one. Where the draft does not tell its confidence, both come
- * from the requests' history of acceptance.
+ * damped Newton step every 100 rounds. N is computed from the chains of earlier rounds; the device then
+ * selects the N drafts from this round's confidences. If the draft does not report its confidence, both
+ * come from the requests' history of acceptance.
  */
 export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
   costs: true,

@@ -6,23 +6,23 @@ export interface Course {
   readonly since: number;
   /** Milliseconds that rounds have gone without drafts. */
   readonly restedMs: number;
-  /** Rounds without drafts after which drafts are tried again. */
+  /** Rounds without drafts until the next probe, a try of drafting. */
   readonly wait: number;
   /** Usual numbers of rounds for which drafting continues, and for which it pauses. */
   readonly stay: number;
   readonly rest: number;
   /** Usual milliseconds of the draft's catching up when drafting begins again. */
   readonly catchUp: number;
-  /** How often looks found that drafts are worth it, 0 to 1. */
+  /** Share of probes after which drafting lasted, 0 to 1, a moving average. */
   readonly returns: number;
-  /** Whether drafting began as a look. */
+  /** Whether drafting began as a probe. */
   readonly looked: boolean;
 }
 
-/** Rounds without drafts before the first look, and at most. */
+/** Rounds without drafts before the first probe, and the most before any probe. */
 const FIRST_WAIT = 32;
 const LONGEST_WAIT = 1024;
-/** A look after which drafting ends so soon has found nothing. */
+/** A probe has failed if drafting ends after at most this many rounds. */
 const SHORT_STAY = 20;
 /** Weight of the newest. */
 const NEWEST = 0.3;
@@ -47,12 +47,12 @@ export function resting({ steps, since }: Course): number {
 }
 
 /**
- * What ending too soon costs in addition to catching up, as a factor: rounds pass until the next look,
- * and looks are rarer the longer the draft needs to catch up.
+ * Factor on the catch-up cost for stopping too soon: rounds pass until the next probe, and probes are rarer
+ * the longer the draft needs to catch up.
  */
 const TOO_SOON = 5;
 
-/** What a round without drafts costs later, where drafting comes back. */
+/** Milliseconds that a round without drafts is expected to cost later, when drafting resumes and catches up. */
 export function laterMs({ catchUp, returns, rest }: Course): number {
   return TOO_SOON * catchUp * returns / rest;
 }
@@ -67,8 +67,8 @@ export interface FollowedRound {
 }
 
 /**
- * Adds a round. A look that finds nothing doubles the wait for the next one (exponential back-off);
- * drafting that lasts, and a change of acceptance, take it back.
+ * Adds a round. A probe that fails doubles the wait for the next one (exponential back-off). Drafting that
+ * lasts, or a change of acceptance, resets the wait.
  */
 export function followed(course: Course, round: FollowedRound): Course {
   const { steps, changed, ms } = round;

@@ -5,8 +5,8 @@ import { aged, decided, type DecisionInterval } from "./interval.ts";
 import { acceptanceReport } from "./report.ts";
 
 /**
- * Drafts a chain of `numSteps` each round, of which `choose` says how much is verified, by what was known
- * at the last decision.
+ * A policy that drafts a chain of `numSteps` in each round. `choose` says how many of its drafts are
+ * verified, from the evidence at the last decision.
  */
 export function cutChain(
   { numSteps, buckets }: { readonly numSteps: number; readonly buckets: readonly number[] },

@@ -13,7 +13,7 @@ import { pricing } from "./pricing.ts";
 export interface DsdOptions {
   /** Depths to choose among. */
   readonly steps: readonly number[];
-  /** Factor of the goodput of 0 steps: drafts have to promise so much more. */
+  /** Factor on the goodput of 0 steps, which drafting has to beat. */
   readonly margin: number;
   /** Rounds at 0 steps after which the shallowest depth is tried; 0: never. */
   readonly probe: number;
@@ -33,9 +33,9 @@ interface Known {
  *
  *     K = argmax of B (1 - alpha^(K + 1)) / (1 - alpha) / ms(B, K),    goodput(0) times the margin
  *
- * As published nothing is learned at 0 steps, so that it never leaves them while the batch stays as
- * it is ("decision deadlock"); `probe` is the cure, off by default so that the published policy can
- * be compared. alpha is the likelihood's greatest, hits / (hits + misses), not accepted / drafted.
+ * As published, nothing is learned at 0 steps, so the policy never leaves 0 while the batch size stays the
+ * same ("decision deadlock"). `probe` cures this; it is off by default so that the published policy can be
+ * compared. alpha is the maximum-likelihood estimate hits / (hits + misses), not accepted / drafted.
  */
 export const DSD: PolicyKind<DsdOptions> = policyKind({
   costs: true,
@@ -52,10 +52,10 @@ export const DSD: PolicyKind<DsdOptions> = policyKind({
   make: (options, { buckets }) => dsd(options, buckets),
 });
 
-/** Before anything was graded, and the weight of that in drafts. */
+/** The acceptance rate before any draft was graded, and the weight of this prior in drafts. */
 const FIRST_ALPHA = 0.7;
 const FIRST_WEIGHT = 2;
-/** Weight that a round leaves to what was graded before it. */
+/** Each round multiplies the weight of earlier graded drafts by this. */
 const FADE = 0.98;
 
 export function dsd(

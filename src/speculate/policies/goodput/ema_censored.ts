@@ -19,8 +19,8 @@ export interface EmaCensoredOptions {
  *
  *     ema += alpha (mean of (accepted < depth ? accepted : depth + 1) - ema)
  *
- * and the next round has the fewest steps that are at least round(ema). There it is for one request;
- * here requests of a round share the average. It does not go by what rounds cost.
+ * and the next round has the fewest steps that are at least round(ema). The fork keeps an average for one
+ * request; here the requests of a round share it. The cost of rounds is not considered.
  */
 export const EMA_CENSORED: PolicyKind<EmaCensoredOptions> = policyKind({
   examples: [{}, { steps: [1, 4], alpha: 1 }],

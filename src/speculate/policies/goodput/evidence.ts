@@ -22,7 +22,7 @@ import { countRequests, fadedRequests, type Requests } from "../../estimate/requ
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { RoundOutcome, SequenceOutcome } from "../../policy.ts";
 
-/** What the rounds so far say of acceptance and of time. */
+/** What the rounds so far say about acceptance and about time. */
 export interface Evidence {
   /** Rounds learned. */
   readonly rounds: number;
@@ -43,9 +43,9 @@ export interface EvidenceOptions {
   readonly buckets: readonly number[];
 }
 
-/** Chains of which the next ones' confidences are taken to be, where batches are smaller. */
+/** The least number of recent chains that are kept as a sample of the next chains' confidences. */
 const FEW_CHAINS = 16;
-/** Weight that is left to what was known when acceptance has changed. */
+/** The weight that earlier counts keep when acceptance has changed. */
 const AFTER_CHANGE = 0.25;
 
 export function noEvidence(depth: number, calibration?: Calibration): Evidence {
@@ -61,7 +61,7 @@ export function noEvidence(depth: number, calibration?: Calibration): Evidence {
   };
 }
 
-/** Adds a round. Counts and times that cannot be are left out. */
+/** Adds a round. Impossible counts and times are left out. */
 export function learnRound(
   evidence: Evidence,
   outcome: RoundOutcome,
@@ -107,10 +107,10 @@ function hasConfidences({ confidences }: SequenceOutcome): boolean {
   return confidences.length > 0 && confidences.every((each) => each >= 0 && each <= 1);
 }
 
-/** Chains of a round that are looked at, where there are more: enough to know the others by. */
+/** The most chains of a round whose confidences are kept; they are a sample of the others. */
 const MANY_CHAINS = 32;
 
-/** Other chains in every round. */
+/** At most MANY_CHAINS of the items, evenly spaced; the selection shifts from round to round. */
 function sampled<Item>(items: readonly Item[], round: number): readonly Item[] {
   if (items.length <= MANY_CHAINS) return items;
   const stride = Math.ceil(items.length / MANY_CHAINS);
@@ -129,7 +129,7 @@ function lastOf(
   return chains.length >= most ? chains : [...old, ...chains].slice(-most);
 }
 
-/** Part by which rates may be wrong without having changed, and by which the variance is larger than a chain's. */
+/** Tolerated error of the rates, in accepted drafts a chain, and the factor on the variance of independent chains. */
 const TOLERATED = 0.1;
 const OVERDISPERSION = 1.5;
 
@@ -148,7 +148,7 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
   return difference / Math.sqrt(variance);
 }
 
-/** What is learned from a round about the time of such rounds. */
+/** The timing sample of a round: its bucket, steps, time, verified drafts and stored tokens. */
 export function timedRound(
   { tier, batchSize, sequences, ms }: RoundOutcome,
   buckets: readonly number[],

@@ -19,13 +19,13 @@ import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
 export interface HybridOptions {
   /** Depths to choose among. */
   readonly steps: readonly number[];
-  /** What another depth must promise more, as a part. */
+  /** Share by which another depth must promise to be better than the current one. */
   readonly stickiness: number;
-  /** Part of the time that looking again at drafts may take while there are none. */
+  /** Share of the time without drafts that probes of drafting may cost. */
   readonly looking: number;
 }
 
-/** What is known, and whether rounds draft. */
+/** The evidence about rounds, and whether and since when rounds draft. */
 interface Known {
   readonly evidence: Evidence;
   readonly course: Course;
@@ -50,15 +50,15 @@ export const HYBRID: PolicyKind<HybridOptions> = policyKind({
   make: (options, { buckets, numSteps }) => hybrid(options, { buckets, numSteps }),
 });
 
-/** Graded drafts after which the calibration takes a step, if 100 rounds are not over before. */
+/** The calibration takes a step after 100 rounds, or earlier after 128 graded drafts. */
 const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
-/** Weight that a round without drafts leaves to what is known of acceptance, and the least that is left. */
+/** Each round without drafts multiplies the weight of acceptance counts by the first, down to the second at least. */
 const REST_KEEP = 0.98;
 const LEAST_KEPT = 0.05;
-/** Looks may take that part of `looking` where none finds drafts worth it, and so much more where all do. */
+/** Probes may cost LEAST_LOOKING * `looking` if none succeeds; EAGER * `looking` is added if all do. */
 const LEAST_LOOKING = 0.25;
 const EAGER = 6;
-/** Chains of a look at drafts after a rest. */
+/** Chains that a probe of drafting observes. */
 const LOOK_CHAINS = 16;
 
 /**
@@ -66,7 +66,7 @@ const LOOK_CHAINS = 16;
  *
  *     D = argmax over D of max over N of (B + sum of the N largest survivals) / ms(B, D, N)
  *
- * of the depths whose rounds take no longer than requests should wait.
+ * over the depths whose rounds take at most `RoundContext.mostMs`.
  */
 export function hybrid(
   options: HybridOptions,
@@ -112,12 +112,12 @@ export function hybrid(
   };
 }
 
-/** Whether rounds have gone without drafts for so long that some may be tried. */
+/** Whether rounds have run without drafts for long enough that a probe is allowed. */
 function mayLook({ course }: Known): boolean {
   return resting(course) >= course.wait;
 }
 
-/** Rounds of a look: chains enough to say whether drafts are worth it. */
+/** Rounds of a probe: enough for LOOK_CHAINS chains, at most MOST_ROUNDS. */
 function lookFor(batch: number): number {
   return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(LOOK_CHAINS / batch)));
 }
@@ -129,7 +129,7 @@ function learned(
 ): Known {
   const { tier: { depth: steps }, ms: { round: ms, catchUp: catchUpMs } } = outcome;
   const rested = steps > 0 ? resting(course) : 0;
-  // What was accepted before a long rest says less of what is now.
+  // Acceptance from before a long pause says less about the present.
   const old = rested > 0 ? faded(evidence, Math.max(LEAST_KEPT, REST_KEEP ** rested)) : evidence;
   const next = learnRound(old, outcome, { calibration: CALIBRATION, buckets });
   const changed = next.changes > old.changes;
@@ -163,8 +163,8 @@ interface Weighing {
 }
 
 /**
- * The most tokens a millisecond. What drafts again pays for the draft's catching up, spread over the
- * rounds that drafting usually lasts; what stops has to pay it later.
+ * The option with the most tokens a millisecond. An option that drafts is charged the draft's catch-up, spread
+ * over the rounds that drafting usually lasts. An option without drafts is charged the catch-up that follows later.
  */
 function bestOf(
   all: readonly Option[],
@@ -175,7 +175,7 @@ function bestOf(
   const drafting = (course.steps ?? 0) > 0;
   const worth = ({ steps, tokens, ms }: Option) => {
     const rate = tokens / (ms + (steps > 0 ? now : later));
-    // What stopping costs later is counted: drafting needs no more than to be better than none.
+    // `later` already makes stopping dearer, so 0 steps get the same stickiness as the current depth.
     const stays = steps === course.steps || drafting && steps === 0;
     return rate * (1 + priced.doubt(steps) + (stays ? stickiness : 0));
   };
@@ -190,8 +190,8 @@ function bestOf(
 }
 
 /**
- * Rounds without drafts teach nothing of drafts, so that 0 would be absorbing. After a wait the best
- * depth above it is tried, where that costs at most a part of the time since the last try:
+ * Chooses a probe. Rounds without drafts teach nothing about drafts, so a policy at 0 steps would stay there.
+ * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try:
  *
  *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  looking * ms since the last try
  */

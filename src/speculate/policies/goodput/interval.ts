@@ -1,6 +1,6 @@
 /**
- * What a policy learns at once, and what it chooses by: the same as it was at the last decision, so
- * that choices hold in between and several rounds may be launched at once.
+ * Two copies of what a policy knows: `live` is updated after each round, `known` only at decisions. Choices
+ * are made from `known`, so they hold in between and several rounds may be launched at once.
  */
 export interface DecisionInterval<Known> {
   readonly live: Known;
@@ -9,12 +9,12 @@ export interface DecisionInterval<Known> {
   readonly left: number;
 }
 
-/** Begins with what is known. @param left rounds for which choices are by it. */
+/** Starts an interval. @param left rounds for which choices are made from `known`. */
 export function decided<Known>(known: Known, left: number = MOST_ROUNDS): DecisionInterval<Known> {
   return { live: known, known, left };
 }
 
-/** Adds a round that took so long; after the last of an interval what is known changes. */
+/** Adds a round that took `ms`; after the last round of an interval `known` becomes `live`. */
 export function aged<Known>(
   { known, left }: DecisionInterval<Known>,
   live: Known,
@@ -23,13 +23,13 @@ export function aged<Known>(
   return left > 1 ? { live, known, left: left - 1 } : decided(live, intervalOf(ms));
 }
 
-/** Rounds between decisions: as many as may be launched at once where rounds are short. */
+/** Rounds between decisions if rounds are short: so many may be launched at once. */
 export const MOST_ROUNDS = 8;
 const FEW_ROUNDS = 4;
 /** A round of this many milliseconds makes the host's work for a group of a few rounds negligible. */
 const LONG_MS = 5;
 
-/** Rounds between two decisions where a round takes so long. */
+/** Rounds between two decisions if a round takes `ms`. */
 export function intervalOf(ms: number): number {
   return ms >= LONG_MS ? FEW_ROUNDS : MOST_ROUNDS;
 }

@@ -15,18 +15,18 @@ import type { RoundContext } from "../../policy.ts";
 export interface RoundPrices {
   /** For `bestBudget`, before the factor. */
   budget(steps: number): BudgetPrices;
-  /** What measured rounds of such a depth took more than the table says. */
+  /** Measured over predicted time for rounds of this depth. */
   factor(steps: number): number;
   /**
-   * Part by which a depth may be better than its price says: where prices are learned from rounds, a
-   * depth that has hardly run in batches like this one is worth a try. 0 with a cost table.
+   * Share by which a depth's rate is raised to make it worth a try. If prices are learned from rounds, it is
+   * large for a depth that has hardly run in batches of about this size. 0 with a cost table.
    */
   doubt(steps: number): number;
-  /** Milliseconds until the draft has caught up on what it missed, and on so many tokens more. */
+  /** Milliseconds of the draft's catch-up prefill of the tokens that it missed and `more` further ones. */
   catchUp(more: number): number;
 }
 
-/** Prices of a context, by its cost table, or by the times of rounds where it has none. */
+/** Prices the rounds of a context from its cost table, or from measured round times if it has none. */
 export type Pricing = (context: RoundContext, timings: RoundTimings) => RoundPrices;
 
 export interface PricingOptions {
@@ -37,12 +37,12 @@ export interface PricingOptions {
 
 /** A table is believed until many rounds say otherwise. */
 export const REFINED: FitOptions = { level: 40, slope: 400, own: 20 };
-/** Where there is no table, a few rounds say more than the shape below. */
+/** Without a table, a few measured rounds outweigh the prices of `usualCosts`. */
 const LEARNED: FitOptions = { level: 0, slope: 4, own: 3 };
 
 export function pricing({ buckets, refine }: PricingOptions): Pricing {
   const usual = priced(usualCosts(buckets));
-  // A table's lists and their prices are the same function; they are looked up once.
+  // The lookups are kept as long as the table's lists do not change.
   let measured: Priced | undefined;
   return (context, timings) => {
     const { costs } = context;
@@ -52,7 +52,7 @@ export function pricing({ buckets, refine }: PricingOptions): Pricing {
   };
 }
 
-/** A table, and its lists looked up. */
+/** A table with its precomputed lookups. */
 interface Priced {
   readonly costs: CostTable;
   readonly prices: Prices;
@@ -105,7 +105,7 @@ function pricesFor(
  * A round that drafts verifies a draft for at least one request in this many: without any, nothing would be learned.
  */
 const LEAST_SHARE = 8;
-/** Of a depth that never ran, and the rounds that take it to a third of that. */
+/** The doubt about a depth that never ran, and the number of rounds after which it is about a third (1/e) of that. */
 const DOUBT = 0.3;
 const TRIED = 3;
 
@@ -123,7 +123,7 @@ function roundsNear(timings: RoundTimings, batch: number, steps: number): number
 /** No sequence stores more tokens. */
 const MOST_CELLS = 2 ** 24;
 
-/** Predictions of the table for rounds that were timed. */
+/** Milliseconds that the table predicts for timed rounds of one bucket and depth. */
 function priceOf(
   { costs, prices }: Priced,
   { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
@@ -139,8 +139,8 @@ function priceOf(
 }
 
 /**
- * The shape that costs often have, in no unit in particular: a forward costs the same for few rows
- * and in proportion for many, the draft a tenth of the target. Times of rounds correct it.
+ * Typical relative costs, for use without a table: a forward's cost is constant for few rows and proportional
+ * to many rows, and the draft costs a tenth of the target. The unit is arbitrary; round times correct it.
  */
 function usualCosts(buckets: readonly number[]): CostTable {
   const rows = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];

@@ -16,14 +16,14 @@ import { anchored, survivalByConfidence, survivalByHistory } from "./survival.ts
 /** Drafts that a round may verify. */
 export interface Candidates {
   readonly batches: readonly [RankedDrafts, ...RankedDrafts[]];
-  /** Whether they are of the last chains, by confidence; else of this round's requests, by history. */
+  /** True: the last chains, ranked by confidence. False: this round's requests, ranked by history. */
   readonly byConfidence: boolean;
 }
 
-/** Chains by which a round's choice is weighed, where its batch is larger: they stand for all. */
+/** The most chains that are ranked for a choice; in a larger batch they are a sample of all. */
 const MANY_CHAINS = 32;
 
-/** By the draft's confidence if some were observed, else by the requests' history. */
+/** Ranks drafts by the draft's confidence if confidences were observed, else by the requests' history. */
 export function candidates(
   evidence: Evidence,
   context: RoundContext,
@@ -47,7 +47,7 @@ export interface Option extends Budget {
   readonly whole: number;
 }
 
-/** Each depth with the number of its drafts that are best verified. */
+/** Each depth with the number of verified drafts that gives the most tokens a millisecond. */
 export function optionsOf(
   steps: readonly number[],
   { batches }: Candidates,
@@ -63,8 +63,8 @@ export function optionsOf(
 }
 
 /**
- * The round that verifies the most likely drafts: which they are the device says where it ranks, and
- * else the requests' history.
+ * The round that verifies the most likely drafts. The device selects them if it ranks drafts by confidence;
+ * otherwise they are selected here by the requests' history.
  */
 export function choiceOf(
   { steps, drafts }: { readonly steps: number; readonly drafts: number },
@@ -73,7 +73,7 @@ export function choiceOf(
 ): Decision {
   const tier = chain(steps);
   const { batchSize, ranks } = context;
-  // Until confidences were observed, every draft is verified.
+  // Until the first confidences are observed, every draft is verified.
   if (drafts >= batchSize * steps || ranks && !byConfidence) return { tier };
   if (!ranks) {
     const ranked = rankDrafts(survivalByHistory(evidence, context, { depth: steps }), steps);

@@ -5,7 +5,7 @@ import type { RoundContext } from "../../policy.ts";
 import type { Evidence } from "./evidence.ts";
 
 /**
- * The chance of draft j of each request of the round to be reached and accepted, by its history:
+ * The chance that draft j of each request is reached and accepted (its survival), from the request's history:
  *
  *     s_j = product over k <= j of shifted(c_k, odds ratio of the request)
  *
@@ -34,8 +34,8 @@ export function survivalByHistory(
 }
 
 /**
- * The same for the last chains, by the draft's confidences: they are a sample of future chains.
- * Levels that a chain did not have are as good as all requests' there.
+ * The same for the last chains, from the draft's confidences; the last chains are a sample of future ones.
+ * Levels that a chain did not have get the rate of all requests at that position.
  *
  * @returns [chains * depth].
  */
@@ -63,11 +63,10 @@ export function survivalByConfidence(
 const NEAR_HISTORY = 0.25;
 
 /**
- * The calibration, with each intercept moved so far that the mean chance of the last chains at its
- * position is near what their history says: before it has learned, confidences of a draft that is
- * surer or less sure than most would decide alone whether anything is drafted, and what is not drafted
- * teaches nothing. The mean is of graded drafts, as history is: those that are verified are surer than
- * the others.
+ * The calibration, with each intercept moved until the mean chance of the last chains at its position is near
+ * the measured acceptance rate. Without this, a draft that is unusually sure or unsure would decide by its
+ * uncalibrated confidences alone whether anything is drafted, and rounds without drafts teach nothing. The
+ * mean is over graded drafts only, like the rate: verified drafts have higher confidences than the others.
  */
 export function anchored({ positions, chains, window: { at } }: Evidence): Calibration {
   const rates = positionRates(positions);
@@ -87,7 +86,7 @@ export function anchored({ positions, chains, window: { at } }: Evidence): Calib
   return { slope: at.slope, intercepts };
 }
 
-/** The chance that a draft is accepted, of the logit of its confidence at a position. */
+/** The chance that a draft is accepted, from the logit of its confidence and its position. */
 function calibrated({ slope, intercepts }: Calibration, x: number, position: number): number {
   return sigmoid(slope * x + (intercepts[position] ?? 0));
 }

@@ -22,10 +22,10 @@ export interface TetrisOptions {
  * them the `capacity` with the largest products of the draft's probabilities are verified. The
  * capacity does not go by what rows cost.
  *
- * As published the product is of the probabilities of the sampled tokens. That changes the law of
- * the output under rejection sampling, so here it is of the highest probability at each position,
- * which depends on the tokens before it alone. Where the draft does not tell that, the requests'
- * history of acceptance ranks them.
+ * The published product is over the probabilities of the sampled tokens. That changes the output
+ * distribution under rejection sampling, so this product is over the highest probability at each position,
+ * which depends only on the tokens before it. If the draft does not report that, drafts are ranked by the
+ * requests' history of acceptance.
  */
 export const TETRIS: PolicyKind<TetrisOptions> = policyKind({
   examples: [{}, { num_steps: 3, capacity: 4 }],

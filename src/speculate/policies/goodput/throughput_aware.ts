@@ -12,7 +12,7 @@ export interface ThroughputAwareOptions {
   readonly steps: readonly number[];
   /** Rounds between decisions. */
   readonly interval: number;
-  /** Rounds that a position's share of accepted drafts is the mean of. */
+  /** Rounds over which a position's share of accepted drafts is averaged. */
   readonly window: number;
   /** What another depth must promise, as a factor of the one that runs. */
   readonly margin: number;
@@ -20,7 +20,7 @@ export interface ThroughputAwareOptions {
 
 export interface ThroughputAwareState {
   readonly steps: number;
-  /** By position the share of requests that accepted it, of the last rounds; the newest last. */
+  /** For each position, the share of requests that accepted it in each of the last rounds, the newest last. */
   readonly windows: readonly (readonly number[])[];
   /** Rounds since the last decision. */
   readonly rounds: number;
@@ -33,9 +33,9 @@ export interface ThroughputAwareState {
  *
  *     S = argmax of (1 + sum over k < S of p_k) / ms(B, S)
  *
- * Positions that were not drafted lately go on geometrically from those that were; with fewer steps
- * the windows of the deeper positions are emptied, so that they will. It has no 0 steps. `margin` is
- * its hysteresis helper, 1.1 there and off (1) by default.
+ * Positions that were not drafted lately are extrapolated geometrically from those that were; for this the
+ * windows of deeper positions are cleared when the steps decrease. 0 steps are not among the choices.
+ * `margin` is SGLang's hysteresis helper, 1.1 there and off (1) by default.
  */
 export const THROUGHPUT_AWARE: PolicyKind<ThroughputAwareOptions> = policyKind({
   costs: true,
