@@ -17,13 +17,13 @@ import { ScratchPool } from "../src/gpu/scratch_pool.ts";
 export interface Allocations extends Disposable {
   readonly gpu: Gpu;
   words(values: Uint32Array<ArrayBuffer>): Operand;
-  /** `count` 4-byte elements, finite and not alike: zeros cost a GPU less power. */
+  /** `count` 4-byte elements, finite and all different: a GPU needs less power for zeros. */
   random(count: number): Operand;
-  /** A matrix [rows, cols], rows even, cut where one binding does not hold it; `rowOrder`: default stacked. */
+  /** A matrix [rows, cols] with even `rows`, sharded if one binding cannot hold it. `rowOrder` defaults to stacked. */
   matrix(rows: number, cols: number, format: WeightFormat, rowOrder?: RowOrder): Matrix;
-  /** Scratch memory of graphs: its buffers are made as values need them. */
+  /** Scratch memory for graphs. Its buffers are created when values need them. */
   scratch(): ScratchPool;
-  /** Runs what fills the buffers. */
+  /** Runs the dispatches that fill the buffers. */
   filled(): Promise<void>;
 }
 
@@ -71,7 +71,10 @@ export function openAllocations(gpu: Gpu): Allocations {
   };
 }
 
-/** From `least` to twice that, not alike. Copied: a GPU that waits seconds for them lowers its clocks. */
+/**
+ * Different scales from `least` to twice `least`. Most are copies of the first period: computing each one would take
+ * seconds, and a GPU that waits that long lowers its clocks.
+ */
 function groupScales(count: number, least: number): Float16Array<ArrayBuffer> {
   const period = 97;
   const halves = new Float16Array(count);
@@ -80,7 +83,7 @@ function groupScales(count: number, least: number): Float16Array<ArrayBuffer> {
   return halves;
 }
 
-/** Of f16 scales the least; of other formats they are zeros. */
+/** The least f16 scale of a format. Formats without an entry get zeros as scales. */
 const SCALES: Partial<Record<WeightFormat, number>> = { q8: 2 ** -12, q4: 2 ** -8 };
 
 function randomMatrix(
@@ -96,7 +99,7 @@ function randomMatrix(
     const operand = random(own * rowBytes / 4);
     const scales = own * scaleBytes(format, cols) / 4;
     if (scales === 0) return { operand, first: i * most, rows: own };
-    // As weights of 0.02: what is random would grow from layer to layer beyond all numbers.
+    // Scales that make weights of about 0.02: with random scales the activations would overflow after some layers.
     const least = SCALES[format] ?? 0;
     const groups = words(new Uint32Array(groupScales(2 * scales, least).buffer));
     return { operand, first: i * most, rows: own, scales: groups };

@@ -3,19 +3,19 @@ import type { Allocations } from "./allocations.ts";
 
 /** One thing to time. */
 export interface MicroCase {
-  /** "matmul/llama-8b/down/4": stays the same while its kernel changes. */
+  /** Such as "matmul/llama-8b/down/4". The name stays the same when the kernel changes. */
   readonly name: string;
-  /** The same work on different memory, so that no run finds its weights in a cache. */
+  /** Plans of the same work on different memory, so that no run finds its weights in a cache. */
   make(from: Allocations): readonly Plan[];
-  /** Cells that each row of attention sees, all of one sequence. */
+  /** The number of KV cells that each row attends to, all of one sequence. */
   readonly context?: number;
 }
 
-/** Rotated memory on hardware: several times the caches of large GPUs. */
+/** Bytes of weights that a case rotates through on hardware: several times the caches of large GPUs. */
 const ROTATED_BYTES = 256 << 20;
 const MOST_COPIES = 8;
 
-/** Copies of `bytes` that a case rotates. A software adapter's figures are relative anyway. */
+/** Indices of the copies of `bytes` that a case rotates through. A software adapter's figures are relative anyway. */
 export function copiesOf(bytes: number, { gpu }: Allocations): number[] {
   const copies = gpu.info.software ? 1 : Math.ceil(ROTATED_BYTES / bytes);
   return [...Array(Math.min(MOST_COPIES, copies)).keys()];
@@ -33,7 +33,7 @@ export interface Widths {
   readonly draftVocab: number;
 }
 
-/** Llama-3.1-8B, or an eighth of its widths where a processor plays the GPU. */
+/** Llama-3.1-8B, or an eighth of its widths on a software adapter. */
 export function llama(software: boolean): Widths {
   const part = software ? 8 : 1;
   return {

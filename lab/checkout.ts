@@ -6,11 +6,11 @@ export interface Checkout extends AsyncDisposable {
 }
 
 /**
- * The folder that is called so, or else a git ref checked out into a temporary worktree, which is
- * removed at the end.
+ * The folder of that name. If there is none, the name is a git ref, which is checked out into a
+ * temporary worktree; the worktree is removed at the end.
  *
  * @param root the repository.
- * @throws UsageError where it is neither.
+ * @throws UsageError if the name is neither a folder nor a git ref.
  */
 export async function openCheckout(called: string, root: string): Promise<Checkout> {
   const isFolder = await Deno.stat(called).then(({ isDirectory }) => isDirectory, () => false);

@@ -3,25 +3,25 @@ import { digits, ratioText } from "../src/measure/formats.ts";
 import { median, medianRatio, type Ratio } from "../src/measure/statistics.ts";
 import type { Measured } from "./measure.ts";
 
-/** One case in each block, on both sides. */
+/** The times of one case in every block, from both checkouts. */
 export interface Pairs {
   readonly name: string;
   readonly here: readonly Measured[];
-  /** As many as here; none where nothing is compared. */
+  /** As many as in `here`; empty if nothing is compared. */
   readonly there: readonly Measured[];
 }
 
-/** Time there over time here: above 1 this checkout is faster. The median over blocks. */
+/** The median over blocks of time there over time here. Above 1, this checkout is faster. */
 export function speedup({ here, there }: Pairs): Ratio {
   return medianRatio(here.map(({ us }, i) => Math.log((there[i]?.us ?? NaN) / us)));
 }
 
-/** Which side is measured first: they take turns, so that a drift hits both alike. */
+/** Whether this side is measured first. The sides take turns, so that a drift affects both alike. */
 export function hereFirst(block: number): boolean {
   return block % 2 === 0;
 }
 
-/** Cases whose name contains one of the texts; all where there are none. */
+/** Cases whose name contains one of the texts; all cases if there are no texts. */
 export function matching(cases: readonly string[], texts: readonly string[]): string[] {
   return cases.filter((name) => texts.length === 0 || texts.some((text) => name.includes(text)));
 }
@@ -30,7 +30,7 @@ function medianUs(runs: readonly Measured[]): number {
   return median(runs.map(({ us }) => us));
 }
 
-/** `against` is what the other side is called; undefined where there is none. */
+/** `against` is the name of the other side; undefined if there is none. */
 export function table(rows: readonly Pairs[], against: string | undefined): string {
   const compared = against === undefined ? [] : [`us ${against}`, "speed-up [95 %]"];
   const heads = ["case", "us", ...compared, "GB/s", "GFLOP/s"];

@@ -1,13 +1,14 @@
-// Device time of the kernels of prefill chunks that end at some contexts, by label: what grows with the context.
+// Device time of the kernels of prefill chunks that end at given contexts, by label: it shows what grows with context.
 //
 //   deno run -A lab/deep.ts --target CONFIG [--contexts 512,8192,32768] [--rows 256] [--kv f32] [--times 5]
 //     [--labels 8]
 //
-// CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. What is
-// stored before the chunk are random keys and values, so that no time is spent on making them. Microseconds a
-// chunk, medians; each dispatch in a pass of its own (with --labels 0 not at all), and all of them in one pass. Last
-// what a whole prompt of the longest context takes: the sum of its chunks, those between two contexts that were
-// measured by a straight line; that needs a context of one chunk. A context of 512 is a prompt to compare with.
+// CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. The keys and
+// values before the chunk are random, so that no time is spent on computing them. Figures are median microseconds a
+// chunk: once with each dispatch in a pass of its own (skipped with --labels 0), and once with all of them in one pass.
+// The last line is the time of a whole prompt of the longest context: the sum of its chunks, where chunks between two
+// measured contexts are interpolated linearly. It needs a context of one chunk. A context of 512 is the prompt to
+// compare with.
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { markdownTable } from "markdown-table";
@@ -51,7 +52,7 @@ using sequence = openSequence(core);
 core.setSampling(sequence, GREEDY);
 core.reserve(sequence, longest + 1);
 
-/** Medians by label, the whole last. */
+/** Measures the chunk that ends at `context`: median times by label, and of the whole chunk in one pass. */
 async function chunk(context: number) {
   const count = Math.min(rows, context);
   const ids = Array.from({ length: context }, (_, i) => 3 + (31 * i) % 1000);
@@ -89,7 +90,10 @@ async function chunk(context: number) {
   return { found, whole: median(whole), count };
 }
 
-/** Tokens of the prompt that the whole one is compared with; more where a chunk has more and it was not measured. */
+/**
+ * Tokens of the short prompt that the longest one is compared with. If a chunk has more rows and no context of 512 was
+ * measured, the short prompt is one chunk.
+ */
 const SHORT = 512;
 let shortMs: number | undefined;
 const say = (text: string) => process.stdout.write(`${text}\n\n`);
@@ -119,7 +123,7 @@ for (const context of contexts.toSorted((a, b) => a - b)) {
 }
 say(wholePrompt());
 
-/** Milliseconds of the chunk that ends at `context`, between those measured. */
+/** Milliseconds of the chunk that ends at `context`, interpolated between measured contexts. */
 function between(context: number): number {
   const next = Math.max(1, measured.findIndex(([each]) => each >= context));
   const [[from, before], [to, after]] = [measured[next - 1], measured[next]] as [
@@ -129,7 +133,7 @@ function between(context: number): number {
   return before + (after - before) * (context - from) / (to - from);
 }
 
-/** Of a prompt of so many tokens. */
+/** Milliseconds of a prompt of `tokens` tokens: the sum of its chunks. */
 function promptMs(tokens: number): number {
   const chunks = Array.from({ length: Math.floor(tokens / rows) }, (_, i) => (i + 1) * rows);
   return chunks.map(between).reduce((a, b) => a + b, 0);

@@ -2,9 +2,9 @@
 //
 //   deno run -A lab/drafters.ts [--prompts N] [--temperature T] [--only TASK]
 //
-// A chat asks for the same kind of thing again, as when a file is edited: its answers repeat what is
-// above them. The replays are texts that the embedded model cannot write: what a drafter proposes is
-// held against the text, which needs no model. Every answer is compared with that of plain decoding.
+// A chat asks for the same kind of thing again, as when a file is edited: its answers repeat text that is
+// above them. The replays are texts that the embedded model cannot write: a drafter's proposals are
+// compared with the text, which needs no model. Every answer is compared with that of plain decoding.
 import assert from "node:assert/strict";
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -88,7 +88,7 @@ function open(algorithm: typeof ALGORITHMS[number] | "NONE"): Promise<LocalEngin
   });
 }
 
-/** A file, the file with a name changed and a line gone; a list of objects, the same with some changed. */
+/** Two pairs of texts: a file and its edit (a name changed, a line removed), a list of objects and its edit. */
 function replays(
   engine: LocalEngine,
 ): { readonly name: string; readonly ids: [number[], number[]] }[] {
@@ -114,7 +114,7 @@ function replays(
   });
 }
 
-/** What a drafter on the host gets accepted of a text that is known. */
+/** Plays a known text and counts how many tokens of a host drafter's proposals are accepted. */
 function replay(algorithm: HostAlgorithm, [before, after]: readonly [number[], number[]]): number {
   const drafter = hostDrafter(algorithm).open(before);
   const ids = [...before, after[0] as number];
@@ -150,7 +150,7 @@ const found = new Map<string, Rounds>();
 const replayed: string[][] = [];
 for (const algorithm of ALGORITHMS) {
   using engine = await open(algorithm);
-  // Tasks take turns: what a drafter remembers of others is of all kinds.
+  // Tasks take turns, so that a drafter remembers answers of all kinds.
   const most = Math.max(...all.map(({ chats }) => chats.length));
   for (let at = 0; at < most; at++) {
     for (const { name, chats } of all) {

@@ -1,9 +1,9 @@
-// What a drafter costs the host: microseconds a proposal, and a token that it takes in.
+// What a drafter costs the host: microseconds for a proposal, and for each token that it takes in.
 //
 //   deno run -A lab/drafters_host.ts
 //
-// A text of so many tokens, of which parts come again and others are new; before it 20 answers of
-// 2,000 tokens have ended. Medians of 400 rounds.
+// The drafter reads a text of a given length in which some parts repeat and others are new, after 20 finished
+// answers of 2,000 tokens. Figures are medians of 400 rounds.
 import process from "node:process";
 import { markdownTable } from "markdown-table";
 import { HOST_ALGORITHMS, HOST_DRAFT_TOKENS, hostDrafter } from "../src/draft/algorithms.ts";

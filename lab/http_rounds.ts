@@ -1,9 +1,10 @@
 /**
- * `deno run -A lab/http_rounds.ts [--clients 1,8,32] [--turns 4] [--tokens 64] [--each 2]`: the
- * rounds that an engine takes for requests which are all there at once, as `eyrie generate --batch`
- * has them, over the rounds it takes where so many clients send them by HTTP, each when its last
- * answer has ended. Both run in turn on one engine. It tells how full the server keeps the batch,
- * whatever else the machine does; times, which that disturbs, are told beside it.
+ * `deno run -A lab/http_rounds.ts [--clients 1,8,32] [--turns 4] [--tokens 64] [--each 2]`: a ratio
+ * of rounds. The numerator is the rounds an engine takes if all requests are there at once, as in
+ * `eyrie generate --batch`. The denominator is the rounds it takes if that many clients send them by
+ * HTTP, each client when its last answer has ended. Both run in turn on one engine. The ratio tells
+ * how full the server keeps the batch, whatever else the machine does. Times are printed too, but
+ * other load on the machine disturbs them.
  */
 import { parseArgs } from "node:util";
 import { max, median, min } from "d3-array";
@@ -44,7 +45,7 @@ interface Took {
   readonly ms: number;
 }
 
-/** What the engine takes to do it. */
+/** The time and the rounds that the engine takes for `work`. */
 async function took(engine: Engine, work: () => Promise<unknown>): Promise<Took> {
   const rounds = async () => (await engine.readStatus()).speculation.rounds;
   const [before, began] = [await rounds(), performance.now()];

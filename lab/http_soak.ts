@@ -1,8 +1,9 @@
 /**
  * `deno run -A lab/http_soak.ts [--seconds 600] [--clients 64] [--batch 4]`: clients that mix
- * routes, whole and streamed, leave early and send garbage. At the end: every answer was that of the
- * same request alone, no page is held, and how the server's memory went. Exit code 1 where something
- * is wrong, also where the last quarter's memory is more than 15 % above the second's.
+ * routes, ask for whole and streamed answers, leave early and send garbage. At the end it checks that
+ * every answer equals that of the same request alone and that no KV page is still held, and prints the
+ * server's memory over time. The exit code is 1 if a check fails, or if memory in the last quarter is
+ * more than 15 % above that in the second.
  */
 import { parseArgs } from "node:util";
 import { median } from "d3-array";
@@ -19,9 +20,9 @@ const { values } = parseArgs({
 interface Asked {
   readonly path: string;
   readonly body: Record<string, unknown>;
-  /** The text in an answer that is no stream. */
+  /** The text of an answer that is not streamed. */
   readonly text: (answer: Json) => string;
-  /** What one event of a stream adds to it. */
+  /** The text that one event of a stream adds. */
   readonly piece: (event: Json) => string | undefined;
 }
 
@@ -92,7 +93,7 @@ const REQUESTS: readonly Asked[] = PROMPTS.flatMap((content) =>
   })
 );
 
-/** A call or what a delta adds to it. */
+/** The text of a tool call, or of a delta of one. */
 function called({ function: { name, arguments: given } }: Json): string {
   return `${name === undefined ? "" : `${name} `}${given ?? ""}`;
 }
@@ -103,7 +104,7 @@ const GARBAGE: readonly BodyInit[] = [
   new Uint8Array([0xff, 0xfe, 0x00]),
 ];
 
-/** What is typed into a connection that is closed then. */
+/** Texts that are sent over a raw connection, which is then closed. */
 const TYPED: readonly string[] = [
   ...[
     "",
@@ -136,7 +137,7 @@ function ask(
   return fetch(`${url}${path}`, init);
 }
 
-/** Of the server's process, MB. */
+/** Resident memory of the server's process, MB. */
 function memory(): number {
   const status = Deno.readTextFileSync(`/proc/${child.pid}/status`);
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
@@ -201,7 +202,7 @@ async function answered(at: number, stream: boolean): Promise<void> {
   say(`${path} ${JSON.stringify(body)}: ${found} is not ${expected[at]}`);
 }
 
-/** Of server-sent events, or of lines of JSON. */
+/** The text of a stream of server-sent events, or of lines of JSON. */
 function streamText(text: string, piece: Asked["piece"]): string {
   const lines = text.split("\n").map((line) => line.replace(/^data: /, ""));
   const events = lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));

@@ -1,10 +1,10 @@
 /**
  * `deno run -A lab/http_speed.ts [--clients 1,8,32] [--pairs 3] [--tokens 128] [--each 3]
- * [--waiting 0] [--whole]`: tokens a second of `eyrie serve` with so many clients that ask at once,
- * beside `eyrie generate --batch` at the same batch and requests. Both run in turn, each in a fresh
- * process; who is first alternates. Also the time to the first token, and on Linux what the thread
- * that speaks HTTP computed for a token. `--each N`: requests of each client, one after the other;
- * `--waiting N`: so many clients more than slots; `--whole`: answers that are no streams.
+ * [--waiting 0] [--whole]`: tokens a second of `eyrie serve` with that many concurrent clients,
+ * beside `eyrie generate --batch` with the same batch size and requests. Both run in turn, each in a
+ * fresh process, and alternate who is first. It also prints the time to the first token, and on Linux
+ * the CPU time per token of the thread that speaks HTTP. `--each N`: requests of each client, one
+ * after the other; `--waiting N`: N more clients than slots; `--whole`: answers are not streamed.
  */
 import { parseArgs } from "node:util";
 import { max, median, min, quantile } from "d3-array";
@@ -24,9 +24,9 @@ const tokens = Number(values.tokens);
 
 interface Run {
   readonly perSecond: number;
-  /** Milliseconds to the first token of each request; of the server alone. */
+  /** Milliseconds to the first token of each request; only measured for the server. */
   readonly first: readonly number[];
-  /** Microseconds that the server's main thread computed for a token. */
+  /** CPU microseconds of the server's main thread per token. */
   readonly threadUs: number;
 }
 
@@ -94,7 +94,7 @@ async function server(clients: number): Promise<Run> {
   return { perSecond, first, threadUs };
 }
 
-/** What the main thread of a process has computed until now; the kernel counts in 10 ms. */
+/** CPU time of a process's main thread until now. The kernel counts it in steps of 10 ms. */
 function mainThreadMs(pid: number): number {
   if (Deno.build.os !== "linux") return NaN;
   const [user, system] = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/stat`)

@@ -1,7 +1,7 @@
 /**
- * `deno run -A lab/latent_many.ts [--webgpu dawn|builtin] [--small] [--counts 64,512] [--context N] [PART...]`: what
- * latent attention does of a prompt's chunk of DeepSeek-V2-Lite that ends at cell N, by the kernels of few rows
- * and by those of many: microseconds, and whether the bits are the same. Parts: absorb, attention, value.
+ * `deno run -A lab/latent_many.ts [--webgpu dawn|builtin] [--small] [--counts 64,512] [--context N] [PART...]`: latent
+ * attention of a DeepSeek-V2-Lite prompt chunk that ends at cell N, with the kernels for few rows and with the kernels
+ * for many rows. Prints microseconds and whether both give the same bits. Parts: absorb, attention, value.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -51,7 +51,7 @@ async function warm(program: Program, least: number): Promise<void> {
 
 let warmed = flags.small;
 
-/** Times both; the first one's `out` is what the second must have. */
+/** Times both plans. The second must write the same bits to `out` as the first. */
 async function compare(
   part: string,
   out: Operand,

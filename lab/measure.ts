@@ -16,18 +16,18 @@ export interface OpenCase extends Disposable {
 export interface Measured {
   /** Microseconds. */
   readonly us: number;
-  /** At least read and written. */
+  /** The least bytes that the work must read and write. */
   readonly bytes: number;
   readonly flops: number;
 }
 
-/** A sample is a submission of this length, so that its ends do not count. */
+/** Length of a sample's submission: long enough that starting and ending it does not matter. */
 const SAMPLE_MS = 2;
-/** Idle GPUs lower their clocks; between blocks the other checkout keeps them up. */
+/** Idle GPUs lower their clocks. Later blocks need less: the other checkout has kept the clocks up in between. */
 const WARM_MS = { first: 200, later: 50 };
 const MEASURE_MS = 50;
 const LEAST_SAMPLES = 3;
-/** Plans in one submission. */
+/** The most plans in one submission. */
 const MOST_RUNS = 1000;
 
 /** Makes a case's buffers and programs. */

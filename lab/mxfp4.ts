@@ -1,7 +1,7 @@
 /**
- * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] ROWS...`: launches of gpt-oss-20b's experts in MXFP4, of few
- * rows, each checked for the bits of the first of its kind. A routing reads other experts than those before it, so that
- * no cache holds what it reads. Prints the fastest first; what a compiler refuses is a line and ends nothing else.
+ * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] ROWS...`: times launches of gpt-oss-20b's MXFP4 experts at few
+ * rows. Each must give the bits of the first launch of its kind. A routing reads other experts than those before it, so
+ * that its weights are in no cache. Prints the fastest first. A launch that a compiler refuses is printed and skipped.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -35,7 +35,7 @@ interface Sizes {
   readonly hidden: number;
 }
 
-/** Buffers of a matrix, x of its jobs, and what its outputs go through. */
+/** Buffers of a matrix, the x of its jobs, and the epilogue of its outputs. */
 interface Subject {
   readonly name: string;
   readonly matrix: Matrix;
@@ -44,7 +44,7 @@ interface Subject {
   readonly x: Operand;
   readonly bias: Operand;
   readonly out: Operand;
-  /** Of a routing each. */
+  /** One list of experts for each routing. */
   readonly routings: readonly Operand[];
   readonly rows: number;
   readonly shares: Operand;
@@ -52,7 +52,7 @@ interface Subject {
 
 interface Variant {
   readonly name: string;
-  /** Those of a kind have the same bits. */
+  /** Variants of one kind must give the same bits. */
   readonly kind: string;
   of(experts: Operand): Dispatch;
 }
@@ -67,7 +67,7 @@ function words(gpu: Gpu, values: Uint32Array<ArrayBuffer>): Operand {
   return { buffer };
 }
 
-/** A routing reads `jobs` experts one after the other, and the next those after them. */
+/** A routing reads `jobs` consecutive experts; the next routing continues after them. */
 function routingsOf(gpu: Gpu, numExperts: number, jobs: number): Operand[] {
   const count = Math.max(1, Math.floor(numExperts / jobs));
   return Array.from({ length: count }, (_, i) =>
@@ -127,7 +127,7 @@ async function subjectOf(
   };
 }
 
-/** Jobs alone without matrix units. */
+/** Kernels that compute each job alone, without matrix units. */
 function alone(
   { matrix, x, out, epilogue: what, perJob, rows }: Subject,
   tuned: Tuning,
@@ -274,7 +274,7 @@ async function main(): Promise<void> {
   const gpu = await openGpu(values.webgpu === "dawn" ? { webgpu: "dawn" } : {});
   say(`${gpu.info.adapter}, ${gpu.info.webgpu}`);
   const profiler = await openProfiler(gpu, { queries: 2 });
-  // The launches are those of hardware, wherever they run.
+  // Launches are chosen as for hardware, also on a software adapter.
   const tuned = tuning(false, gpu.limits, gpu.info.backend);
   const sizes = values.small ? { numExperts: 6, hidden: 704 } : { numExperts: 32, hidden: 2880 };
   const { numExperts, hidden } = sizes;

@@ -1,10 +1,10 @@
-// Microseconds of a round that a policy takes: pick, holds and learn, by batch size.
+// Microseconds that a policy takes in each round (pick, holds and learn), by batch size.
 //
 //   deno run -A lab/policies.ts [--rounds N] [--options JSON] [NAME...]
 //
 // Rounds are played in groups of one, with a cost table, lags and eight rounds of history for each
-// sequence; accepted drafts and times vary. The mean of the rounds but for the slowest hundredth, which
-// other processes interrupt, and in brackets the 99th percentile.
+// sequence; accepted drafts and times vary. Prints the mean of the rounds without the slowest hundredth,
+// which other processes have interrupted, and the 99th percentile in brackets.
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { mean, quantileSorted } from "d3-array";
@@ -29,7 +29,7 @@ const BATCHES: Readonly<Record<string, (round: number) => number>> = {
   "batch 128": () => 128,
   "batch 1 to 128": (round) => 1 + round * 127 / (VARIED - 1) | 0,
 };
-/** Before these a policy's code is not compiled yet. */
+/** Warm-up rounds: until then the policy's code is not compiled. */
 const WARM = 2000;
 const HISTORY = 8;
 /** Contexts and outcomes that are made before the clock runs. */

@@ -16,7 +16,7 @@ export interface Mixture {
 
 const NOTHING = 0xffffffff;
 
-/** What job_lists.wgsl makes of rows that choose without regard to each other. */
+/** The job lists that job_lists.wgsl writes for rows that choose their experts independently. */
 export function lists(
   { device }: Gpu,
   { experts: numExperts, topK }: Mixture,

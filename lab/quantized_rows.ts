@@ -3,9 +3,9 @@
 //   deno run -A lab/quantized_rows.ts [--small] [--seconds 17] CASE ...
 //
 // A case is shape/rows/VARIANT,VARIANT,..., a variant format.kind.dots.rows.pairs.groups.stage[.roomy], where the kind
-// may be resident2: x stays, with 2 blocks ahead. Microseconds on
-// warm clocks, weights that no cache holds, the median of rounds in which the variants of a case take turns. The bits
-// of all variants of a format must be the same.
+// may be resident2: x stays, with 2 blocks ahead. Figures are microseconds on warm clocks with weights that no cache
+// holds: the median of rounds in which the variants of a case take turns. All variants of a format must give the same
+// bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { PLAIN } from "../kernels/lib/epilogue.ts";
@@ -40,7 +40,7 @@ const make = compiler(gpu);
 const late = () => performance.now() - started > 1000 * Number(flags.seconds);
 
 interface Shape {
-  /** Of an expert where there are some. */
+  /** Outputs of the matrix; in a mixture, of one expert. */
   readonly n: number;
   readonly k: number;
   readonly splitK?: number;
@@ -69,7 +69,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   // Qwen3.6-35B-A3B.
   deltaIn35: { n: 12288, k: 2048 },
   o35: { n: 2048, k: 4096, splitK: 4 },
-  // Of a draft of the 8B.
+  // A draft head of the 8B.
   qkvDraft: { n: 6144, k: 8192 },
   // Qwen3-0.6B.
   gateUp: { n: 6144, k: 1024 },
@@ -115,7 +115,7 @@ function denseDispatch(
 }
 
 async function caseOf(text: string): Promise<void> {
-  // Software adapters play what hardware has.
+  // A software adapter is treated as hardware.
   using of = openAllocations({ ...gpu, info: { ...gpu.info, software: false } });
   const [name = "", count = "", list = ""] = text.split("/");
   const shape = SHAPES[name];

@@ -1,7 +1,7 @@
 import type { Profiler } from "../src/gpu/profile.ts";
 import type { Program } from "../src/gpu/program.ts";
 
-/** Milliseconds of one run by timestamps: programs take turns, `runs` of them in one submission. */
+/** Milliseconds of one run by timestamps. One submission has `runs` runs, for which the programs take turns. */
 export async function sampleMs(
   profiler: Profiler,
   programs: readonly Program[],

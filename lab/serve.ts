@@ -23,9 +23,9 @@ export interface ServerInfo {
 }
 
 /**
- * Measures the kernels of this checkout on request. First a `ServerInfo` line is written; then each
- * line of input is a case's name, answered by a `Measured` line. The last case stays open, so that asking again costs
- * no compilation. Other checkouts ask this one: keep the protocol.
+ * Measures the kernels of this checkout on request. It first writes a `ServerInfo` line. Then each line of input is
+ * the name of a case, which is answered by a `Measured` line. The last case stays open, so that asking for it again
+ * compiles nothing. The protocol must not change, because other checkouts ask this one.
  */
 export async function serve(): Promise<void> {
   using gpu = await openGpu();

@@ -13,8 +13,8 @@ const HARNESS = "lab/micro.ts";
 /**
  * Starts the harness of the checkout in `folder`, with that checkout's kernels.
  *
- * @param called what the person called it.
- * @throws UsageError where it has no harness.
+ * @param called the name that the person gave it.
+ * @throws UsageError if the folder has no harness.
  */
 export async function openServer(folder: string, called: string): Promise<Server> {
   const there = await Deno.stat(`${folder}/${HARNESS}`).then(({ isFile }) => isFile, () => false);
@@ -45,7 +45,7 @@ export async function openServer(folder: string, called: string): Promise<Server
       return JSON.parse(await next());
     },
     async [Symbol.asyncDispose]() {
-      await input.close().catch(() => {}); // broken where the child is gone already
+      await input.close().catch(() => {}); // broken if the child has already ended
       await child.status;
     },
   };

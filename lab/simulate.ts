@@ -1,5 +1,5 @@
-// `deno run -A lab/simulate.ts [POLICY...]`: rounds that the simulator plays a minute of this
-// thread's time, and of wall time, by policy and batch.
+// `deno run -A lab/simulate.ts [POLICY...]`: how many rounds the simulator plays in a minute of this
+// thread's CPU time, and in a minute of wall time, by policy and batch.
 import process from "node:process";
 import { policyOf } from "../src/cli/options/policy_option.ts";
 import { geometric } from "../src/simulate/acceptance/model.ts";

@@ -1,4 +1,4 @@
-// Tokens a round by task: chains and trees of the embedded model's heads.
+// Tokens a round by task, for chains and trees drafted by the embedded model's heads.
 //
 //   deno run -A lab/trees.ts [--prompts N] [--tiers 3,5,5:4:8]
 //

@@ -1,13 +1,13 @@
-// Device time of rounds that verify a part of the drafts, packed, beside those that verify all and none.
+// Device time of rounds that verify a packed part of the drafts, beside rounds that verify all drafts or none.
 //
 //   deno run -A lab/verify.ts [--target CONFIG --draft CONFIG] [--batches 1,8,32] [--steps 7]
 //     [--context 512] [--shares 0,0.25,0.5,0.75] [--times 15] [--autotune on] [--tree 5:8:32]
-//   --shares "" has no programs for packed rows: it opens sooner. --tree has rounds of trees in place of chains, none
-//   packed.
+//   With --shares "" no programs for packed rows are compiled, so it opens sooner. With --tree, rounds verify trees
+//   instead of chains, and none are packed.
 //
-// CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Medians
-// over rounds of all settings in turn, milliseconds by timestamps. "chosen" rounds have the device
-// choose the drafts; "plain" is decoding without drafts.
+// CONFIG is a config.json of a model that is filled with random weights; default: the embedded model. Figures are
+// milliseconds by timestamps: medians of rounds in which all settings take turns. In "chosen" rounds the device
+// chooses the drafts to verify; "plain" is decoding without drafts.
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { median } from "../src/measure/statistics.ts";
@@ -93,7 +93,7 @@ function settings(batch: number): Setting[] {
   ];
 }
 
-/** Sequences whose prompts fill the context. */
+/** Opens sequences whose prompts fill the context. */
 async function prompted(sequences: readonly OpenSequence[]): Promise<void> {
   for (const [i, sequence] of sequences.entries()) {
     core.setSampling(sequence, { ...GREEDY, seed: i });
@@ -126,7 +126,7 @@ async function timed(batch: number): Promise<string[][]> {
   });
 }
 
-/** Columns of the table: rows are printed as they come, so that a run that is cut short has told some. */
+/** Columns of the table. Rows are printed as they come, so that a run that is cut short has printed some. */
 const HEAD = ["batch", "drafts", "rows", "draft ms", "verify ms", "extend ms"];
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const line = (cells: readonly string[]) =>

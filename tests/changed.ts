@@ -1,7 +1,7 @@
 /**
- * Which files a change can touch, for `deno task test --changed`: a file leads to what it imports, by a statement or
- * by `import()`, and to every file and folder of the repository whose path stands in it, as a golden's, a program's
- * that it starts, or a kernel's. Paths in comments do not count.
+ * Which files a change can touch, for `deno task test --changed`. A file leads to what it imports, by a statement or by
+ * `import()`, and to every file and folder of the repository whose path its text contains: a golden, a program that it
+ * starts, a kernel. Paths in comments do not count.
  */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
@@ -68,8 +68,8 @@ function importsOf(wgsl: string): { readonly path: string; readonly isWhole: boo
 }
 
 /**
- * All in a text that may be a path: words with a slash or an ending, and quoted words. The root itself is none,
- * else all that starts a process there would lead to everything.
+ * Everything in a text that may be a path: words with a slash or an ending, and quoted words. The root itself does not
+ * count: otherwise every file that starts a process there would lead to everything.
  */
 function pathsIn(text: string): string[] {
   const code = text.replaceAll(/^\s*(\/\/|\/\*|\*).*$/gm, "");
@@ -79,8 +79,8 @@ function pathsIn(text: string): string[] {
 }
 
 /**
- * The files that lead to a changed one, over any number of steps, and the changed ones. Undefined: the change may
- * touch everything, as nothing says who reads one of the files.
+ * The changed files, and all files that lead to one of them over any number of steps. Undefined: the change may touch
+ * everything, as nothing says which files read one of the changed ones.
  */
 export function touchedBy(
   changed: readonly string[],
@@ -93,7 +93,7 @@ export function touchedBy(
   const isRead = (file: string) => users.has(file) || file.endsWith("_test.ts");
   if (changed.some((file) => EVERYTHING.includes(file) || !isRead(file))) return undefined;
   const touched = new Set(changed);
-  for (const file of touched) { // a set's iteration comes to what is added meanwhile
+  for (const file of touched) { // iterating a set also visits what is added meanwhile
     for (const user of users.get(file) ?? []) touched.add(user);
   }
   return touched;

@@ -5,7 +5,7 @@
  */
 import { mix32 } from "../src/speculate/noise.ts";
 
-/** The runner sets it for `--all`; so may who runs `deno test` alone. */
+/** The variable that the runner sets for `--all`; it may also be set for a plain `deno test`. */
 export const ALL_VARIABLE = "EYRIE_TEST_ALL";
 
 /** Whether exhaustive tests run: also to choose a longer list of shapes, or more rounds of a random test. */
@@ -14,7 +14,7 @@ export const EXHAUSTIVE: boolean = Deno.env.get(ALL_VARIABLE) === "1";
 /** The variable that repeats what a run drew: the number that the run printed. */
 export const SEED_VARIABLE = "EYRIE_TEST_SEED";
 
-/** Chooses what is drawn. Another in every commit, so that the runs of CI see all of it in time. */
+/** Chooses what is drawn. It differs in every commit, so that the runs of CI see all of it in time. */
 export const SEED: number = seedOf();
 
 function seedOf(): number {
@@ -29,15 +29,15 @@ function seedOf(): number {
   return success ? parseInt(new TextDecoder().decode(stdout).slice(0, 7), 16) : 1;
 }
 
-/** Of drawn tests a run has one in so many. */
+/** A run has one in this many of the drawn tests. */
 const DRAWN_OF = 16;
 
-/** A u32 that is another for every text and in every commit. */
+/** A u32 that differs from text to text and from commit to commit. */
 function drawnNumber(text: string): number {
   return [...text].reduce((hash, each) => mix32(hash ^ each.charCodeAt(0)), SEED);
 }
 
-/** One of these values in each run, for whom it is drawn: for tests of which several would take long. */
+/** One of these values in each run, drawn by `whom`: for tests that would take long with several values. */
 export function drawnFrom<T>(values: readonly T[], whom: string = values.join()): T {
   return values[drawnNumber(whom) % values.length] as T;
 }
@@ -57,9 +57,9 @@ export const exhaustive: Declares = {
 };
 
 /**
- * `drawn.test` declares a test that runs with the exhaustive ones and else where it is drawn, by its name. What only
- * it would compile or compare is so seen every few commits. A case in which a defect was once found is not drawn:
- * it always runs.
+ * `drawn.test` declares a test that always runs with the exhaustive ones; in other runs its name decides whether it is
+ * drawn. What only it would compile or compare is thus seen every few commits. A case in which a defect was once found
+ * is not drawn: it always runs.
  */
 export const drawn: Declares = {
   test(name, fn): void {

@@ -4,12 +4,12 @@ import { resolve } from "node:path";
 import { UsageError } from "../src/errors.ts";
 import { isExhaustiveFile } from "./exhaustive.ts";
 
-/** Files of a process, at most: what all of them open is open at once. */
+/** Most files of one process: everything that they open is open at once. */
 const MOST_TOGETHER = 16;
 
 /** The arguments of the runner. */
 export interface Arguments {
-  /** For each `deno test`. */
+  /** Flags of each `deno test`. */
   readonly flags: readonly string[];
   /** Files and folders; none = all tests. */
   readonly paths: readonly string[];

@@ -6,7 +6,7 @@ import { UsageError } from "../src/errors.ts";
 /** Longest message: a person reads it. */
 const LONGEST = 1000;
 
-/** Whether it ran; else it failed with a UsageError of one line, as it may: no other error. */
+/** Whether it ran. It may also fail with a UsageError of one line; any other error is thrown. */
 export function holds(run: () => unknown): boolean {
   try {
     run();

@@ -2,7 +2,7 @@
  * `deno task test`: gives the machine a WebGPU adapter where it has none, checks types, runs the test
  * files in processes of one or several, a few at a time, holds all WGSL that was compiled to the
  * specification, and ends with the line `N passed, N failed`. `--all` adds the exhaustive tests (exhaustive.ts),
- * `--changed[=COMMIT]` leaves the files that a change can touch (changed.ts).
+ * `--changed[=COMMIT]` runs only the files that a change can touch (changed.ts).
  */
 import { existsSync } from "node:fs";
 import { UsageError } from "../src/errors.ts";
@@ -44,8 +44,8 @@ const ENV = {
   EYRIE_CONFIG: Deno.build.os === "windows" ? "NUL" : "/dev/null",
   // Mesa's compiled shaders, where it keeps them anyway: tests that set HOME or XDG_CACHE_HOME compile none again.
   ...MESA_CACHE ? { MESA_SHADER_CACHE_DIR: MESA_CACHE } : {},
-  // Threads of Mesa's software adapter in each process: together they have the cores. 0: the one that takes
-  // submissions works alone, which saves what waking another takes, up to a twentieth of all.
+  // Threads of Mesa's software adapter in each process: all processes together use the cores. With 0 the thread that
+  // takes submissions does the work itself, which saves waking another thread, up to a twentieth of all time.
   LP_NUM_THREADS: Deno.env.get("LP_NUM_THREADS") ?? `${CORES / PROCESSES | 0}`,
 };
 
@@ -57,9 +57,9 @@ const MOST_MINUTES = 30;
 
 interface Job {
   readonly name: string;
-  /** For `deno test`. */
+  /** Arguments of `deno test`. */
   readonly args: readonly string[];
-  /** The files of a job of several, see together.ts. */
+  /** The files of a job that has several, see together.ts. */
   readonly files?: readonly string[];
 }
 

@@ -1,7 +1,7 @@
 /**
- * `deno task bundle`: one JavaScript file that needs nothing beside it. The modules that read the
- * embedded model, the package of grammars and the WGSL files are swapped, through an import map, by ones
- * that hold them.
+ * `deno task bundle`: writes one JavaScript file that needs no other files. The modules that read the
+ * embedded model, the package of grammars and the WGSL files are replaced, through an import map, by
+ * modules that contain them.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { packageText } from "../src/grammar/package_text.ts";
@@ -12,7 +12,7 @@ const ROOT = new URL("../", import.meta.url);
 
 /**
  * Writes the bundle.
- * @throws Error when `deno bundle` fails; what it said is on stderr.
+ * @throws Error when `deno bundle` fails; its messages are on stderr.
  */
 export async function bundle(output: string): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-bundle-" });
@@ -35,13 +35,13 @@ export async function bundle(output: string): Promise<void> {
   }
 }
 
-/** One letter that is not ASCII would make V8 keep two bytes for each letter of the file. */
+/** Escapes what is not ASCII: a single such letter would make V8 store every letter of the file in two bytes. */
 function ascii(code: string): string {
   const escape = (letter: string) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return code.replaceAll(/[\u0080-\uffff]/g, escape);
 }
 
-// --import-map takes the place of deno.json's imports, so those are repeated.
+// --import-map replaces the imports of deno.json, so they are repeated here.
 function importMap(swapped: Readonly<Record<string, string>>): Record<string, string> {
   const urls = Object.entries(swapped)
     .map(([module, path]) => [new URL(module, ROOT).href, pathToFileURL(path).href]);

@@ -1,6 +1,6 @@
 /**
- * `deno task compile [--target linux-x64]`: one executable with Deno and the embedded model inside, of
- * the same bundle that `deno task bundle` makes: of packages it holds only what is used.
+ * `deno task compile [--target linux-x64]`: writes one executable that contains Deno and the embedded model.
+ * It is made from the bundle of `deno task bundle`, so it contains only the parts of packages that are used.
  */
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -12,7 +12,7 @@ import { runTool, say } from "./tool.ts";
 
 const ROOT = new URL("../", import.meta.url);
 
-/** Advice for a `deno compile` that failed with `stderr`; undefined where its own message suffices. */
+/** Advice for a `deno compile` that failed with `stderr`; undefined if its own message suffices. */
 export function compileAdvice(stderr: string, output = "dist/eyrie"): string | undefined {
   const url = /https:\/\/\S*denort\S*?\.zip/.exec(stderr)?.[0];
   if (url === undefined || !/error sending request|Setting up base binary/.test(stderr)) {
@@ -27,7 +27,7 @@ export function compileAdvice(stderr: string, output = "dist/eyrie"): string | u
   ].join("\n");
 }
 
-/** What `--target` says. @throws UsageError */
+/** The value of `--target`. @throws UsageError */
 export function targetIn(args: readonly string[]): string | undefined {
   const { target } = parseArgs({ args: [...args], options: { target: { type: "string" } } }).values;
   if (target === undefined || Object.hasOwn(TARGETS, target)) return target;
@@ -36,9 +36,9 @@ export function targetIn(args: readonly string[]): string | undefined {
 }
 
 /**
- * Writes the executable; what Deno says goes to stderr.
+ * Writes the executable. Deno's messages go to stderr.
  *
- * @param target a key of `TARGETS`; this system without one.
+ * @param target a key of `TARGETS`; by default this system.
  * @returns Deno's exit code.
  */
 export async function compile(target: string | undefined, output: string): Promise<number> {
@@ -52,7 +52,7 @@ export async function compile(target: string | undefined, output: string): Promi
         ...target === undefined ? [] : ["--target", TARGETS[target] ?? target],
         ...["--output", fileURLToPath(new URL(output, ROOT)), "eyrie.js"],
       ],
-      // Nothing of the clone goes along, not even its path.
+      // The executable contains nothing else of the clone, not even its path.
       cwd: folder,
       stdin: "null",
       stderr: "piped",
@@ -66,7 +66,7 @@ export async function compile(target: string | undefined, output: string): Promi
   }
 }
 
-/** Copies to our stderr as it comes, and gives the text without colours. */
+/** Copies the stream to our stderr as it comes, and returns its text without colours. */
 async function passOn(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

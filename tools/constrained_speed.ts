@@ -1,6 +1,6 @@
 /**
  * `deno run -A tools/constrained_speed.ts [--model DIR] [--draft DIR|none] [--steps N] [--tokens N]`:
- * tokens/s of outputs under a JSON schema over those of free ones, in one process, in turns.
+ * the ratio of tokens/s with a JSON schema to tokens/s without one, measured in turns in one process.
  */
 import { parseArgs } from "node:util";
 import { defined } from "../src/defined.ts";
@@ -60,7 +60,7 @@ const found = new Map<string, { speed: number; length: number }[]>();
 for (let block = -1; block < BLOCKS; block++) {
   for (const [name, of] of Object.entries(CASES)) {
     const result = await speed(of);
-    if (block >= 0) found.getOrInsertComputed(name, () => []).push(result); // the first compiles
+    if (block >= 0) found.getOrInsertComputed(name, () => []).push(result); // the first block compiles
   }
 }
 

@@ -1,32 +1,32 @@
-// Writes presets/costs: cost tables of machines that were published of, and the toy machine of the
-// scenarios. `deno run -A tools/cost_presets.ts`; tests/simulate/costs_test.ts compares.
+// `deno run -A tools/cost_presets.ts` writes presets/costs: cost tables of machines with published figures, and the
+// toy machine of the scenarios. tests/simulate/costs_test.ts checks that the files are up to date.
 import { COST_FORMAT, type CostTable, type Point } from "../src/speculate/costs/table.ts";
 
-/** A model as a roofline sees it. */
+/** The figures of a model that a roofline needs. */
 interface RooflineModel {
   readonly parameters: number;
-  /** Of keys and values, a token. */
+  /** Bytes of keys and values per token. */
   readonly kvBytes: number;
 }
 
-/** A GPU as a roofline sees it. */
+/** The figures of a GPU that a roofline needs. */
 interface RooflineGpu {
-  /** Bytes a second that are reached, and 16-bit floating-point operations. */
+  /** Achieved bytes a second, and achieved 16-bit floating-point operations a second (`flops`). */
   readonly bandwidth: number;
   readonly flops: number;
-  /** Milliseconds that a forward takes beside that. */
+  /** Milliseconds that every forward takes in addition. */
   readonly launchMs: number;
 }
 
-/** Counts at which a list has points, up to `most`. */
+/** The counts up to `most` at which a list of the table has points. */
 function grid(most: number): number[] {
   const counts = Array.from({ length: 200 }, (_, i) => Math.round(2 ** (i / 4)));
   return [...new Set(counts)].filter((count) => count <= most);
 }
 
 /**
- * A forward of `rows` rows in 16 bits: weights are read once, and each row takes two operations a
- * parameter; the larger of the two, rounded off at the knee.
+ * Milliseconds of a forward of `rows` rows in 16 bits. Weights are read once, and each row takes two
+ * operations a parameter. The larger of the two times counts, with a smooth knee.
  *
  *     launch + ((2 P / bandwidth)^4 + (2 P rows / flops)^4)^(1/4)
  */
@@ -116,11 +116,11 @@ function a100(): CostTable {
 }
 
 /**
- * The machine of the scenarios' first study, a plain round of one sequence being about 1:
+ * The machine of the scenarios' first study. A plain round of one sequence takes about 1:
  *
  *     verify(m) = 0.05 + (1 + (m / 64)^4)^(1/4), a draft token 0.05 (1 + b / 128), catching up 0.3
  *
- * The first draft of a round is `extend`'s, which goes by rows: b (K + 1) for b, of 4 rows.
+ * The first draft of a round is made by `extend`, whose cost goes by rows: b (K + 1) in place of b, with 4 rows each.
  */
 function toy(): CostTable {
   return {
@@ -141,7 +141,7 @@ function toy(): CostTable {
   };
 }
 
-/** Every file of presets/costs that this makes, by its name. */
+/** Every file of presets/costs that this tool writes, by name. */
 export const COST_PRESETS: Readonly<Record<string, CostTable>> = {
   "toy": toy(),
   "rtx4090-7b": rtx4090(),

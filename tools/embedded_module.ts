@@ -1,11 +1,11 @@
 /**
- * Writes the replacements of modules that read large files, for a program in one file, and
- * the text that goes to the end of that file: each such file as base64 in the comment of a
- * function, which reads it out of its own source. What V8 and Deno do at every start with a comment
- * is a fraction of what they do with a string.
+ * For a program in one file: writes replacements of the modules that read large files, and the text
+ * that goes to the end of that file. The text holds each large file as base64 in a comment inside a
+ * function; the program reads the comment from the function's source. At every start, V8 and Deno
+ * spend a fraction of the time on a comment that they spend on a string.
  */
 
-/** A generated module, and what the bundle that has it needs at its end. */
+/** A generated module, and the text that the bundle with this module needs at its end. */
 export interface EmbeddedModule {
   readonly path: string;
   readonly holders: string;
@@ -26,7 +26,7 @@ export async function writeEmbeddedModule(model: URL, output: string): Promise<E
   return { path, holders: holders.join("") };
 }
 
-/** The same for src/grammar/package_text.ts. */
+/** Writes the replacement of src/grammar/package_text.ts. */
 export async function writeGrammarModule(text: string, output: string): Promise<EmbeddedModule> {
   const path = `${output}/package_text.ts`;
   const bytes = new TextEncoder().encode(text);
@@ -43,9 +43,9 @@ export function packageText(): Promise<string> {
 `;
 
 /**
- * Writes the module that stands for kernels/texts.ts, with the text of every WGSL file under `kernels` in it.
+ * Writes the replacement of kernels/texts.ts, which contains the text of every WGSL file under `kernels`.
  *
- * @returns its path.
+ * @returns the module's path.
  */
 export async function writeTextsModule(kernels: URL, output: string): Promise<string> {
   const texts: Record<string, string> = {};
@@ -66,14 +66,14 @@ export function textOf(path: string): string | undefined {
   return path;
 }
 
-// Declarations of functions are there before the first statement of a module runs, wherever they are.
+// Function declarations are hoisted: they exist before the first statement of a module runs, wherever they are.
 function moduleText(names: ReadonlyMap<string, string>): string {
   const entries = [...names].map(([path, name]) => `  ${JSON.stringify(path)}: ${name},\n`);
   return `${[...names.values()].map((name) => `declare function ${name}(): void;\n`).join("")}
 const FILES: Readonly<Record<string, () => void>> = {
 ${entries.join("")}};
 
-// Decoded anew at each call: who opens a model keeps its bytes only while loading.
+// Decodes anew at each call, because the caller keeps a model's bytes only while it loads the model.
 export function embeddedFile(path: string): Uint8Array | undefined {
   const holder = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
   if (holder === undefined) return undefined;

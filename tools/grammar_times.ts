@@ -1,6 +1,6 @@
 /**
- * `deno run -A tools/grammar_times.ts`: how long grammars take to open, and their masks, with a
- * vocabulary of 150,000 made-up tokens.
+ * `deno run -A tools/grammar_times.ts`: how long it takes to open grammars and to compute their masks, with
+ * a vocabulary of 150,000 made-up tokens.
  */
 import { openGrammars } from "../src/grammar/grammars.ts";
 import { tokensOf } from "../src/grammar/matcher.ts";

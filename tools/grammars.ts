@@ -1,8 +1,8 @@
 /**
  * `deno run -A tools/grammars.ts [SCHEMAS] [GRAMMARS]`: random JSON schemas and grammars (half of them
- * regular expressions, half EBNF) against the embedded vocabulary, without a model: every output that
- * ends is valid (ajv, RegExp, a recognizer of our own) and the same with chains, trees and forced
- * drafts. Default 1,000 and 300; the seeds are 0, 1, ...
+ * regular expressions, half EBNF) with the embedded vocabulary, without a model. It checks that every
+ * finished output is valid (by ajv, RegExp or our own recognizer) and is the same with chains, trees and
+ * forced drafts. Default 1,000 and 300; the seeds are 0, 1, ...
  */
 import { openGrammars } from "../src/grammar/grammars.ts";
 import { type CaseKind, checkCase } from "../tests/grammar/cases.ts";

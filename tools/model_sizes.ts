@@ -1,5 +1,5 @@
 /**
- * Writes presets/model_sizes.json: what the models of presets/models.json take, by the shapes in their config.
+ * Writes presets/model_sizes.json: sizes of the models of presets/models.json, computed from their configs.
  *
  *     deno run -A tools/model_sizes.ts
  */
@@ -16,20 +16,20 @@ import { parameterCount } from "../src/model/report/parameters.ts";
 import { publishedHead, tensorsAlone } from "../src/model/weights/random_checkpoint.ts";
 import { draftTensors, targetTensors } from "../src/model/weights/tensors.ts";
 
-/** A row of presets/models.json: the fields of a config.json that shapes follow from. */
+/** A row of presets/models.json: the fields of a config.json that determine the shapes. */
 export interface ListedModel {
   readonly name: string;
   readonly config: Readonly<Record<string, unknown>>;
-  /** The files hold the lm_head of a tied model once more. */
+  /** The files also hold the lm_head, although it is tied to the embedding. */
   readonly storesTiedHead?: boolean;
 }
 
-/** Tokens that published EAGLE-3 heads score. */
+/** Draft vocabulary of published EAGLE-3 heads. */
 const HEAD_TOKENS = 32_000;
-/** Of the heads of a head whose target has latent attention. */
+/** headDim of a draft head whose target has latent attention. */
 const HEAD_DIM = 128;
 
-/** What a model takes: memory as an engine allocates it on paper, with a draft of the kind that is known for it. */
+/** Sizes of a model. Memory is what an engine would allocate, with a draft of the kind that is known for the model. */
 export function modelSizes({ name, config: json, storesTiedHead }: ListedModel): ModelSizes {
   const config = parseModelConfig(name, json, undefined);
   const specs = targetTensors(config);
@@ -49,12 +49,12 @@ export function modelSizes({ name, config: json, storesTiedHead }: ListedModel):
   };
 }
 
-/** MXFP4 has 17 bytes for 32 numbers in a file. */
+/** Bytes of a tensor in a file, where MXFP4 takes 17 bytes for 32 numbers. */
 function fileBytes({ dtypeName, shape, size }: TensorInfo): number {
   return dtypeName === "MXFP4" ? shape.reduce((product, n) => product * n, 17 / 32) : size;
 }
 
-/** A head of the target's width: a layer as the target's, of Llama's kind, in bf16. */
+/** A draft head as wide as the target: one bf16 layer of Llama's kind with the target's sizes. */
 function headLike(
   name: string,
   { json, config: { hiddenSize, vocabSize, maxPositions, layers: [first] }, algorithm }: {

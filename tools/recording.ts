@@ -1,11 +1,11 @@
 /**
- * `deno run -A tools/recording.ts`: docs/recording.svg, the embedded model answering a prompt with
- * and without drafts. What is drawn is what came out of the program, when it came.
+ * `deno run -A tools/recording.ts`: writes docs/recording.svg, in which the embedded model answers a prompt with
+ * and without drafts. The picture shows the program's output at the times at which it came.
  */
 import { fileURLToPath } from "node:url";
 import strftime from "strftime";
 
-/** A part of an answer as it was written, ms after the first one. */
+/** A part of an answer, and when it was written: ms after the first part. */
 export interface Piece {
   readonly text: string;
   readonly at: number;
@@ -13,10 +13,10 @@ export interface Piece {
 
 /** One run of the program. */
 export interface Take {
-  /** As typed, in lines. */
+  /** The command as typed, in lines. */
   readonly command: readonly string[];
   readonly pieces: readonly Piece[];
-  /** Of the statistics: tokens of the answer, and the rounds of drafts that they took. */
+  /** Statistics of the run: tokens of the answer, and the draft rounds that they took. */
   readonly tokens: number;
   readonly rounds?: number;
   readonly device: string;
@@ -25,7 +25,7 @@ export interface Take {
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const PROMPT = "Tell me a story about a fox and a lantern.";
 const TAKES = 7;
-/** About how long the slowest take is shown; a GPU would be done before one looks. */
+/** About how long the slowest take is shown. At a GPU's speed it would be over too soon to see. */
 const SHOWN_MS = 6000;
 const COLUMNS = 46;
 const [CHAR, LINE, PAD, GAP, WIDTH] = [7.8, 19, 14, 12, COLUMNS * 7.8 + 28];
@@ -83,8 +83,8 @@ const escaped = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /**
- * The takes side by side, one after the other below a caption, as an SVG that plays for ever.
- * @param slowdown how many times slower than it was.
+ * The takes side by side, one after the other below a caption, as an SVG that repeats for ever.
+ * @param slowdown how many times slower than recorded the takes are shown.
  * @throws Error when the takes have different texts.
  */
 export function draw(takes: readonly Take[], slowdown: number, caption: string): string {

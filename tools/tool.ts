@@ -1,8 +1,8 @@
 import { UsageError } from "../src/errors.ts";
 
 /**
- * Runs a tool to the end of the process, with its exit code: 2 for arguments that cannot be used, 1 for
- * what failed. Messages that begin with "Cannot" are for whoever ran it, others come with their stack.
+ * Runs a tool and ends the process with its exit code: 2 for unusable arguments, 1 for other failures.
+ * Errors whose message begins with "Cannot" are meant for the user; others are printed with their stack.
  */
 export async function runTool(tool: (args: readonly string[]) => Promise<number>): Promise<never> {
   try {
@@ -11,7 +11,7 @@ export async function runTool(tool: (args: readonly string[]) => Promise<number>
     const { message = String(error), stack = message, code } = error as Partial<
       Error & { code: string }
     >;
-    // What node:util's parseArgs throws.
+    // The error that parseArgs of node:util throws.
     const mistake = error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true;
     await say(Deno.stderr, mistake || message.startsWith("Cannot ") ? message : stack);
     Deno.exit(mistake ? 2 : 1);

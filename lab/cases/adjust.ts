@@ -55,7 +55,7 @@ function logprobsCase(most: number, count: number): MicroCase {
   };
 }
 
-/** What a round has besides where masks, penalties or log-probabilities are asked for. */
+/** The extra kernels of a round in which masks, penalties or log-probabilities are asked for. */
 export function adjustCases(): MicroCase[] {
   return COUNTS.flatMap((count) => [
     ...(["masks", "penalties"] as const).map((kind) => adjustCase(kind, count)),

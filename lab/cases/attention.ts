@@ -15,9 +15,9 @@ interface Shape {
 const FLEDGLING: Shape = { name: "fledgling", heads: 8, kvHeads: 4, headDim: 32 };
 
 interface Seen {
-  /** Cells that every row sees. */
+  /** The number of KV cells that every row attends to. */
   readonly context: number;
-  /** Of each slot. */
+  /** Rows of each slot. */
   readonly count: number;
   /** Default 1. */
   readonly slots?: number;
@@ -25,7 +25,7 @@ interface Seen {
   readonly kvDtype?: KvDtype;
 }
 
-/** `count` rows of each sequence, which see `context` cells of it. */
+/** `count` rows of each sequence, which attend to `context` cells of that sequence. */
 function attentionCase(
   { name, heads, kvHeads, headDim }: Shape,
   { context, count, slots = 1, kvDtype = "f32" }: Seen,
@@ -70,7 +70,7 @@ function attentionCase(
 export function attentionCases(software: boolean): MicroCase[] {
   const counts = [1, 4, 8, 16];
   const large = llama(software);
-  const long = software ? [1, 4] : counts; // 16 rows take a second there
+  const long = software ? [1, 4] : counts; // 16 rows take a second on a software adapter
   return [
     ...counts.map((count) => attentionCase(large, { context: 512, count })),
     ...long.map((count) => attentionCase(large, { context: 8192, count })),

@@ -17,22 +17,22 @@ import { draftWords } from "../../src/model/device_layout.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
-/** A draft's head. */
+/** The lm_head of a draft. */
 interface Head {
   readonly name: string;
   readonly vocab: number;
   readonly hidden: number;
 }
 
-/** What a draft step ends with. */
+/** How a draft step ends. */
 interface Step {
   readonly kind: PartialKind;
-  /** Whether the head stores logits where it could store partial results. */
+  /** Whether the head stores logits although it could store partial results. */
   readonly stored: boolean;
   readonly batch: number;
 }
 
-/** Of a sequence, in the widest round. */
+/** Rows of a sequence in the widest round. */
 const MOST_ROWS = 8;
 
 function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
@@ -66,7 +66,7 @@ function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
   };
 }
 
-/** As src/model/graph/draft.ts and its lowering make it. */
+/** The head as src/model/graph/draft.ts and its lowering make it. */
 function headOf(
   from: Allocations,
   { vocab, hidden }: Omit<Head, "name">,
@@ -91,7 +91,7 @@ function headOf(
   return { plan, partials, count: slicePartialCount(vocab) };
 }
 
-/** The head of a draft and the choice of its tokens, with the draft's confidence in them and without. */
+/** A draft's head and the choice of its tokens, with and without the draft's confidence in them. */
 export function draftHeadCases(software: boolean): MicroCase[] {
   const { name, hidden, vocab, draftVocab } = llama(software);
   const heads: Head[] = [

@@ -13,7 +13,7 @@ import { PAGE } from "../../src/model/device_layout.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** DeepSeek-V2-Lite's, or with a part of its widths where a processor plays the GPU. */
+/** The sizes of DeepSeek-V2-Lite, or a part of its widths on a software adapter. */
 function sizesOf(software: boolean): LatentHeads {
   const part = software ? 8 : 1;
   return {
@@ -27,16 +27,16 @@ function sizesOf(software: boolean): LatentHeads {
 }
 
 interface Seen {
-  /** Cells that every row sees. */
+  /** The number of cells that every row attends to. */
   readonly context: number;
   readonly count: number;
   /** Default f32. */
   readonly kvDtype?: KvDtype;
-  /** Default: by the number of queries. */
+  /** By default chosen by the number of queries. */
   readonly tile?: LatentTile;
 }
 
-/** `count` rows of one sequence, which see `context` cells; rows of many are a prompt's, one after the other. */
+/** `count` rows of one sequence, which attend to `context` cells. Many rows are consecutive rows of a prompt. */
 export function latentAttentionCase(
   software: boolean,
   { context, count, kvDtype = "f32", tile }: Seen,
@@ -88,7 +88,7 @@ export function latentAttentionCase(
   };
 }
 
-/** A head's matrix over the queries, with the store of the latents, or over what attention leaves. */
+/** A head's matrix applied to the queries (which also stores the latents), or to the output of attention. */
 function kvBCase(software: boolean, kind: "prepare" | "value", count: number): MicroCase {
   const sizes = sizesOf(software);
   const { heads, nope, rope, value, rank } = sizes;

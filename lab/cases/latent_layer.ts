@@ -1,4 +1,4 @@
-/** All dispatches of a layer of latent attention and a mixture with shared experts, one after the other. */
+/** All dispatches, in order, of a layer with latent attention and a mixture with shared experts. */
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
@@ -28,7 +28,7 @@ const DEEPSEEK_V2_LITE: LatentSizes = {
   topK: 6,
   shared: 2,
 };
-/** For adapters that a processor plays. */
+/** For software adapters. */
 const EIGHTH: LatentSizes = {
   name: "deepseek-v2-lite-eighth",
   hidden: 256,
@@ -43,13 +43,13 @@ const EIGHTH: LatentSizes = {
   shared: 2,
 };
 
-/** Layers that follow each other: none finds its weights in a cache. */
+/** Layers in a row: enough that none finds its weights in a cache. */
 const LAYERS = 4;
 
 interface Run {
   readonly rows: number;
   readonly format: WeightFormat;
-  /** Cells that the rows, one sequence's last, see. */
+  /** Cells that the rows attend to. The rows are the last ones of one sequence. */
   readonly cells: number;
 }
 
@@ -104,7 +104,7 @@ function layerOf(of: Allocations, sizes: LatentSizes, { format, cells }: Run, la
   } as const;
 }
 
-/** Layers of one forward, each with weights of its own. */
+/** The layers of one forward, each with its own weights. */
 export function latentLayers(of: Allocations, sizes: LatentSizes, run: Run): Plan[] {
   const { rows, cells } = run;
   const context = contextOf(of, sizes, run);
@@ -125,10 +125,10 @@ export function latentSizes(software: boolean): LatentSizes {
   return software ? EIGHTH : DEEPSEEK_V2_LITE;
 }
 
-/** Rows, and cells that they see. */
+/** Pairs of a number of rows and the number of cells that they attend to. */
 const RUNS = [[1, 512], [2, 512], [4, 512], [8, 512], [1, 4096], [1, 8192]] as const;
 
-/** One run is a layer. */
+/** Cases in which one run is one layer. */
 export function latentLayerCases(software: boolean): MicroCase[] {
   const sizes = latentSizes(software);
   return (["bf16", "q8"] as const).flatMap((format) =>

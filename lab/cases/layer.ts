@@ -1,4 +1,4 @@
-/** All dispatches of a layer one after the other: what the barriers between them cost counts. */
+/** All dispatches of a layer, in order, so that the time includes the barriers between them. */
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
 import { headWords } from "../../kernels/attention/relayed_heads.ts";
 import { relayWords, sumWords } from "../../kernels/matmul/relay/relay.ts";
@@ -16,11 +16,11 @@ import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** Of a model with norms of q and k. */
+/** Sizes of a model that norms q and k. */
 export interface Sizes {
   readonly name: string;
   readonly hidden: number;
-  /** Of the MLP, or of an expert. */
+  /** Width of the MLP, or of an expert. */
   readonly intermediate: number;
   readonly heads: number;
   readonly kvHeads: number;
@@ -35,7 +35,7 @@ const QWEN3_06B: Sizes = {
   kvHeads: 8,
   headDim: 128,
 };
-/** For adapters that a processor plays. */
+/** For software adapters. */
 const EIGHTH: Sizes = {
   name: "qwen3-0.6b-eighth",
   hidden: 128,
@@ -48,7 +48,7 @@ const EIGHTH: Sizes = {
 export const CONTEXT = 512;
 
 interface Run {
-  /** Of each slot. */
+  /** Rows of each slot. */
   readonly perSlot: number;
   readonly slots: number;
   readonly format: WeightFormat;
@@ -79,18 +79,19 @@ function layerCase(sizes: Sizes, { perSlot, slots, format }: Run): MicroCase {
   };
 }
 
-/** A plan for each of the layers, which follow each other as in a forward. */
+/** One plan for each layer. The layers follow each other as in a forward. */
 export function layerPlans(
   context: DecoderContext,
   layers: readonly PlacedLayer[],
   { x: stream, sums, weights, seen }: {
-    /** The residual stream before them, [rows, hidden]. */
+    /** The residual stream before the layers, [rows, hidden]. */
     readonly x: Operand;
     /**
-     * What the first norm adds to the stream, as a layer before would leave it: [parts, rows, hidden]; absent: nothing.
+     * Partial sums that the first norm adds to the stream, as a previous layer would leave them: [parts, rows, hidden].
+     * If absent, the first norm adds nothing.
      */
     readonly sums?: { readonly at: Operand; readonly parts: number };
-    /** Of the layers' first norms. */
+    /** The weights of each layer's first norm. */
     readonly weights: readonly Operand[];
     readonly seen: RowsOf;
   },
@@ -104,14 +105,14 @@ export function layerPlans(
     const input = graph.norm(x, { weight: weights[i] as Operand, eps }, `${layer.label}.inputNorm`);
     x = decoderLayer(graph, context, layer, { x, input, of: seen });
   }
-  // The last layer leaves its sums to a norm, too.
+  // The last layer also leaves its partial sums for a norm to add.
   graph.begin("end");
   graph.norm(x, { weight: weights[0] as Operand, eps }, "norm");
   const lowered = lower(graph, context);
   return layers.map((_, i) => lowered.part(String(i)));
 }
 
-/** Rows of sequences, those of one follow each other. */
+/** Packed `Row`s of several sequences. The rows of one sequence are consecutive. */
 export function rowsOf(from: Allocations, perSlot: number, slots: number): Operand {
   const rows = Array.from({ length: perSlot * slots }, (_, i) => {
     const position = CONTEXT - perSlot + i % perSlot;

@@ -39,7 +39,7 @@ function matmulCase({ name, n, k, epilogue, format = "bf16" }: Shape, rows: numb
   return {
     name: `matmul/${name}/${rows}`,
     make(from) {
-      // Whole tiles of rows are read and written; 16 more is enough for every tile.
+      // Kernels read and write whole tiles of rows; 16 more rows are enough for every tile.
       const [x, out] = [from.random((rows + 16) * k), from.random((rows + 16) * outputs)];
       const shape = { rows, epilogue, tuning: tuning(from.gpu.info.software), label: name };
       return copiesOf(weightBytes, from).map(() =>

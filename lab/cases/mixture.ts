@@ -11,7 +11,7 @@ import { shuffled } from "../../tests/gpu/numbers.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** Widths of a mixture; shared experts are counted as experts that every row has. */
+/** Widths of a mixture. Shared experts count as experts that every row chooses. */
 interface Mixture {
   readonly name: string;
   readonly hidden: number;
@@ -21,14 +21,14 @@ interface Mixture {
   readonly shared: number;
 }
 
-/** Qwen3-30B-A3B and DeepSeek-V2-Lite, or an eighth of them where a processor plays the GPU. */
+/** Qwen3-30B-A3B and DeepSeek-V2-Lite, or an eighth of them on a software adapter. */
 function mixtures(software: boolean): Mixture[] {
   const part = software ? 8 : 1;
   const of = (name: string, sizes: Omit<Mixture, "name" | "hidden">): Mixture => ({
     ...sizes,
     name: software ? `${name}-eighth` : name,
     hidden: 2048 / part,
-    intermediate: 64 * Math.ceil(sizes.intermediate / part / 64), // as quantized matrices are wide
+    intermediate: 64 * Math.ceil(sizes.intermediate / part / 64), // a width that quantized matrices allow
     numExperts: sizes.numExperts / part,
     topK: Math.ceil(sizes.topK / part),
   });
@@ -38,13 +38,13 @@ function mixtures(software: boolean): Mixture[] {
   ];
 }
 
-/** No job: see job_lists.wgsl. */
+/** Marks an empty place for a job: see job_lists.wgsl. */
 const NOTHING = 0xffffffff;
 
 /** How many lists of experts take turns, so that a run reads other experts than the one before. */
 const LISTS = 8;
 
-/** Experts of rows that choose without regard to each other. */
+/** The experts of rows that choose independently of each other. */
 function choices({ numExperts, topK, shared }: Mixture, rows: number, seed: number): number[] {
   const every = Array.from({ length: shared }, (_, s) => numExperts + s);
   return Array.from({ length: rows }, (_, row) => [
@@ -53,7 +53,7 @@ function choices({ numExperts, topK, shared }: Mixture, rows: number, seed: numb
   ]).flat();
 }
 
-/** What job_lists.wgsl makes of experts. */
+/** The job lists that job_lists.wgsl writes for these experts. */
 function listed(experts: readonly number[], { tile, ...jobs }: Jobs & { readonly tile: number }) {
   const tiles = Array.from({ length: jobs.numExperts }, (_, e) => {
     const own = [...experts.entries()].flatMap(([job, expert]) => expert === e ? [job] : []);
@@ -91,7 +91,7 @@ function expertCase(
         const lists = { experts, tiles };
         const shape = { ...jobs, tile, shared, perJob, tuning: tune, label: name };
         const epilogue = perJob ? "store" : "swiglu";
-        // Both matmuls of a layer share the lists, which are made before gate-up.
+        // Both matmuls of a layer share the job lists, which are written before gate-up.
         return [
           ...perJob
             ? []
@@ -108,7 +108,7 @@ function routingOf({ numExperts, topK }: Mixture): Routing {
   return { ...whole, scores: "softmax", numExperts, topK };
 }
 
-/** From the residual stream to the chosen experts. */
+/** The router: from the residual stream to the chosen experts. */
 function routerCase(mixture: Mixture, rows: number): MicroCase {
   const { name, hidden, numExperts } = mixture;
   return {

@@ -1,4 +1,4 @@
-/** All dispatches of a mixture's layer one after the other: what the barriers between them cost counts. */
+/** All dispatches of a mixture's layer, in order, so that the time includes the barriers between them. */
 import type { Plan } from "../../src/gpu/kernel.ts";
 import type { WeightFormat } from "../../src/gpu/matrix.ts";
 import type { Allocations } from "../allocations.ts";
@@ -18,7 +18,7 @@ const QWEN3_30B: MixtureSizes = {
   kvHeads: 4,
   headDim: 128,
 };
-/** For adapters that a processor plays. */
+/** For software adapters. */
 const EIGHTH: MixtureSizes = {
   name: "qwen3-30b-eighth",
   hidden: 256,
@@ -30,10 +30,10 @@ const EIGHTH: MixtureSizes = {
   headDim: 64,
 };
 
-/** Layers that follow each other: none finds its weights in a cache. */
+/** Layers in a row: enough that none finds its weights in a cache. */
 const LAYERS = 4;
 
-/** Layers of one forward, each with weights of its own. */
+/** The layers of one forward, each with its own weights. */
 export function mixtureLayers(
   of: Allocations,
   sizes: MixtureSizes,
@@ -55,7 +55,7 @@ export function mixtureSizes(software: boolean): MixtureSizes {
   return software ? EIGHTH : QWEN3_30B;
 }
 
-/** One run is a layer. */
+/** Cases in which one run is one layer. */
 export function mixtureLayerCases(software: boolean): MicroCase[] {
   const sizes = mixtureSizes(software);
   return (["bf16", "q8"] as const).flatMap((format) =>

@@ -3,10 +3,10 @@ import type { WeightFormat } from "../../src/gpu/matrix.ts";
 import type { MixtureWeights } from "../../src/model/weights/layer_weights.ts";
 import type { Allocations } from "../allocations.ts";
 
-/** Widths of a mixture in place of a dense MLP. */
+/** Widths of a mixture that replaces a dense MLP. */
 export interface ExpertSizes {
   readonly hidden: number;
-  /** Of an expert. */
+  /** Width of an expert. */
   readonly intermediate: number;
   readonly numExperts: number;
   /** Routed experts of a row. */

@@ -8,7 +8,7 @@ import { copiesOf, type MicroCase } from "../case.ts";
 
 type NamedHeads = DeltaHeads & { readonly name: string };
 
-/** Gated DeltaNet of Qwen3.5-9B and Qwen3.6-35B-A3B, or an eighth of it where a processor plays the GPU. */
+/** Gated DeltaNet of Qwen3.5-9B and Qwen3.6-35B-A3B, or an eighth of it on a software adapter. */
 function headsFor(software: boolean): NamedHeads {
   const part = software ? 8 : 1;
   return {
@@ -21,9 +21,9 @@ function headsFor(software: boolean): NamedHeads {
 }
 
 const TAPS = 4;
-/** Rows of a round at most. */
+/** The most rows of a round. */
 const STEP_ROWS = 8;
-/** Of the first row: behind it is a state. */
+/** Position of the first row. There is a state before it. */
 const POSITION = 512;
 const COUNTS = [1, 4, 8, 64, 512];
 
@@ -32,7 +32,7 @@ const widthOf = ({ keyHeads, valueHeads, keyDim, valueDim }: DeltaHeads) => ({
   values: valueHeads * valueDim,
 });
 
-/** `Row`s of slot 0. A run of the case finds the state of the one before, which went as far: no steps are replayed. */
+/** `Row`s of slot 0. A run finds the state of the run before, which went equally far, so no steps are replayed. */
 function rowsOf(from: Allocations, count: number) {
   const rows = Array.from({ length: count }, (_, i) => ({ position: POSITION + i }));
   return from.words(new Uint32Array(packRows(rows)));
@@ -64,7 +64,7 @@ function deltaCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
   };
 }
 
-/** The recurrence of a round's rows with the convolution before it. */
+/** The recurrence of a round's rows, together with the convolution before it. */
 function convolvedCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
   return {
     name: `delta_rule/${name}/convolved/${count}`,
@@ -140,7 +140,7 @@ function convCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
   };
 }
 
-/** Layers with a state. */
+/** Layers with a recurrent state. */
 export function recurrentCases(software: boolean): MicroCase[] {
   const of = headsFor(software);
   const few = COUNTS.filter((count) => count <= STEP_ROWS);

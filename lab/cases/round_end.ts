@@ -19,7 +19,7 @@ import { packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
 
-/** A target's head. */
+/** The lm_head of a target. */
 interface Head {
   readonly name: string;
   readonly vocab: number;
@@ -27,8 +27,8 @@ interface Head {
 }
 
 /**
- * Where a greedy choice is made: by dispatches of its own, by acceptance of slices of stored logits, or by
- * acceptance of what the head keeps.
+ * Which dispatches make the greedy choice: separate ones ("choose"), acceptance from slices of stored logits
+ * ("slices"), or acceptance from the partial results that the head keeps ("head").
  */
 type By = "choose" | "slices" | "head";
 

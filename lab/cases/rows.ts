@@ -13,7 +13,7 @@ import { packRows, packSlots } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";
 
-/** Of a sequence, in the widest round. */
+/** Rows of a sequence in the widest round. */
 const MOST_ROWS = 8;
 
 const COUNTS = [1, 4, 8, 16];
@@ -96,7 +96,7 @@ function draftChooseCase(
   };
 }
 
-/** Kernels that take a row a workgroup. */
+/** Kernels with one workgroup for each row. */
 export function rowCases(software: boolean): MicroCase[] {
   return [
     ...COUNTS.map((rows) => normCase(llama(software), rows)),

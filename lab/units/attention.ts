@@ -1,9 +1,9 @@
-// Attention on matrix units beside the other kernels, at one row to a chunk of a prompt.
+// Attention on matrix units beside the other kernels, from one row up to a prompt chunk.
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/attention.ts [--small] [--rule] [--cases decode,prefill] [--seconds 25]
 //
-// Microseconds of all dispatches of one layer back to back on warm clocks, TFLOP/s of what is asked for, and the
-// largest difference of the outputs of both.
+// Prints microseconds of all dispatches of one layer back to back on warm clocks, TFLOP/s of the necessary work, and
+// the largest difference between the outputs of both.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
@@ -45,7 +45,7 @@ interface Case {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly slots?: number;
-  /** Cells before the rows of a slot. */
+  /** KV cells before the rows of a slot. */
   readonly before: number;
   readonly perSlot: number;
   /** Cells that the block table has room for. */
@@ -116,9 +116,9 @@ function words(data: Uint32Array<ArrayBuffer>): Operand {
 
 interface Way extends Partial<UnitsTile> {
   readonly name: string;
-  /** Default: the rule's. */
+  /** By default the value of the engine's rule. */
   readonly enough?: number;
-  /** Of a split. */
+  /** Cells of one split. */
   readonly cells?: number;
 }
 

@@ -1,9 +1,9 @@
-// Attention of a prompt's chunk on matrix units: workgroups beside each other, and the kernel with parts left out.
+// Attention of a prompt chunk on matrix units: compares workgroups, and the kernel with parts left out.
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/chunks.ts [--kv f32,bf16] [--before 7680] [--parts] [--small]
 //
-// All in turn on warm clocks: median microseconds of the dispatches of a layer, TFLOP/s of what is asked for. What a
-// kernel computes with parts left out is wrong, and so are its bits.
+// All variants take turns on warm clocks. Prints median microseconds of the dispatches of a layer and TFLOP/s of the
+// necessary work. A kernel with parts left out computes wrong results, so its bits differ too.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { groupOf } from "../../kernels/attention/splits.ts";
@@ -49,10 +49,10 @@ const simt = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
 const units = { unit, limits: gpu.limits };
 const say = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Regular expressions of lines, and what stands in their place. */
+/** Regular expressions that match lines of a kernel, and the text that replaces them. */
 type Without = readonly (readonly [RegExp, string])[];
 
-/** The line is left out, but not what it binds. */
+/** Replaces a line by one that never runs. The bindings that the line uses stay in the kernel. */
 const NEVER = "if (KV_HEADS == 0u) { $1 }";
 const KEYS: Without = [[/^ *(kx\d+ = k_halves.*)$/gm, NEVER]];
 const VALUES: Without = [

@@ -1,10 +1,10 @@
 /**
  * `deno run -A lab/units/experts.ts [--small] [--skew S] [--shapes NAME,...] ROWS...`: matmuls of
- * experts on matrix units beside the others, with random routing, by `--webgpu dawn`; beyond a skew of 0 some
- * experts are liked better by all rows. The weights of all experts of one layer; at few rows several
- * routings in turn, so that no cache holds what they read.
+ * experts on matrix units beside the other kernels, with random routing, by `--webgpu dawn`. With a skew above 0, all
+ * rows prefer some experts. The weights are those of all experts of one layer; at few rows several routings take
+ * turns, so that no cache holds the weights that they read.
  *
- * Prints as it goes; what a compiler refuses is a line and ends nothing else. With --small the matrices are
+ * Prints as it goes. A kernel that a compiler refuses is printed and skipped. With --small the matrices are
  * cut, for software adapters.
  */
 import process from "node:process";
@@ -28,7 +28,7 @@ const SHAPES: readonly Shape[] = [
   { name: "qwen.down", ...QWEN, n: 2048, k: 768, epilogue: "store" },
 ];
 const SMALL = { numExperts: 6, topK: 2, n: 48, k: 256 };
-/** Bytes of weights read before a routing comes again. */
+/** Bytes of weights that are read before a routing is repeated. */
 const COLD_BYTES = 256 << 20;
 const WARM_MS = 300;
 
@@ -36,7 +36,7 @@ function say(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** topK different experts of each row. */
+/** topK different experts for each row. */
 function routing(
   { numExperts, topK }: Shape,
   { rows, stream, skew }: {
@@ -55,7 +55,7 @@ function routing(
   }).flat();
 }
 
-/** Largest difference over the largest output. */
+/** The largest difference, divided by the largest output. */
 function difference(a: Float32Array, b: Float32Array): number {
   const largest = b.reduce((most, y) => Math.max(most, Math.abs(y)), 0);
   return a.reduce((most, y, i) => Math.max(most, Math.abs(y - (b[i] ?? NaN))), 0) / largest;
@@ -93,7 +93,7 @@ async function timeShape(
     const { programs: others, y, routings } = simt.get(rows)!;
     const jobs = rows * topK;
     const made: { programs: Program[]; tile: ExpertTile }[] = [];
-    // A compilation lets the clocks drop: all of them come before what is timed.
+    // Clocks drop during a compilation, so everything is compiled before anything is timed.
     for (const tile of expertTilesFor(bench, { k, mean: jobs / numExperts, rows })) {
       try {
         const programs: Program[] = [];

@@ -1,4 +1,4 @@
-/** What lab/units/experts.ts measures: buffers of the experts of a layer, and the plans of their matmuls. */
+/** For lab/units/experts.ts: buffers of the experts of a layer, and the plans of their matmuls. */
 import { expertMatmul, expertTile, expertTiles, tileWords } from "../../kernels/experts/experts.ts";
 import { expertTensor } from "../../kernels/experts/expert_tensor.ts";
 import { tileWeights } from "../../kernels/experts/tile_weights.ts";
@@ -99,7 +99,7 @@ export class ExpertBuffers {
     ];
   }
 
-  /** From bf16 to what matrix units take: once. */
+  /** Converts the bf16 weights once to the format that matrix units take. */
   async scale(): Promise<void> {
     const { bench: { gpu: { device }, unit }, shape: { numExperts, n, k }, wScales: scales } = this;
     const weights = { buffer: this.weights.buffer };

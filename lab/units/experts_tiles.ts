@@ -11,7 +11,7 @@ export type { ExpertTile };
 
 type Launch = readonly [columns: number, own: number, stage: number, ahead: number];
 
-/** Up to eight jobs: subgroups, each with own columns. */
+/** Workgroups for at most eight jobs: subgroups, column tiles of each subgroup, ... */
 const FEW: readonly Launch[] = [
   [1, 1, 32, 8],
   [1, 1, 64, 2],
@@ -28,7 +28,7 @@ const FEW: readonly Launch[] = [
   [4, 1, 128, 2],
 ];
 
-/** Jobs in tiles of the unit's rows, rows and columns of subgroups, own rows and columns, ... */
+/** Jobs in tiles of the unit's rows, the grid of subgroups, the row and column tiles of each subgroup, ... */
 const MANY: readonly (readonly [
   jobs: number,
   grid: readonly [number, number],
@@ -49,7 +49,7 @@ const MANY: readonly (readonly [
   [4, [2, 4], [2, 4], 32, 1],
 ];
 
-/** Those that the adapter can run and that suit jobs of which an expert has `mean`. */
+/** The tiles that the adapter can run and that suit experts with `mean` jobs each on average. */
 export function expertTilesFor(
   { gpu: { limits }, unit }: { readonly gpu: Gpu; readonly unit: MatrixUnit },
   { k, mean, rows }: { readonly k: number; readonly mean: number; readonly rows: number },

@@ -4,13 +4,13 @@
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles
 //   2.64.2.0,o+down=2.128.2.1]
 //
-// A shape may be in another number of ranges of k: down/8. A tile is columns.stage.ahead.branched[.subgroups], one of
-// matmul_tensor.wgsl (--tensor, its grid and own rows by columns)
-// subgroups.grid.grid.own.own.stage.ahead.early.joined.turn; with .p behind it x is two f16 numbers already, with
-// shapes and = before it it is for these alone. Weights are f16 in place, as the engine has them; the SIMT kernels read
-// them all the same (--bare leaves these out). Microseconds on warm clocks, the median of rounds in which all variants
-// take turns; "over" is of the first variant's time in the same round, so that clocks matter little. The bits of all
-// variants must be the same.
+// A shape may have another number of split-K ranges: down/8. A tile is columns.stage.ahead.branched[.subgroups], or for
+// matmul_tensor.wgsl (--tensor, with its grid and own tiles as rows by columns)
+// subgroups.grid.grid.own.own.stage.ahead.early.joined.turn. With .p behind a tile, x is already stored as two f16
+// numbers; with shapes and = before it, the tile is used for these shapes only. Weights are f16 in place, as in the
+// engine; the SIMT kernels read them as well (--bare leaves the SIMT kernels out). Figures are microseconds on warm
+// clocks: the median of rounds in which all variants take turns. "over" is relative to the first variant's time in the
+// same round, so that clocks matter little. All variants must give the same bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import {
@@ -108,7 +108,7 @@ interface Spec {
   readonly paired: boolean;
 }
 
-/** Of a list of tiles, those for a shape. */
+/** The tiles of a list that are for a shape. */
 function specsOf(list: string, shape: string): Spec[] {
   return list.split(",").filter((text) => text !== "").flatMap((text) => {
     const [names, spec = names] = text.includes("=") ? text.split("=") : ["", text];
@@ -119,7 +119,7 @@ function specsOf(list: string, shape: string): Spec[] {
   });
 }
 
-/** x of 16 rows as the two f16 numbers of each, [16, 2, k]. */
+/** x of 16 rows with each number as two f16 numbers, [16, 2, k]. */
 function pairsOf(x: Float32Array, scales: Float32Array, k: number): Uint32Array<ArrayBuffer> {
   const scaled = x.map((value, i) => value * (scales[Math.floor(i / k)] ?? NaN));
   const his = new Float32Array(
@@ -140,7 +140,7 @@ function words(values: Uint32Array<ArrayBuffer>): Operand {
   return { buffer };
 }
 
-/** Where the heads of qkv go: heads of 128, a third of them keys and values. */
+/** The epilogue that stores the heads of qkv: heads of 128, of which a third are keys and values. */
 function placeOf({ n }: Shape, rows: number): Epilogue {
   const context = 512;
   const headDim = 128;
@@ -159,7 +159,7 @@ function placeOf({ n }: Shape, rows: number): Epilogue {
   }, { heads: 4 * kvHeads, kvHeads, headDim, tablePages, kvDtype: "f32" });
 }
 
-/** The epilogue on units, and of the SIMT kernels. */
+/** The epilogue on matrix units, and the one of the SIMT kernels. */
 function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   if (shape.end === "swiglu") {
     const noted = { buffer: storage(gpu.device, "noted", 64) };
@@ -293,7 +293,7 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
   all.forEach(free);
 }
 
-/** All variants in turn, after enough of the first that clocks are up. */
+/** Times all variants in turn, after running the first one until clocks are up. */
 async function timeRounds(variants: readonly Variant[]): Promise<void> {
   const [first] = variants;
   const from = performance.now();

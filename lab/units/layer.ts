@@ -1,10 +1,10 @@
-// Layers of one row on matrix units, one after the other in one pass, each with weights of its own: microseconds a
-// layer on warm clocks, the median of rounds in which all variants take turns.
+// Layers of one row on matrix units, in order in one pass, each with its own weights. Prints microseconds a layer on
+// warm clocks: the median of rounds in which all variants take turns.
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/layer.ts [--shapes 06b,8b,30b] [--rounds 7]
 //
-// Beside what the engine does, narrow models are timed with norms that are dispatches of their own. Weights are random
-// bits, which are numbers as f16, too.
+// Narrow models are timed as the engine runs them, and with norms as separate dispatches. Weights are random bits that
+// are also finite numbers when read as f16.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { median } from "../../src/measure/statistics.ts";
@@ -34,7 +34,7 @@ const make = compiler(gpu);
 
 interface Shape extends Sizes {
   readonly layers: number;
-  /** Whether q and k are normed. */
+  /** Whether q and k have norms. */
   readonly normed: boolean;
   readonly mixture: boolean;
 }
@@ -61,7 +61,7 @@ const SHAPES: readonly Shape[] = [
     layers: 3,
     mixture: true,
   },
-  // For adapters that a processor plays.
+  // For software adapters.
   {
     name: "tiny",
     ...heads,
@@ -145,7 +145,7 @@ interface Variant {
 const sample = ({ programs }: Variant, runs: number) => sampleMs(profiler, programs, runs);
 
 async function time(shape: Shape): Promise<void> {
-  // Software adapters play what hardware has.
+  // A software adapter is treated as hardware.
   using of = openAllocations({ ...gpu, info: { ...gpu.info, software: false } });
   const stored: Stored = { shards: new Map(), experts: new Map() };
   const context = contextFor(of, shape, stored);

@@ -1,6 +1,6 @@
-"""Errors of logits against float32, in standard deviations of the logits: of bf16 inference, as PyTorch does it, and
-of float32 inference whose matmuls read x as one f16 number with a power of two for each row (`--precision f16`), or as
-bytes with a step for each eight numbers (q8 and q4, whose weights are left as they are here).
+"""Errors of logits against float32, in standard deviations of the logits. Two kinds of inference are measured: bf16, as
+PyTorch computes it, and float32 whose matmuls read x as one f16 number with a power of two for each row
+(`--precision f16`), or as bytes with one step for every eight numbers (q8 and q4; weights are not quantized here).
 
 python3 lab/units/precision.py GOLDEN...   checkpoints with input_ids and logits of float32
 python3 lab/units/precision.py             random weights of Llama-3.1-8B's shape

@@ -2,8 +2,8 @@
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/quantized.ts [--small] [--seconds 26] CASE ...
 //
-// A case is format/shape/rows, e.g. q8/gateUp/1. Microseconds on warm clocks, weights that no cache holds; each
-// variant runs between two runs of the SIMT kernel where rows are few. The bits of all variants must be the same.
+// A case is format/shape/rows, e.g. q8/gateUp/1. Figures are microseconds on warm clocks with weights that no cache
+// holds. At few rows each variant runs between two runs of the SIMT kernel. All variants must give the same bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { matmul } from "../../kernels/matmul/matmul.ts";
@@ -77,7 +77,7 @@ const TILES: readonly FewTile[] = flags.tiles.split(",").map((text) => {
   return { columns, stage, ahead, branched: branched === 1, subgroups };
 });
 
-/** For many rows. */
+/** Tiles for many rows. */
 const WIDE: readonly TensorTile[] = [
   { subgroups: 8, grid: [2, 4], own: [2, 2], stage: 64, ahead: 1 },
   { subgroups: 4, grid: [2, 2], own: [2, 4], stage: 64, ahead: 1 },

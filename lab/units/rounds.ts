@@ -1,9 +1,10 @@
-// Layers at the rows of rounds on matrix units, one after the other in one pass, each with weights of its own.
+// Layers on matrix units with as many rows as rounds have, in order in one pass, each with its own weights.
 //
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/rounds.ts [--shape 8b|06b|tiny] [--rows 1x1,8x1,4x4,8x4] [--kernels]
 //
-// Rows are sequences by rows of each, behind 512 tokens. Microseconds a layer and of the head on warm clocks, the
-// median of turns; "of one" is a forward's, all layers and the head, over that of the first. --kernels names what runs.
+// --rows are sequences by rows of each, after 512 tokens. Prints microseconds of a layer and of the head on warm
+// clocks, the median of turns. "of one" is the time of a forward (all layers and the head) over that of the first
+// --rows. --kernels prints the names of the kernels that run.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { matmul } from "../../kernels/matmul/matmul.ts";
@@ -36,9 +37,9 @@ interface Shape {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly vocab: number;
-  /** Of the model, and of those that are timed. */
+  /** Number of layers of the model, and of layers that are timed. */
   readonly layers: readonly [number, number];
-  /** Whether heads of q and k are normed. */
+  /** Whether heads of q and k have norms. */
   readonly normed: boolean;
 }
 const SHAPES: Readonly<Record<string, Shape>> = {
@@ -79,13 +80,13 @@ const gpu = await openGpu({ webgpu: "dawn" });
 const unit = gpu.matrixUnit as MatrixUnit;
 const profiler = await openProfiler(gpu, { queries: 2 });
 const make = compiler(gpu);
-// Software adapters play what hardware has.
+// A software adapter is treated as hardware.
 const of = openAllocations({ ...gpu, info: { ...gpu.info, software: false } });
 const say = (text: string) => process.stdout.write(`${text}\n`);
 const ones = (count: number) => of.words(new Uint32Array(count).fill(0x3f800000));
 
 const shards = new Map<Shard, TensorShard>();
-/** Random bits are numbers as f16, too. */
+/** Declares the weights as f16: the random bits are also finite numbers when read as f16. */
 function onUnits(matrix: Matrix): Matrix {
   for (const shard of matrix.shards) shards.set(shard, { scales: ones(shard.rows), stored: "f16" });
   return matrix;

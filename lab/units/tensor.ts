@@ -1,9 +1,9 @@
 /**
  * `deno run -A lab/units/tensor.ts [--webgpu dawn|builtin] [--small] [ROWS...]`: matmuls on matrix units
- * beside Eyrie's others, on one adapter: are they right, are the bits independent of rows and tiles,
- * how fast are they for the matrices of Llama-3.1-8B. Also how long a read takes after work.
+ * beside Eyrie's other matmuls, on one adapter. It tells whether results are right, whether bits are independent
+ * of rows and tiles, and how fast the matrices of Llama-3.1-8B are. It also tells how long a read takes after work.
  *
- * Prints as it goes; what an adapter or a compiler refuses is a line and ends nothing else. With --small
+ * Prints as it goes. A kernel that an adapter or a compiler refuses is printed and skipped. With --small
  * the matrices are cut, for software adapters.
  */
 import process from "node:process";
@@ -42,7 +42,7 @@ const SHAPES: readonly Shape[] = [
 ];
 const SMALL: readonly Shape[] = [{ name: "odd", n: 84, k: 256 }];
 const ROWS = [1, 8, 16, 32, 64, 512];
-/** Beyond what caches hold: matrices of which that many bytes are read in turn. */
+/** Bytes of the matrices that are read in turn: more than caches hold. */
 const COLD_BYTES = 256 << 20;
 const WARM_MS = 150;
 function say(text: string): void {
@@ -61,7 +61,7 @@ function tilesOf({ unit, gpu, tiles }: Bench, { k }: Shape, rows: number): Tenso
   return tilesFor(unit, rows, gpu.limits).filter(({ stage }) => k % stage === 0).slice(0, tiles);
 }
 
-/** Against float64, and whether the first row's bits are the same at all rows and tiles. */
+/** Compares with float64, and checks that the first row's bits are the same at all numbers of rows and all tiles. */
 async function checkShape(bench: Bench, shape: Shape, allRows: readonly number[]): Promise<void> {
   const most = Math.max(...allRows);
   const buffers = await buffersOf(bench, shape, most, 1);
@@ -165,7 +165,7 @@ async function timeShape(bench: Bench, shape: Shape, allRows: readonly number[])
   all.forEach(free);
 }
 
-/** How long a read takes behind work of some milliseconds, beyond the work. */
+/** Times work of some milliseconds with a read behind it, and the work alone. The difference is the read's cost. */
 async function timeReads(bench: Bench, small: boolean): Promise<void> {
   const { gpu, profiler, make } = bench;
   const size = small ? 256 : 4096;

@@ -1,4 +1,4 @@
-/** What lab/units/tensor.ts measures: buffers of a matrix, plans, device time, errors and bits. */
+/** For lab/units/tensor.ts: buffers of a matrix, plans, device time, errors and bits. */
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
@@ -25,7 +25,7 @@ export interface Bench {
   readonly unit: MatrixUnit;
   readonly make: Compiler;
   readonly profiler: Profiler;
-  /** Most tiles to try at a number of rows. */
+  /** The most tiles to try at one number of rows. */
   readonly tiles: number;
 }
 
@@ -41,7 +41,7 @@ export interface Buffers {
 const MEASURE_MS = 30;
 const SAMPLED = 48;
 
-/** Buffers of a shape for up to `rows` rows, filled with numbers that are not alike. */
+/** Buffers of a shape for up to `rows` rows, filled with different numbers. */
 export async function buffersOf(
   { gpu, make }: Bench,
   { n, k }: Shape,
@@ -110,7 +110,7 @@ export function simtPlan(
   return matmul({ matrix, x, out }, { rows, epilogue: "store", tuning: tuned, label: name });
 }
 
-/** Microseconds of a plan on warm clocks; each sample runs every program as often as fills 2 ms. */
+/** Microseconds of a plan on warm clocks. A sample runs the programs in turn until it fills about 2 ms. */
 export async function timeOf(
   { profiler }: Pick<Bench, "profiler">,
   programs: readonly Program[],
@@ -129,7 +129,7 @@ export async function timeOf(
   return 1000 * median(samples);
 }
 
-/** Largest error of sampled outputs against float64, in units of sum |x w|; and of the SIMT kernels. */
+/** Largest error of sampled outputs in `out` against float64, in units of sum |x w|, for SIMT kernels as well. */
 export async function errorsOf(
   { gpu }: Bench,
   { weights, x, out }: Buffers,
@@ -140,7 +140,7 @@ export async function errorsOf(
   for (let i = 0; i < SAMPLED; i++) {
     const [r, column] = [(i * 7 + (i & 1) * (rows - 1)) % rows, (i * 7919 + 13) % n];
     const read = async (operand: Operand, offset: number, size: number) => {
-      // Reads begin at multiples of 4 bytes; a row of either begins there.
+      // Reads must begin at multiples of 4 bytes; rows of weights and of x do.
       return await readBuffer(gpu, { buffer: operand.buffer, offset, size });
     };
     const halves = new Uint16Array(await read(weights, 2 * column * k, 2 * k));
@@ -164,7 +164,7 @@ export async function run({ make, gpu }: Bench, plan: Plan): Promise<void> {
   submit(gpu, await make.compile(plan));
 }
 
-/** The first rows' bits, as one number. */
+/** A hash of the bits of the first `rows` rows. */
 export async function digest(
   { gpu }: Bench,
   { out }: Buffers,

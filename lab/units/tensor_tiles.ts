@@ -2,7 +2,7 @@
 import { type TensorTile, tileBytes, tileSize } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 
-/** One tile of rows: what single tokens and rounds of up to 16 rows want. */
+/** Workgroups with one tile of rows, for single tokens and rounds of up to 16 rows. */
 const NARROW: readonly TensorTile[] = [
   { subgroups: 2, grid: [1, 2], own: [1, 1], stage: 128, ahead: 1 },
   { subgroups: 4, grid: [1, 2], own: [1, 1], stage: 128, ahead: 1 },
@@ -43,7 +43,7 @@ const WIDE: readonly TensorTile[] = [
   { subgroups: 16, grid: [4, 4], own: [2, 2], stage: 32, ahead: 1 },
 ];
 
-/** Those that the adapter can run and that suit a number of rows. */
+/** The tiles that the adapter can run and that suit a number of rows. */
 export function tilesFor(
   unit: MatrixUnit,
   rows: number,

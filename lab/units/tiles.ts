@@ -4,10 +4,10 @@
 //     [--best 10]
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/tiles.ts --table
 //
-// x is rounded before (prompts; gate-up, qkv, head, whose norms do it; shapes with Halves behind their name) or by the
-// workgroups, with the epilogues of a model. Prints the --best fastest, microseconds over weights that no cache holds,
-// of those that --seconds for a shape are enough for, and what the engine picks; all must give the same bits. --table
-// times the tiles that round_tiles.ts has.
+// x is rounded to f16 beforehand (for prompts; for gate-up, qkv and head, whose norms do it; for shapes with Halves
+// behind their name) or by the workgroups. The epilogues are those of a model. As many workgroups are tried as
+// --seconds for a shape allow. Prints the --best fastest and what the engine picks: microseconds with weights that no
+// cache holds. All must give the same bits. --table times the tiles that round_tiles.ts has.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { notedEpilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
@@ -84,7 +84,7 @@ const MODES: readonly Partial<TensorTile>[] = [
 const COLUMNS = [1, 2, 3, 4, 6, 7, 8, 14];
 const CORES = 132;
 
-/** Columns of a workgroup, in tiles, which nearly fill whole waves of an H200's 132 multiprocessors. */
+/** Column tiles of a workgroup with which the grid nearly fills whole waves of an H200's 132 multiprocessors. */
 function columnsOf({ n, split }: Shape, rowTiles: number, rows: number): number[] {
   return COLUMNS.filter((columns) => {
     const groups = Math.ceil(n / (16 * columns)) * split * Math.ceil(rows / (16 * rowTiles));
@@ -93,13 +93,13 @@ function columnsOf({ n, split }: Shape, rowTiles: number, rows: number): number[
   });
 }
 
-/** Workgroups of so many tiles of rows and columns. */
+/** Workgroups with the given numbers of row tiles and column tiles. */
 function tilesOf(
   rowTiles: number,
   columns: number,
   { range, most, stages }: {
     readonly range: number;
-    /** Tiles of a subgroup. */
+    /** The most tiles of a subgroup. */
     readonly most: number;
     readonly stages: readonly number[];
   },
@@ -173,7 +173,7 @@ function textOf(tile: Tile): string {
   return `${tileText(tile)} ${flags.join(" ")} [${tileSize(unit, tile).join(" x ")}]`;
 }
 
-/** Clocks fall while kernels are compiled. */
+/** Warms the clocks up: they fall while kernels are compiled. */
 async function warm(programs: readonly Program[]): Promise<void> {
   const from = performance.now();
   while (performance.now() - from < 60) await sampleMs(profiler, programs, 100);
@@ -208,7 +208,7 @@ async function search(shape: Shape, rows: number): Promise<void> {
   const epilogue = swiglu ? notedEpilogue("silu", noted) : PLAIN.store;
   const use = { rows, columns: n, range: k / split, splitK: split, low: 0, halves } as const;
   const rule = fewTile(unit, gpu.limits, use) ?? tensorTile(unit, gpu.limits, use) as TensorTile;
-  // Mixed, so that what time is left for is some of each kind.
+  // Candidates are shuffled, so that the ones that time is left for are of all kinds.
   const mixed = candidates(shape, rows).map((tile, i) => ({ tile, at: i * 0.618034 % 1 }));
   const tiles = [rule, ...mixed.toSorted((a, b) => a.at - b.at).map(({ tile }) => tile)];
   const make = async (tile: Tile): Promise<Variant | undefined> => {
@@ -278,8 +278,8 @@ async function search(shape: Shape, rows: number): Promise<void> {
 }
 
 /**
- * Microseconds of the tiles of round_tiles.ts for 4,096 of k, on each multiprocessor one, two, ... as many as have
- * room, with x as f16 and as f32.
+ * Microseconds of the tiles of round_tiles.ts at k = 4,096, with x as f16 and as f32. Each multiprocessor gets one,
+ * two, ... workgroups, up to as many as fit.
  */
 async function table(): Promise<void> {
   const k = 4096;
@@ -290,7 +290,7 @@ async function table(): Promise<void> {
     halfRows({ x: buffers.x, scales: buffers.xScales, out }, { rows: 64, cols: k, label: "x" }),
     halveWeights({ ...buffers, scales: buffers.wScales }, { rows: most, cols: k }),
   ]);
-  // One after the other over weights of their own, so that no cache holds them.
+  // The programs take turns and have separate weights, so that no cache holds them.
   const programsOf = (tile: TensorTile, each: number, paired: boolean) => {
     const [rows, columns] = tileSize(unit, tile);
     const n = columns * CORES * each;

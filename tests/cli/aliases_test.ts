@@ -6,7 +6,7 @@ import { messageAsTyped, parseArguments } from "../../src/cli/options/parse.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { Settings } from "../../src/cli/options/settings.ts";
 
-/** What the command is run with; its flags are the words of the line. */
+/** The options that the command is run with. Its flags are the words of the line. */
 function optionsOf(line: string, settings?: Partial<Settings>): unknown {
   const none = { env: () => undefined, path: undefined, text: undefined };
   const invocation = parseArguments(line.split(" "), () => ({ ...none, ...settings }));
@@ -14,7 +14,7 @@ function optionsOf(line: string, settings?: Partial<Settings>): unknown {
   return invocation;
 }
 
-/** Two ways to type the same: with aliases, and with the flags that they stand for. */
+/** Pairs of equivalent command lines: with aliases, and with the flags that the aliases stand for. */
 const SAME: readonly (readonly [string, string])[] = [
   ["generate --speculative-draft-model-path a --model b", "generate --draft a --model b"],
   ["generate --speculative-num-steps 2", "generate --num-steps 2"],

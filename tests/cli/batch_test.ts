@@ -143,7 +143,7 @@ Deno.test("batch: numbers as ids come back digit by digit, and are told apart", 
   await runGenerate(invocation, { open: engine.open, io });
   const found = io.out().trimEnd().split("\n").map((line) => /^{"id":([^,]*),/.exec(line)?.[1]);
   assert.deepEqual(found.toSorted(), [...ids, "8", "16"].toSorted());
-  // The 7th line has no id of its own, and the one before it has taken 7.
+  // The 7th line has no id, and the line before it already uses 7.
   assert.deepEqual(parsed(io.out()).map(({ line }) => line).toSorted(), [1, 2, 3, 4, 5, 6, 7, 8]);
 });
 
@@ -208,7 +208,7 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     const io = fakeIo({ stdin: '{"prompt": ""}\n' + prompts });
     const code = await ask(io, (word) => {
       if (word === "answer ") return Promise.resolve();
-      // The line that failed is there while the others are answered.
+      // The failed line is written while the others are still being answered.
       assert.equal(parsed(Deno.readTextFileSync(output)).length, 1);
       io.interrupt();
       return Promise.resolve();

@@ -12,7 +12,7 @@ function run(args: string[], engine: FakeEngine, io: FakeIo): Promise<number> {
   return runChat(invocation.options, { open: engine.open, io, randomSeed: () => 77 });
 }
 
-/** Pipes lines in; stdout, stderr and what the engine was asked come back. */
+/** Pipes lines in. Returns stdout, stderr and the engine's requests. */
 async function piped(
   lines: string[],
   options: Parameters<typeof fakeEngine>[0] = {},

@@ -51,7 +51,7 @@ function run(args: string[], report: CheckReport, io = fakeIo()): Promise<number
   });
 }
 
-/** Runs without expected values; also what the check was asked. */
+/** Runs the command without expected values. Also returns what the check was asked. */
 async function runQuantized(args: string[], report = QUANTIZED, io = fakeIo()) {
   const asked: QuantizedCheck[] = [];
   const code = await runCheck(checkOptions(args), {

@@ -7,7 +7,7 @@ import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 
 const BASH = completionScript("bash");
 
-/** What bash offers at the end of a line; it takes `--flag=value` for three words. */
+/** The words that bash offers at the end of a line. Bash treats `--flag=value` as three words. */
 async function offered(...words: string[]): Promise<string[]> {
   const cwd = await Deno.makeTempDir();
   await Deno.mkdir(`${cwd}/a model`);

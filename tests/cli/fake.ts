@@ -20,7 +20,7 @@ import { REASONING_MARKS, reasoningCounter } from "../../src/text/reasoning.ts";
 import { relaxing } from "../../src/speculate/accept_thresholds.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
-/** A terminal in memory; what was written is kept. */
+/** A terminal in memory, which keeps what is written to it. */
 export interface FakeIo extends Io {
   readonly out: () => string;
   readonly err: () => string;
@@ -30,9 +30,9 @@ export interface FakeIo extends Io {
   readonly raise: (name: "SIGCONT" | "SIGWINCH") => void;
   /** Makes the terminal this wide. */
   readonly resize: (columns: number) => void;
-  /** Raw on and off, and stops by Ctrl+Z, in their order. */
+  /** Every switch of raw mode (on or off) and every stop by Ctrl+Z, in order. */
   readonly modes: readonly (boolean | "stop")[];
-  /** Keys or piped bytes that come later. */
+  /** Sends keys or piped bytes later. */
   readonly type: (text: string) => void;
   readonly endInput: () => void;
   /** Resolves when stderr and stdout together contain the text (again, after the last wait). */
@@ -116,18 +116,18 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
   };
 }
 
-/** A token that no other word has. */
+/** The id of the token that opens the reasoning; no other word has it. */
 const OPEN_ID = 151667;
 
-/** An engine that plays back a script, a token a word; `requests` has what it was asked. */
+/** An engine that plays back a script, one token for each word. `requests` has the requests that it got. */
 export interface FakeEngine extends Engine {
   readonly requests: GenerateRequest[];
   readonly prompts: (string | readonly ChatMessage[])[];
-  /** What the template was given for each prompt. */
+  /** The arguments that the template got for each prompt. */
   readonly templateArguments: (TemplateArguments | undefined)[];
-  /** What each prompt's answer begins with. */
+  /** The given beginning of each prompt's answer. */
   readonly begins: (string | undefined)[];
-  /** Of each prompt the functions that the template got. */
+  /** The functions that the template got for each prompt. */
   readonly tools: (readonly unknown[] | undefined)[];
   readonly opened: EngineOptions[];
   readonly open: OpenEngine;
@@ -140,12 +140,12 @@ interface FakeEngineOptions {
   readonly contextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
-  /** Drafts that its rounds accept; default 15. */
+  /** Drafts that an answer's rounds accept; default 15. */
   readonly accepted?: number;
   /** Default 10. */
   readonly rounds?: number;
   readonly generation?: EngineInfo["generation"];
-  /** A template that has no switch for thinking. */
+  /** Whether the template has no switch for thinking. */
   readonly unswitchable?: boolean;
   readonly weights?: EngineInfo["weights"];
   readonly tuned?: EngineInfo["tuned"];
@@ -271,7 +271,7 @@ export function streamOf(events: AsyncGenerator<EngineEvent, void, void>): Event
   return stream;
 }
 
-/** What the engine would make of the options; undefined where they do not say. */
+/** The plan that the engine would make from the options; undefined if they do not say how to speculate. */
 function planOf(
   { speculation, limits, hooks }: EngineOptions,
   algorithm: "EAGLE3" | "NONE",
@@ -280,13 +280,13 @@ function planOf(
   const { onWarning = () => {} } = hooks ?? {};
   const { speculate } = speculation ?? {};
   if (speculate === undefined) return undefined;
-  // What crosses over to a worker.
+  // A copy, as a worker would get it.
   const copy = structuredClone(speculate);
   const of = { algorithm, architecture: "LlamaForCausalLM", maxBatch, onWarning };
   return "policy" in copy ? policyPlan(copy, of) : speculationPlan(copy, of);
 }
 
-/** A request whose steps are known. */
+/** A request with a known number of draft steps. */
 type Stepped = GenerateRequest & { readonly numSteps: number };
 
 function wordsOf(answer: string): string[] {

@@ -1,4 +1,4 @@
-// What generate takes from the model: its sampling, its reasoning, and what it says of an answer.
+// What generate takes from the model: sampling, reasoning, and what it reports about an answer.
 import assert from "node:assert/strict";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { runGenerate } from "../../src/cli/generate/generate.ts";

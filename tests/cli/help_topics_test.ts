@@ -72,7 +72,7 @@ for (const name of TOPIC_NAMES as readonly Topic[]) {
     ok(text.startsWith(`eyrie help ${name} - ${TOPICS[name]}\n\n`));
     const [, path = "", ...rest] = /\n\nThe whole page \((docs\/\S+)\): eyrie (.+)\n$/.exec(text) ??
       [];
-    // Whoever has the program alone can read the rest too.
+    // A user who has only the program can read the other topics too.
     deepEqual(parseArguments(rest.join(" ").split(" ")), {
       command: "topic",
       topic: name,
@@ -83,7 +83,7 @@ for (const name of TOPIC_NAMES as readonly Topic[]) {
     ok((await Deno.stat(new URL(path, ROOT))).isFile);
     const lines = text.split("\n");
     ok(lines.length > 10, `${lines.length} lines`);
-    // Code is told as it is.
+    // Code is printed unchanged.
     const wide = lines.filter((line) => line.length > 80 && !/^ {2}(eyrie|curl) /.test(line));
     deepEqual(wide, []);
     deepEqual(lines.filter((line) => /\*\*|\]\(|^\||^#/.test(line)), []);

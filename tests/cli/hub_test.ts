@@ -37,7 +37,7 @@ function start(args: readonly string[], place: Place): Deno.ChildProcess {
   }).spawn();
 }
 
-/** As a process of its own would run, without starting one. */
+/** Runs the program as a separate process would, but without starting one. */
 async function run(args: readonly string[], place: Place & { readonly stdin?: string }) {
   const io = fakeIo({ stdin: place.stdin ?? "" });
   const before = Object.keys(variablesOf(place)).map((name) => [name, Deno.env.get(name)] as const);
@@ -209,7 +209,7 @@ Deno.test("models: what an interrupted pull left says how to go on", async () =>
   const goesOn = "no: incomplete; eyrie pull org\\/toy continues the download$";
   assert.match(await listed(), new RegExp(`^org\\/toy +none yet +200 kB +never +${goesOn}`));
   assert.equal((await run(["pull", "org/toy"], place)).code, 0);
-  // As before the last file: the branch has no name yet.
+  // As it is before the last file: no ref names the branch yet.
   Deno.removeSync(`${root}/refs/main`);
   Deno.removeSync(`${root}/snapshots/${COMMIT}/model.safetensors`);
   Deno.renameSync(`${cache.path}/${BLOB}`, `${cache.path}/${BLOB}.incomplete`);

@@ -19,13 +19,13 @@ function printed(machine: { adapter: boolean; bytes: number | undefined }, json 
 
 const DRAWN = [drawnFrom(listed.map(({ name }) => name)), "Qwen/Qwen3-0.6B"];
 
-// Thousands of tensors of experts take seconds.
+// Models with thousands of expert tensors take seconds, so only a few models are tested by default.
 for (const { name, ...model } of listed) {
   const { test } = DRAWN.includes(name) ? Deno : exhaustive;
   test(`${name}: presets/model_sizes.json has what tools/model_sizes.ts computes`, () => {
     const computed = modelSizes({ name, ...model });
     deepEqual(KNOWN.find((known) => known.name === name)?.sizes, computed);
-    // Where the hub's count is known.
+    // Compared only if the hub's count is known.
     if ("parameters" in model) equal(computed.parameters, model.parameters);
   });
 }
@@ -40,10 +40,10 @@ Deno.test("known models: what they take", () => {
     ok(bf16 > q8 && q8 > q4, name);
     equal(draft, drafts.find(({ target }) => target === name)?.draft);
   }
-  // The files of these: 2 bytes a parameter; the first holds its lm_head once more.
+  // These files have 2 bytes a parameter. The first also holds its tied lm_head.
   equal(known.get("Qwen/Qwen3-0.6B")?.sizes.download, 2 * 751_632_384);
   equal(known.get("Qwen/Qwen3-4B")?.sizes.download, 2 * 4_022_468_096);
-  // Rows of one tensor: q, k and v, gate and up.
+  // q, k and v are rows of one tensor, and so are gate and up.
   equal(known.get("microsoft/Phi-3.5-mini-instruct")?.sizes.download, 2 * 3_821_079_552);
   // 12.8 GiB, as published.
   equal(

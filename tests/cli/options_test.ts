@@ -30,19 +30,19 @@ const ALL = (Object.keys(COMMANDS) as CommandName[]).flatMap((command) =>
   Object.entries(flagsOf(command)).map(([key, flag]) => ({ command, key, flag }))
 );
 
-/** Flags of `breakeven` that stand without `--measure`. */
+/** Flags of `breakeven` that are allowed without `--measure`. */
 const BREAKEVEN_ALWAYS = new Set(
   "--alpha --draft-cost --verify-cost --num-steps --measure --format --output --force --quiet"
     .split(" "),
 );
 
-/** Flags of `simulate` that no scenario has. */
+/** Flags of `simulate` that cannot be used with a scenario. */
 const SIMULATE_LOADED = new Set([
   ...["--simulate-acceptance", "--burstiness", "--num-requests", "--duration"],
   ...["--prompt-tokens", "--output-tokens"],
 ]);
 
-/** What a command cannot do without. */
+/** The other flags and operands that a command needs beside the flag `but`. */
 function needed(command: CommandName, but: Flag): string[] {
   const required = Object.values(flagsOf(command))
     .filter((flag) => "required" in flag && flag !== but)
@@ -55,7 +55,7 @@ function needed(command: CommandName, but: Flag): string[] {
   if (but.flag === "--logprobs") return ["--json", ...required];
   const measured = command === "breakeven" && !BREAKEVEN_ALWAYS.has(but.flag);
   if (measured) required.push("--measure");
-  // What says how requests are belongs to a load.
+  // Flags that describe requests need a load.
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
   }

@@ -1,4 +1,4 @@
-// Relaxed acceptance: what the flags open, and that every place with numbers says that it is not lossless.
+// Relaxed acceptance: what the flags turn on, and that all output with numbers says that it is not lossless.
 import assert from "node:assert/strict";
 import { runChat } from "../../src/cli/chat/chat.ts";
 import { runGenerate } from "../../src/cli/generate/generate.ts";

@@ -5,7 +5,7 @@ import { shownName } from "../../src/cli/open/reference.ts";
 import { parseArguments } from "../../src/cli/options/parse.ts";
 import { fakeEngine, fakeIo } from "./fake.ts";
 
-/** Runs the program with a prompt or lines on standard input; what it printed, line by line. */
+/** Runs the program with a prompt or lines on standard input. Returns what it printed, line by line. */
 async function eyrie(args: string[], stdin = ""): Promise<Record<string, unknown>[]> {
   const io = fakeIo({ stdin });
   assert.equal(await main([...args, "--quiet"], io), 0, io.err());
@@ -18,7 +18,7 @@ interface Told {
   readonly run?: { readonly flags: Readonly<Record<string, unknown>> };
 }
 
-/** The same again, by nothing but what was told. */
+/** Repeats an answer with nothing but the reported values. */
 async function repeated({ request, run }: Told): Promise<Told> {
   const flags = Object.entries(run?.flags ?? assert.fail())
     .flatMap(([name, value]) => value === true ? [`--${name}`] : [`--${name}`, String(value)]);

@@ -10,7 +10,7 @@ const PATH = "/home/me/.config/eyrie.json";
 
 interface Set {
   readonly env?: Readonly<Record<string, string>>;
-  /** The file: a value, or its text. */
+  /** The settings file: a value, or the file's text. */
   readonly file?: unknown;
 }
 
@@ -47,7 +47,7 @@ Deno.test("settings: a flag comes before a variable, that before the file, that 
     file,
   });
   deepEqual([temperature, topP, minP, seed, topK], [1, 0.5, 0.3, undefined, 40]);
-  // Only a command that has the flag.
+  // A setting applies only to commands that have the flag.
   equal(options("serve", { env, file })["port"], 9000);
   equal(options("serve", { env: { EYRIE_PORT: "9001" }, file })["port"], 9001);
   equal(options("serve", { env: { EYRIE_PORT: "9001" }, file })["topP"], 0.2);
@@ -75,7 +75,7 @@ Deno.test("settings: a value of each type, by any long spelling of its flag", ()
   );
   const bench = options("bench", { file: { "batch-sizes": [1, 4], "policies": "off,ema" } });
   deepEqual([bench["batchSizes"], bench["policies"]], [[1, 4], ["off", "ema"]]);
-  // The policy for answers is none of those that are compared.
+  // The policy for answers is not one of the policies that are compared.
   const one = { "policy": "ema", "draft-tree": "5:4:8" };
   const measured = options("bench", { file: one, env: { EYRIE_POLICY: "dsd" } });
   deepEqual([measured["policies"], measured["trees"]], [[], []]);
@@ -133,7 +133,7 @@ Deno.test("settings: mistakes are one line that names file and key, or the varia
     equal(said.includes(message), true, said);
     equal(said.includes("\n"), false);
   }
-  // Help is there whatever the file says; so is a value for commands without the flag.
+  // Help works whatever the file says. So do commands that lack the flag of a wrong value.
   equal(invoked("generate --help", { file: "{" }).command, "print");
   equal(invoked("help", { file: "{" }).command, "print");
   equal(invoked("models", { file: { temperature: "hot" } }).command, "models");
@@ -148,7 +148,7 @@ Deno.test("settings: what contradicts what was typed is left out", () => {
   );
   equal(options("generate --batch f", { file: { "max-batch": 32 } })["maxBatch"], 32);
   equal(options("generate", { file: { "max-batch": 32 } })["maxBatch"], 8);
-  // Whatever the order: each needs the other.
+  // Each setting needs the other, so their order must not matter.
   const needy = options("generate", { file: { "logprobs": 2, "json": true } });
   deepEqual([needy["logprobs"], needy["json"]], [2, true]);
 });

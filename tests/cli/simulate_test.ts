@@ -119,7 +119,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const [costs, recorded] = [`${folder}/costs.json`, `${folder}/run.jsonl`];
     const flat = { ...COST_PRESETS["toy"], verify: [{ at: 1, ms: 10 }], extend: [], level: [] };
     await Deno.writeTextFile(costs, JSON.stringify(flat));
-    // One request: its prompt's token, then ten rounds of two tokens, 10 ms each.
+    // One request: one token from its prompt, then ten rounds of two tokens that take 10 ms each.
     const rounds = Array.from(
       { length: 10 },
       (_, n) => JSON.stringify({ tMs: 10 * (n + 1), batch: 1, numSteps: 1, accepted: [1], ms: 10 }),
@@ -129,7 +129,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const line =
       `--costs ${costs} --recording ${recorded} --policy static:num_steps=1 --noise 0 --repeat 1`;
     const { validation } = await tablesOf(line);
-    // Where the drafts of a bonus were never graded the chance is that of all, here 1.
+    // A draft at a bonus token's place was never graded. Its chance is that of all drafts, here 1.
     assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
     assert.match(
       (await run(line)).out,

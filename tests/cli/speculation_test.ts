@@ -18,7 +18,7 @@ function parsed(args: readonly string[]) {
   return invocation;
 }
 
-/** What the flags come to with a draft, by way of a copy as a worker gets it. */
+/** The plan that the flags give with a draft, made from a copy as a worker gets it. */
 function planned(args: readonly string[]) {
   const choice = speculationOf(parsed(args).options);
   const copy = structuredClone(choice);
@@ -86,7 +86,7 @@ Deno.test("a bad preset is told before anything is opened", async () => {
   assert.deepEqual(engine.opened, []);
 });
 
-/** Runs `generate` on the embedded model; the object of --json. */
+/** Runs `generate` on the embedded model. Returns the object that --json prints. */
 async function generated(args: readonly string[]) {
   const io: FakeIo = fakeIo({ stdin: "" });
   const all = [...args, "--json", "--quiet", "--temperature", "0", "Count from 1 to 9."];

@@ -6,7 +6,7 @@ import { trackRecord } from "../../src/draft/track_record.ts";
 
 const ROOM = { count: 11, depth: 11, device: 0 };
 
-/** Says of its tokens what it is told to say. */
+/** A guesser that returns the result of `guess`. */
 function saying(guess: (ids: readonly number[]) => Guess): Guesser {
   return { open: () => ({ guess }) };
 }
@@ -20,7 +20,7 @@ const drafter = (...guessers: readonly Guesser[]) => guessDrafter("test", guesse
 Deno.test("the guess that promises most is proposed, as far as it is probable", () => {
   const [one, long] = [saying(() => claim([1], 0.9)), saying(() => claim([2, 3, 4, 5, 6], 0.5))];
   const { tokens, parents } = drafter(one, long).open([]).propose([7], ROOM);
-  // 0.9 is less than 1/2 + 1/4 + 1/8; the fourth is reached in 1 of 16 cases.
+  // 0.9 is more than 1/2 + 1/4 + 1/8, so the first guess wins. The fourth token is reached in 1 of 16 cases.
   assert.deepEqual([tokens, parents], [[1], [0]]);
   const three = saying(() => claim([2, 3, 4, 5, 6], 0.6));
   const found = drafter(one, three).open([]).propose([7], ROOM);
@@ -31,7 +31,7 @@ Deno.test("the device drafts where it promises more, by what was accepted of it"
   const guesser = saying(() => claim([1, 2, 3], 0.9));
   const text = drafter(guesser).open([]);
   const proposes = () => text.propose([7], { ...ROOM, device: 3 }).tokens.length;
-  // 0.9 + 0.81 + 0.73 against 0.7 + 0.49 + 0.34.
+  // The guess promises 0.9 + 0.81 + 0.73 tokens, the device 0.7 + 0.49 + 0.34.
   assert.equal(proposes(), 3);
   for (let i = 0; i < 8; i++) text.learn?.({ drafted: 3, accepted: 3 });
   assert.equal(proposes(), 0);

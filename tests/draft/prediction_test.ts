@@ -8,12 +8,12 @@ import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 const PROMPT = [1, 2, 3];
 const ROOM = { count: 11, depth: 11, device: 0 };
 
-/** Tokens from `first`, none twice. */
+/** `count` consecutive tokens from `first` on. */
 function run(first: number, count: number): number[] {
   return Array.from({ length: count }, (_, i) => first + i);
 }
 
-/** What is guessed after each of these outputs of one request, a list of parts that follow. */
+/** The guesses after each of the consecutive parts of one request's output. */
 function guesses(prediction: readonly number[], ...parts: readonly (readonly number[])[]) {
   const text = predictedText(prediction, PROMPT.length);
   return parts.map((_, i) => {
@@ -34,7 +34,7 @@ Deno.test("an output that is as predicted is guessed on from its first token to 
 Deno.test("it is found again behind what was changed, put in or left out", () => {
   const text = run(100, 20);
   const at = (i: number) => text.slice(i, i + 4);
-  // Token 5 is another; two are new behind token 7; 12 to 14 are missing.
+  // Token 5 is replaced, two tokens are inserted after token 7, and tokens 12 to 14 are missing.
   const changed = guesses(text, text.slice(0, 5), [7], [106, 107], [8, 9], [108, 109], [115]);
   assert.deepEqual(changed, [at(5), [], at(8), [], at(10), at(16)]);
 });
@@ -45,7 +45,7 @@ Deno.test("the longest match is followed, of equal ones the first from where the
   assert.deepEqual(guesses(text, [10, 5, 11], [9], [5])[2], [13, 14, 5, 15]);
   assert.deepEqual(guesses(text, [14], [9], [5])[2], [15]);
   assert.deepEqual(guesses(text, [5])[0], [11, 12, 5, 13]);
-  // Behind the last one: the latest before.
+  // If the text is already past the last match, the latest earlier match is followed.
   assert.deepEqual(guesses(text, [15], [9], [10])[2], [5, 11, 12, 5]);
 });
 
@@ -79,7 +79,7 @@ Deno.test("the longest match is the longest that there is, at any place", () => 
   }));
 });
 
-/** Tokens proposed and tokens that came, to the end of the output. */
+/** Plays an output to its end. Counts the proposed tokens, the accepted ones and the rounds. */
 function played(drafter: RequestDrafter, output: readonly number[], device = 0) {
   const ids = [...PROMPT, output[0] as number];
   let [drafted, accepted, rounds] = [0, 0, 0];
@@ -103,7 +103,7 @@ Deno.test("a prediction is drafted from, beside a device too, as long as it come
     assert.ok(accepted > 50 && rounds <= 7, `${accepted} in ${rounds}`);
   }
   assert.equal(played(opened(run(500, 60)), output).drafted, 0);
-  // Every other token is another one: soon nobody believes it.
+  // If every other token differs, the prediction is soon no longer trusted.
   const { drafted, rounds } = played(opened(output.map((id, i) => i % 2 ? id : -id)), output);
   assert.ok(drafted < 2 * rounds, `${drafted} in ${rounds}`);
 });

@@ -13,7 +13,7 @@ function automatonOf(texts: readonly Text[], deepest: number): SuffixAutomaton {
   return automaton;
 }
 
-/** The state of a substring; undefined where it does not occur. */
+/** The state of a substring; undefined if the substring does not occur. */
 function stateOf(automaton: SuffixAutomaton, part: Text): number | undefined {
   let state = ROOT;
   for (const token of part) {
@@ -23,7 +23,7 @@ function stateOf(automaton: SuffixAutomaton, part: Text): number | undefined {
   return state;
 }
 
-/** Where a substring ends, by looking everywhere: text and place behind it. */
+/** All ends of a substring by exhaustive search: the text and the place after it. */
 function ends(texts: readonly Text[], part: Text): [text: number, end: number][] {
   return texts.flatMap((text, t) =>
     Array.from({ length: text.length + 1 }, (_, end) => end)
@@ -34,13 +34,13 @@ function ends(texts: readonly Text[], part: Text): [text: number, end: number][]
   );
 }
 
-/** Few different tokens: substrings repeat and overlap. */
+/** Texts of few different tokens, so that substrings repeat and overlap. */
 const TEXTS = fc.oneof(
   fc.array(fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 24 }), {
     minLength: 1,
     maxLength: 3,
   }),
-  // More states than there is room for at first.
+  // These texts need more states than there is room for at first.
   fc.array(fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 60, maxLength: 90 }), {
     minLength: 1,
     maxLength: 2,

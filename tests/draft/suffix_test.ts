@@ -40,7 +40,7 @@ Deno.test("answers of others are known once they have ended, also to a request t
   other.close?.([2, 3, 30, 31, 32, 33, 34]);
   for (let i = 0; i < 4; i++) guesser.meanwhile?.();
   assert.deepEqual(running.guess([1, 30, 31], 3).tokens, [32, 33, 34]);
-  // Of the prompt nothing is remembered.
+  // Nothing of the prompt is remembered.
   assert.deepEqual(guesser.open([2]).guess([2], 3).tokens, []);
 });
 

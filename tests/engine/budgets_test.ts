@@ -170,7 +170,7 @@ for (const { name, options, tiers = CHAINS, requests = 8, all = false } of CASES
   });
 }
 
-/** What rounds came to is within what was picked for them. */
+/** Asserts that each round stayed within what the policy picked for it. */
 function assertHeard({ picks, outcomes }: Heard, all: boolean): void {
   assert.ok(picks.every(({ context }) => context.ranks));
   const budgets = outcomes.filter(({ choice }) => choice.verify !== undefined);
@@ -182,7 +182,7 @@ function assertHeard({ picks, outcomes }: Heard, all: boolean): void {
       assert.equal(confidences.length, told ? tier.depth : 0);
       assert.ok(confidences.every((c) => c > 0 && c <= 1));
     }
-    // Where some need more than logits all of a round's drafts are verified.
+    // Where some requests need more than logits, all of a round's drafts are verified.
     if (all || choice.verify === undefined) continue;
     const verified = sequences.reduce((sum, { depth }) => sum + depth, 0);
     assert.ok(verified <= choice.verify.drafts, `${verified} of ${choice.verify.drafts}`);

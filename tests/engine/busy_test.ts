@@ -9,13 +9,13 @@ const GAP = 0.25;
 
 interface Group {
   readonly count: number;
-  /** Of a run, on the device. */
+  /** Device time of one run. */
   readonly ms: number;
-  /** For which the host does something else before it polls, though it has begun to wait. */
+  /** How long the host does something else before it polls, though it has begun to wait. */
   readonly pauseMs?: number;
 }
 
-/** Works through groups of one work; what the device took in all, the host, and polls at each group. */
+/** Runs groups of one work. Returns the total time of the device and of the host, and the polls of each group. */
 function drive(groups: readonly Group[], { inFlight = 2, submitMs = 0.1 } = {}) {
   let [now, free, busy] = [1000, 0, 0];
   const submitted = busyDevice<object>(() => now);
@@ -95,7 +95,7 @@ Deno.test("busy: runs that were slow once, or first, do not keep the host asleep
       assert.ok(sum(polls.slice(slow + 10)) / (190 - slow) < 4, polls.join());
     }
   }
-  // The first two are, as while clocks rise: four or five more are waited for too long.
+  // The first two runs are slow, as while clocks rise: the host waits too long for the next four or five.
   const groups = Array.from({ length: 200 }, (_, i) => ({ count: 1, ms: i < 2 ? 50 : 5 }));
   const { deviceMs, hostMs } = drive(groups, { inFlight: 1 });
   assert.ok(hostMs < 1.05 * deviceMs + 4 * 50, `${hostMs} of ${deviceMs}`);

@@ -8,19 +8,19 @@ import type { Proposal } from "../../src/speculate/trees.ts";
 
 export interface Decoded {
   readonly ids: number[];
-  /** Of each id, to the bit. */
+  /** The log-probability of each id, compared to the bit. */
   readonly logprobs: number[];
 }
 
 /** How prompts are decoded together. */
 export interface ProposedDecoding {
-  /** Rows of a prompt in a forward. */
+  /** Most rows of a prompt in a forward. */
   readonly chunk: number;
   /** Tokens decoded of each prompt. */
   readonly most: number;
   /** Cells reserved for each. */
   readonly context: number;
-  /** Of the drafts; default: none. */
+  /** Shape of the drafts; default: no drafts. */
   readonly shape?: DraftShape;
   /** What plain decoding gives of each prompt, from which drafts are made. */
   readonly expected?: readonly Decoded[];
@@ -31,7 +31,7 @@ export interface ProposedDecoding {
   propose(next: readonly number[], right: number, turn: number): Proposal;
 }
 
-/** Decodes prompts together, each with drafts that are right up to a place, another one in each round and sequence. */
+/** Decodes prompts together. Drafts are right up to a place, which changes with round and sequence. */
 export async function decodeProposed(
   core: Runner,
   prompts: readonly (readonly number[])[],
@@ -74,7 +74,7 @@ export async function decodeProposed(
   }
 }
 
-/** Chunks of all prompts that are not stored yet in each forward. */
+/** Stores the prompts: each forward has a chunk of every prompt that is not stored yet. */
 export async function prefillAll(
   core: Runner,
   sequences: readonly Sequence[],

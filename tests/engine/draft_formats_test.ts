@@ -1,7 +1,7 @@
 /**
- * Heads as they are published must draft what the head they are made of drafts. Variants that the
- * embedded heads are not (norms before fc, biases) are made so that the mathematics leaves the
- * drafts as they were, and nothing but the variant's own steps could have done it.
+ * A head written in a published format must draft what the original head drafts. Variants that the
+ * embedded heads lack (norms before fc, biases) are built so that the drafts stay the same
+ * mathematically, which only holds if the variant's own steps are computed.
  */
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
@@ -198,7 +198,7 @@ const power = (i: number) => 2 ** (i * 7 % 4);
 const fc3 = eagle3.tensors["fc.weight"] as Stored;
 const fc1 = eagle1.tensors["fc.weight"] as Stored;
 
-// With norm_before_residual the scale of h is gone, and with it what a norm before fc divides by.
+// norm_before_residual removes the scale of h, so what a norm before fc divides by does not matter.
 const normed = changed(eagle3, {}, { norm_before_residual: true });
 
 Deno.test("EAGLE-3.1, norm_before_fc: the weights of input_norm undo what fc was divided by", async () => {
@@ -232,7 +232,7 @@ Deno.test("EAGLE-3.1, norm_output: a final norm of ones changes the scale that h
   const flat = changed(normed, { "norm.weight": filled(HIDDEN, () => 1) });
   const files = safetensorsFiles(changed(flat, {}, { norm_output: true }));
   assert.deepEqual(await drafted(files), await drafted(safetensorsFiles(flat)));
-  // One that is far from ones turns the hidden row, so there the switch must show.
+  // Norm weights that are far from ones turn the hidden row, so there the switch must show.
   const steep = changed(normed, { "norm.weight": filled(HIDDEN, (i) => 4 ** (i % 5)) });
   const turned = await drafted(safetensorsFiles(changed(steep, {}, { norm_output: true })));
   assert.notDeepEqual(turned?.drafts, (await drafted(safetensorsFiles(steep)))?.drafts);
@@ -250,7 +250,7 @@ for (
     });
     const config = { add_para_norm: true };
     const zeros = changed(eagle1, norms(1), config);
-    // Twice the norm of half the matrix, and columns that the norm of zeros makes idle.
+    // Norm weights are doubled and the columns they meet halved; the norm of zeros makes the other columns idle.
     const halves = scaleColumns(fc1, (column) => left(column) / 2);
     const twice = changed(eagle1, { ...norms(2), "fc.weight": halves }, config);
     const [a, b] = [await drafted(safetensorsFiles(zeros)), await drafted(safetensorsFiles(twice))];

@@ -1,4 +1,4 @@
-// The draft leaves the GPU for KV pages and comes back: no text changes, and what it drafts is as good.
+// The draft leaves the GPU to make room for KV pages and comes back: no text changes, and its drafts are as good.
 import assert from "node:assert/strict";
 import type { PageMove } from "../../src/engine/device/elastic/paged_buffers.ts";
 import { type GenerateRequest, resultOf } from "../../src/engine/schedule/events.ts";
@@ -61,7 +61,7 @@ async function run(options: LocalOptions, prepare: (engine: LocalEngine) => void
 
 const plain = await run({ hooks: { plan: statically(0) } });
 
-/** Of the drafts of these rounds. */
+/** The share of the drafts of these rounds that was accepted. */
 function acceptedShare(rounds: readonly RoundSample[]): number {
   const drafted = rounds.filter(({ numSteps }) => numSteps > 0);
   const sum = (of: (one: RoundSample) => number) => drafted.reduce((all, one) => all + of(one), 0);
@@ -97,7 +97,7 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
   const { draft, paged, fewest, most } = elastic ?? assert.fail();
   assert.ok(most > fewest && (most - fewest) * paged.pageBytes <= draft.bytes);
   assert.ok(moves.length > 0 && moves.every(({ from, to }) => from >= fewest && to < fewest));
-  // What was restored drafts as well as what had left.
+  // The restored draft drafts as well as it did before it left.
   const back = rounds.findLastIndex(({ numSteps }) => numSteps === 0);
   const [before, after] = [rounds.slice(0, 12), rounds.slice(back + 1)];
   assert.ok(after.length > 10 && rounds.slice(12, back).every(({ numSteps }) => numSteps === 0));

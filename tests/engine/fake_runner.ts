@@ -24,7 +24,7 @@ export const POISON = 96;
 
 const NOTHING: SequenceResult = { accepted: 0, ids: [], drafts: [] };
 
-/** A cell's contents: the token, the draft's pair of it and the next one, the target's features. */
+/** A cell's contents: the token, the draft's pair of this token and the next, whether it has the target's features. */
 interface Cell {
   readonly token: number;
   draft: string | undefined;
@@ -58,7 +58,7 @@ function verified(proposal: Proposal, shape: DraftShape, text: readonly number[]
   return acceptTree(proposal, choices);
 }
 
-/** What a drafter on the device gets accepted of `depth` drafts. */
+/** What the target accepts of `depth` drafts that a drafter on the device makes. */
 function drawn(text: readonly number[], depth: number): Acceptance {
   const accepted = hash32(text.length, text.at(-1) ?? 0, 3) % (depth + 1);
   const ids: number[] = [];
@@ -97,7 +97,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
   const read = (sequence: Sequence, length: number): number[] =>
     Array.from({ length }, (_, cell) => cells[at(sequence, cell)]?.token ?? -1);
 
-  /** The draft has right entries for all that is said to be stored. */
+  /** Asserts that the draft has the right entry for each cell that is said to be stored. */
   const checkDraft = (sequence: Sequence) => {
     if (draft === "none") return assert.equal(sequence.draftStored, 0);
     for (let cell = 0; cell < sequence.draftStored; cell++) {
@@ -194,7 +194,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
   };
 
-  /** What a sequence that has left since its rounds began still writes, in the pages that it had. */
+  /** Writes what rounds in flight still write for a sequence that has left, into the pages that it had. */
   function goOn(sequence: Sequence, count: number): void {
     const { pages, stored } = left.get(sequence) ?? { pages: [], stored: 0 };
     const end = sequence.slot === undefined ? stored + count : stored;
@@ -204,7 +204,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     }
   }
 
-  /** Rounds of the sequences that have a slot still. */
+  /** Runs rounds for the sequences that still have a slot. */
   async function run(
     sequences: readonly Sequence[],
     { shape, count, depths, proposals, deviceDepth = 0, maskFor }: RoundRequest,

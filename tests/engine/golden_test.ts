@@ -13,7 +13,7 @@ const cases = goldenCases();
 for (const kind of ["eagle3", "eagle1"] as const) {
   Deno.test(`${kind} decodes the golden prompts as PyTorch does`, async (t) => {
     const core = await openFledgling(kind, 1);
-    // The target's rounds are the same by either head, so each prompt is decoded beside one: a third by EAGLE-1's.
+    // The target's rounds are the same with either head, so each prompt is decoded with one: a third with EAGLE-1's.
     const some = cases.filter((_, i) => EXHAUSTIVE || (kind === "eagle1") === (i % 3 === 0));
     for (const golden of some) {
       await t.step(golden.task, async () => {

@@ -36,7 +36,7 @@ function generate(
   return resultOf(engine.submit(job));
 }
 
-/** Every prompt of a test fits in one forward: of windows the whole context is kept, in fewer pages than rings have. */
+/** A forward holds any prompt of these tests, so windows keep the whole context, which takes fewer pages than rings. */
 function openPlain(name: string, contextLength: number): Promise<LocalEngine> {
   return open(name, { prefixCache: false, contextLength, maxBatchedRows: 1024 });
 }
@@ -93,7 +93,7 @@ for (const name of WINDOWS) {
     using engine = await open(name, { contextLength: 512 });
     using plain = await openPlain(name, 512);
     const system = idsOf(150, 5);
-    // Without rings, which hardware's larger forwards make longer than this context, pages are found by the second.
+    // Hardware's larger forwards make rings longer than this context. Without rings the second request finds the pages.
     const first = engine.core.models.windows.length > 0 ? 2 : 1;
     for (const turn of [0, 1, 2, 3]) {
       const ids = [...system, ...idsOf(40 + turn, 6 + turn)];
@@ -159,7 +159,7 @@ for (const name of ["lfm2", "qwen3_5"]) {
     await Deno.remove(target);
     const document = idsOf(2300, 1);
     const asked = [document, [...document.slice(0, 2200), ...idsOf(30, 2)]];
-    // The second waits for the state that it begins with, as the first is just storing that.
+    // The second prompt waits for the state that it begins with: the first is still storing it.
     const found = await Promise.all(asked.map((ids) => generate(engine, ids, 8)));
     asked.push([...document, ...idsOf(9, 3)], document.slice(0, 100));
     for (const ids of asked.slice(2)) found.push(await generate(engine, ids, 8));

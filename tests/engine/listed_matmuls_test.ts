@@ -32,8 +32,8 @@ const SIZES: EngineSizes = {
 };
 
 /**
- * Of Gemma 4 E: narrow ones of rows that no norm wrote, so that on matrix units one row would take a dispatch more for
- * the scales of each.
+ * Matrices of Gemma 4 E that are not listed: they are narrow, and no norm writes the rows they multiply. On matrix
+ * units one row would take another dispatch for the scales of each.
  */
 const UNLISTED = /\bperLayer(Gate|Projection|\.projection)$/;
 
@@ -41,7 +41,7 @@ const GOLDENS = [...Deno.readDirSync(new URL("../golden", import.meta.url))]
   .map(({ name }) => name)
   .filter((name) => existsSync(`${folderOf(name)}/config.json`));
 
-/** Of models without a draft, and with each kind. */
+/** Models without a draft, and with a draft of each kind. */
 const CHOICES: readonly (readonly [name: string, ModelChoice])[] = [
   ...GOLDENS.toSorted().map((name) =>
     [name, { model: folderOf(name), algorithm: "NONE" }] as const
@@ -74,7 +74,7 @@ for (const [name, choice] of CHOICES) {
   });
 }
 
-/** What rounds of as many drafts as SIZES have dispatch. */
+/** The dispatches of a round with the draft steps of SIZES. */
 function plansOf(models: Models, buffers: RoundBuffers): Dispatch[] {
   const drafter = drafterOf(models, buffers);
   const parts = {

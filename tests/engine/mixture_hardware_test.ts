@@ -33,7 +33,7 @@ const GOLDENS = [
   "deepseek_v2_groups",
   "deepseek_v3",
 ];
-/** Those that are wider. */
+/** The wider models, with their weight formats. */
 const CASES = [
   ["qwen3_moe", "bf16"],
   ["deepseek_v2_lite", "bf16"],
@@ -53,7 +53,7 @@ async function adapter(software: boolean): Promise<Gpu> {
   return { ...gpu, info: { ...gpu.info, software }, matrixUnit };
 }
 
-/** A golden or a wider model, whose kernels a software adapter takes long to compile. */
+/** The one golden or wider model that a run draws: a software adapter takes long to compile the kernels of each. */
 const DRAWN = drawnFrom<string>([...GOLDENS, ...CASES.map((of) => of.join())]);
 
 for (const name of GOLDENS) {
@@ -69,20 +69,20 @@ for (const name of GOLDENS) {
   });
 }
 
-/** As wide as eights for 16 lanes, and no wider. */
+/** Just wide enough for a vec8 in each of 16 lanes. */
 const WIDE = { hidden_size: 256, moe_intermediate_size: 128, num_hidden_layers: 2 };
 const CONFIGS = {
   qwen3_moe: WIDE,
   deepseek_v2_lite: WIDE,
   deepseek_v3: WIDE,
-  // With a layer of each kind, and one whose rows are not embeddings.
+  // Has a layer of each kind, and a second one of a kind whose input rows are not embeddings.
   qwen3_5_moe: {
     ...WIDE,
     shared_expert_intermediate_size: WIDE.moe_intermediate_size,
     num_hidden_layers: 3,
     layer_types: ["linear_attention", "full_attention", "linear_attention"],
   },
-  // With an MLP in each layer too, of a width that its two matmuls are not joined for.
+  // Each layer also has an MLP, of a width for which its two matmuls are not joined.
   gemma4_moe: {
     ...WIDE,
     intermediate_size: 192,
@@ -91,12 +91,12 @@ const CONFIGS = {
   },
 };
 
-/** Sequences, and tokens of each that a forward takes at most. */
+/** Prompt length of each sequence, and the most tokens of a sequence in a forward. */
 const LENGTHS = [5, 17, 9, 30, 2, 12];
 const DEPTH = 4;
 const token = (a: number, b: number) => hash32(a, b, 9) % 64;
 
-/** The golden's config, wider, with weights that follow from their places. */
+/** The golden's config made wider, with weights that depend only on their places. */
 async function wide(name: keyof typeof CONFIGS): Promise<Checkpoint> {
   const config = JSON.parse(await Deno.readTextFile(`${folderOf(name)}/config.json`));
   const file = await Deno.makeTempFile({ suffix: ".json" });
@@ -172,7 +172,7 @@ async function logitsOf(
 /**
  * Logits at several numbers of rows: 24, 1 to 4 of one sequence, 6 and 8.
  *
- * @param most numbers of rows, at most.
+ * @param most how many of these numbers of rows are run at most.
  */
 async function allLogits(core: Runner, most = Infinity): Promise<Map<string, Uint32Array>[]> {
   using stack = new DisposableStack();
@@ -198,7 +198,7 @@ async function allLogits(core: Runner, most = Infinity): Promise<Map<string, Uin
   return found;
 }
 
-/** The distances of the rows' logits over their sizes, in order. */
+/** The relative error of each row's logits, in ascending order. */
 function distances(found: Map<string, Uint32Array>, wanted: Map<string, Uint32Array>): number[] {
   const size = (values: Float32Array) =>
     Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
@@ -216,16 +216,16 @@ function kernelsOf({ gpu, models: { target } }: Runner): string {
 }
 
 /**
- * Activations of integers are rounded to 8 bits on hardware, and a row whose router has two experts nearly alike may
- * then choose the other: of these it is half of the rows that are as near. On matrix units they and weights are
- * rounded to 11 bits.
+ * Hardware rounds the activations of quantized weights to 8 bits. A row whose router rates two experts nearly alike may
+ * then choose the other, so only half of the rows must be this near. Matrix units round activations and weights to
+ * 11 bits.
  */
 const FARTHEST = {
   others: { bf16: 1e-5, q8: 2 ** -5, q4: 2 ** -5 },
   units: { bf16: 1e-5, q8: 2 ** -8, q4: 2 ** -8 },
 } as const;
 
-/** A recurrence adds up what rounding leaves of all rows before. */
+/** Factor of these bounds for recurrent models: a recurrence adds up the rounding errors of all earlier rows. */
 const RECURRENT = 2;
 
 for (const [name, format] of CASES) {
@@ -238,7 +238,7 @@ for (const [name, format] of CASES) {
     // Quantized weights go to units because the tests set EYRIE_MATRIX_UNITS.
     const units = hardware.gpu.matrixUnit !== undefined;
     const kind = format === "bf16" ? "halved" : `f16_${format}`;
-    // Where subgroups choose the experts, integers of few workgroups have a pair an invocation.
+    // Where subgroups choose the experts, an invocation of a quantized matmul of few workgroups has one pair.
     const picked = format !== "bf16" && hardware.gpu.info.subgroup !== undefined;
     const gate = name === "gemma4_moe" ? "geglu" : "swiglu";
     const staged = `matmul_${format}_${gate}_1x${picked ? 1 : 2}_staged`;
@@ -254,7 +254,7 @@ for (const [name, format] of CASES) {
     if (name === "qwen3_5_moe" && !units) {
       assert.match(kernels, /fused_\d+_.*_normed_.*_with_.*_normed_/);
     }
-    // The router and the choice of experts wait for no matmul of the layer's MLP, nor those for them.
+    // The MLP's matmuls depend neither on the router nor on the experts, nor these on them, so they share dispatches.
     if (name === "gemma4_moe" && format === "q8" && !units) {
       assert.match(
         kernels,

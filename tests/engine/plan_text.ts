@@ -40,7 +40,7 @@ function formOf(line: string): string {
   return [label, ...words.map((word) => word.split("=")[0])].join(" ");
 }
 
-/** Lines of one form as one: where they differ, a number for each, as in "[1|4,16,1]". */
+/** Merges lines of one form into one: where they differ it has each line's number, as in "[1|4,16,1]". */
 export function merged(lines: readonly string[]): string {
   const words = lines.map((line) => line.split(" "));
   return (words[0] ?? []).map((_, i) => mergedWords(words.map((of) => of[i] ?? ""))).join(" ");
@@ -58,8 +58,8 @@ function distinct(values: readonly string[]): string {
 }
 
 /**
- * Lines in short where they are those of the same label before, for the draft's levels, or of the layer
- * before but for its number.
+ * Shortens a line that repeats an earlier one: the last line of the same label, for the draft's levels,
+ * or that of the layer before but for the layer's number.
  */
 export function folded(lines: readonly string[]): string[] {
   const before = new Map<string, string>();
@@ -78,7 +78,7 @@ function layerOf(line: string): number {
   return Number(/^layers\.(\d+)/.exec(line)?.[1] ?? 0);
 }
 
-/** The line of a layer as that of the layer `by` after it. */
+/** A layer's line as it would be for the layer `by` after it. */
 function shifted(line: string, by: number): string {
   return line.replaceAll(
     new RegExp(LAYER, "g"),

@@ -16,7 +16,7 @@ import { mostAllowed } from "../masks.ts";
 import { openFledgling, openWhole } from "./fledgling.ts";
 import { loadSpeculated, openSpeculated } from "./speculated.ts";
 
-/** What a request asks for, and leading tokens of its prompt that are stored before. */
+/** What a request asks for, and how many leading tokens of its prompt are stored beforehand. */
 interface Asked {
   readonly ids: readonly number[];
   readonly cached: number;
@@ -33,7 +33,7 @@ const SAMPLINGS: readonly Sampling[] = [
   { ...GREEDY, frequencyPenalty: 1, logitBias: { 7: 2 } },
 ];
 
-/** A number from 0 to below `most` that depends on the others alone. */
+/** A number from 0 to below `most` that depends only on the other arguments. */
 function drawn(most: number, ...[seed, n, purpose]: [number, number, number]): number {
   return hash32(seed, n, purpose) % most;
 }
@@ -70,7 +70,7 @@ async function opened(
 /**
  * What is compared: the first tokens with their log-probabilities, and rounds that read all keys and values.
  *
- * @param rows of a forward at most; absent: each prompt has one of its own.
+ * @param rows most rows of a forward; absent: each prompt has a forward of its own.
  */
 async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
   using stack = new DisposableStack();

@@ -95,9 +95,9 @@ async function changed(
 }
 
 /**
- * The greedy text of each prompt. With `known` texts each round verifies the tokens to come, of which one is
- * wrong: the first, the second, the third or none, in turn, so that 0 to 3 are accepted. In trees another token
- * comes before each.
+ * The greedy text of each prompt. With `known` texts each round verifies the tokens to come. The first, the second,
+ * the third or none of them is wrong, in turn, so that 0 to 3 are accepted. In trees each has another token as its
+ * first sibling.
  */
 async function decode(
   core: Runner,
@@ -134,7 +134,7 @@ async function decode(
   return outputs.map((ids) => ids.slice(0, MOST));
 }
 
-/** Tokens that follow each other, each the second child: what is accepted moves to other cells. */
+/** A tree in which each token is the second child of the one before: accepted tokens move to other cells. */
 function secondChildren(tokens: readonly number[]): Proposal {
   return {
     tokens: tokens.flatMap((id) => [id ^ 2, id]),

@@ -58,7 +58,7 @@ for (const name of ["lfm2", "lfm2_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next"])
   });
 }
 
-/** A chain of drafts as a path of a tree, in another order in each `round`, whose other nodes are never right. */
+/** A chain of drafts as a path of a tree whose other nodes are never right; the order changes with `round`. */
 function among(path: readonly number[], round: number): { tokens: number[]; parents: number[] } {
   const tokens: number[] = [];
   const parents: number[] = [];
@@ -68,7 +68,7 @@ function among(path: readonly number[], round: number): { tokens: number[]; pare
   };
   let [at, aside] = [0, 0];
   for (const [level, token] of path.entries()) {
-    // Of another parent than the next draft, and of the same.
+    // One wrong node has another parent than the next draft, the other has the same parent.
     if ((round + level) % 3 > 0) aside = add(7 + level, level === 0 ? 0 : aside);
     if ((round + level) % 2 > 0) add(20 + level, at);
     at = add(token, at);

@@ -84,7 +84,7 @@ Deno.test("rewrites: experts have theirs, on hardware", async () => {
   for (const name of ["experts_in_norm", "partials_in_matmul", "all"]) {
     assert.ok(found["1 row"]?.includes(name), `${name}: ${found["1 row"]}`);
   }
-  // A chunk has no head, whose choice this is.
+  // A prompt's chunk has no head, and this rewrite concerns the head's choice.
   assert.ok(!found["prompt"]?.includes("partials_in_matmul"));
 });
 

@@ -115,7 +115,7 @@ exhaustive.test("a request's output is what it gets alone", async (t) => {
           });
           const length = Math.max(8, 2 * batch);
           const requests = Array.from({ length }, (_, n) => mixed(engine, n));
-          // A group of eight may be the last of a request, and the next begins before it is told of.
+          // A group of eight rounds may be a request's last, and the next group begins before it is reported.
           const every = batch >= 8 || roundsPerSync === 8 ? 0 : 2;
           const results = await together(engine, requests, every);
           assert.deepEqual(results.map(outcome), expected.slice(0, length));

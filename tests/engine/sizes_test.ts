@@ -102,12 +102,12 @@ const OPTIONS: LocalOptions = { limits: { maxBatch: 8 }, hooks: { plan: statical
 
 const TREES = { depth: 8, width: 2, rows: 32 };
 
-/** Bytes of the buffers that are so called. */
+/** Bytes of the buffers whose labels match. */
 function held({ held }: Pick<ReturnType<typeof small>, "held">, labels: RegExp): number {
   return [...held].reduce((sum, [label, bytes]) => labels.test(label) ? sum + bytes : sum, 0);
 }
 
-/** Labels that differ, with bytes on paper and held. */
+/** Labels whose bytes on paper differ from the bytes held, with both. */
 function differences(
   paper: readonly PaperBuffer[],
   held: ReadonlyMap<string, number>,
@@ -120,7 +120,7 @@ function differences(
     .join("; ");
 }
 
-/** Opens the models on a GPU that counts: what is on paper is allocated, to the byte. */
+/** Opens the models on a GPU that counts bytes, and asserts that exactly the buffers on paper are allocated. */
 async function allocates(
   adapter: Gpu,
   models: OpenedModels,
@@ -169,7 +169,7 @@ for (const name of SPECULATED) {
     using gpu = await openGpu();
     using models = await openSpeculated(name);
     const sizes = { contextLength: 64, tiers: chains([0, 3]), maxBatch: 2 };
-    // Windows of 8 or 16 tokens: of rings, if there are windows.
+    // At this length windows of 8 or 16 tokens have rings, if there are windows.
     const long = { ...sizes, contextLength: 512, maxBatchedRows: 32 };
     const all: readonly SizeSettings[] = [
       sizes,
@@ -291,7 +291,7 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
   };
   const features = 3 * models.target.config.hiddenSize;
   assert.equal(pages([0, 3]), Math.floor(most / (16 * features * 4)));
-  // Where every round drafts none are kept.
+  // Where every round drafts, no features are kept.
   assert.ok(pages([3]) > pages([0, 3]));
 });
 
@@ -424,7 +424,7 @@ Deno.test("the KV cache has the pages that fit in the share of the GPU's memory 
     assert.ok(known && pages > ONE && pages < 64 * ONE, `${pages}`);
     assert.ok(total(pages) <= most && total(pages + 1) > most, `${total(pages)} of ${most}`);
   }
-  // A share that was asked for is taken of any card: an engine of few bytes asks too.
+  // An explicit share applies to any card, so the memory is asked for even where the engine needs few bytes.
   assert.deepEqual(engine.needs.map(Number.isFinite), [true, false, false]);
 });
 

@@ -12,7 +12,7 @@ import { chain, chains } from "../../src/speculate/round_shape.ts";
 /** What each request of a round asked for. */
 type Asked = readonly (number | undefined)[];
 
-/** Decides on every second round by that round alone; batches of 4 and more by themselves. */
+/** Decides on every second round, by that round alone; batches of 4 and more have a slot of their own. */
 function controller() {
   const slot = { candidate_steps: [1, 3, 7] };
   const fields = { ema_alpha: 1, warmup_batches: 0, update_interval: 2 };
@@ -24,7 +24,7 @@ function asking(...asked: Asked): RoundContext {
   return contextOf(asked.length, { asked });
 }
 
-/** A round of `batch` requests that brought tokens for those of `asked`. */
+/** A round launched with `batchSize` requests, which brought tokens for those in `asked`. */
 function launched(
   batchSize: number,
   accepted: readonly number[],
@@ -60,7 +60,7 @@ Deno.test("adaptive: every round is counted, its own rounds alone are learned", 
   const { own } = speculation.report;
   speculation.learn(launched(2, [0, 0], { numSteps: 0, ms: 5, asked: [0, 0] }));
   speculation.learn(launched(2, [7, 7], { numSteps: 7, ms: 5, asked: SILENT }));
-  // Who drafts has ended, the other goes on in the same group.
+  // The request that drafts has ended, the other goes on in the same group.
   speculation.learn(launched(2, [3], { numSteps: 3, ms: 5, asked: [0] }));
   const { rounds, tier_ms, active_num_steps, ...report } = speculation.report;
   assert.deepEqual([rounds, tier_ms, active_num_steps], [3, { 0: 5, 7: 5, 3: 5 }, 3]);

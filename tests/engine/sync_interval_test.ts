@@ -41,7 +41,7 @@ Deno.test("roundsWorth: more than 8 where the text goes on for so long that few 
   ];
   for (const [hostMs, roundMs, toCome, rounds] of cases) {
     equal(roundsWorth({ hostMs, roundMs }, { toCome }), rounds, `${hostMs} ${roundMs} ${toCome}`);
-    // Of one number of rounds more and less than the best, none costs less.
+    // Neither more nor fewer rounds than the best cost less.
     const cost = (n: number) => toCome / n * hostMs + n / 2 * roundMs;
     if (rounds === 17 || rounds === 25) {
       equal(cost(rounds) < Math.min(cost(rounds - 2), cost(rounds + 2)), true);
@@ -100,7 +100,7 @@ Deno.test("openSyncInterval auto: learns from groups of one and of two that foll
   equal(syncInterval.pick(1, chain(0)), 2, "a round and the host are not known apart");
   syncInterval.learn(1, chain(0), { count: 2, ended: 116 }); // 10.5: a round takes 5, the host 0.5
   equal(syncInterval.pick(1, chain(0)), 5);
-  // What was not seen has the host's 0.5 ms, and 5 ms for each row.
+  // A batch or shape not seen yet is taken to cost the host's 0.5 ms, and 5 ms for each row.
   equal(syncInterval.pick(2, chain(0)), 3);
   equal(syncInterval.pick(1, chain(3)), 2);
   equal(syncInterval.pick(1, { depth: 0, width: 2, rows: 3 }), 2);
@@ -124,7 +124,7 @@ Deno.test("openSyncInterval auto: no group of several rounds lasts longer than i
   };
   interval.learn(1, chain(0), { count: 1, ended: now });
   run(1);
-  // Of groups of one size it is not known what rounds take: two are tried where both have the time.
+  // Groups of one size do not show what a round takes: two rounds are tried where the limit allows twice the time.
   equal(interval.pick(1, chain(0), { longestMs: 13 }), 1);
   equal(interval.pick(1, chain(0), { longestMs: 15 }), 2);
   for (const count of [2, 1, 2, 1, 2]) run(count);

@@ -1,5 +1,5 @@
-// Rings of pages against a device that writes cells where the block table says: no row ever sees another's or a later
-// one.
+// Rings of pages against a device that writes cells where the block table says: no row ever reads a cell of another
+// sequence or of a later token.
 import assert from "node:assert/strict";
 import { tablePages } from "../../src/engine/device/buffers.ts";
 import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
@@ -13,7 +13,7 @@ import { EXHAUSTIVE } from "../exhaustive.ts";
 
 const CONTEXT = 400;
 
-/** A sequence with what the device has of it. */
+/** A sequence and what the device has stored of it. */
 interface Running {
   readonly sequence: Sequence;
   /** Tokens that the device has stored; the host may know of fewer. */
@@ -108,7 +108,7 @@ class World {
     this.#running.push({ sequence, tokens: [...kept?.tokens ?? []], unread: [] });
   }
 
-  /** A forward with chunks of several, all of whose cells are written before any is read. */
+  /** A forward with chunks of several sequences: all cells are written before any is read. */
   #store(storing: readonly Running[]): void {
     let left = this.#rows;
     const chunks = storing.flatMap(({ sequence, tokens }) => {
@@ -145,7 +145,7 @@ class World {
         const from = tokens.length;
         const kept = 1 + this.#draw(depth + 1);
         tokens.push(...Array.from({ length: kept }, () => this.#draw(1000)));
-        // Rejected ones too, of which nobody may see anything later.
+        // Rejected rows are written too; no later row may see them.
         this.#write(sequence, [...tokens, ...Array(rows - kept).fill(-1)], from, from + rows);
         this.#see(sequence, tokens, from);
         this.seen.wraps += Number(from > 2 * this.#window + 100);
@@ -200,7 +200,7 @@ class World {
     }
   }
 
-  /** All that the rows from `from` on see. */
+  /** Asserts that every cell which the rows from `from` on see holds its own value. */
   #see(sequence: Sequence, tokens: readonly number[], from: number): void {
     const first = Math.max(0, from + 1 - this.#window);
     for (const [cell, value] of signatures(tokens).entries()) {
@@ -210,7 +210,7 @@ class World {
   }
 }
 
-/** Of each token a number that depends on it and all before it. */
+/** For each token a number that depends on it and all tokens before it. */
 function signatures(tokens: readonly number[]): number[] {
   let sum = 1;
   return tokens.map((token) => sum = mix32(sum ^ token));
@@ -228,7 +228,7 @@ Deno.test("whatever is stored, rejected, kept and loaded, each row sees its wind
 
 Deno.test("a ring is used where it takes fewer pages than the context", () => {
   const sizes = { batch: 2, shapes: chains([0, 3]), prefillRows: 64, keptStates: 3 };
-  // Of each slot 64 pages of the window, one that begins before it, one for what is rejected; 4 for a prompt's rows.
+  // Each slot has 64 pages for the window, one that begins before it and one for rejected rows; 4 hold a prompt's rows.
   const pages = 2 * 66 + 4 + 3 * 64;
   assert.equal(windowRing(1024, { ...sizes, pages }), undefined);
   assert.deepEqual(windowRing(1024, { ...sizes, pages: pages + 1 }), {

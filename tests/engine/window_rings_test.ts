@@ -26,7 +26,7 @@ const CONTEXT = 384;
 /** Tokens decoded of each prompt: several times around a ring of three or four pages. */
 const MOST = 150;
 const TREE = treeNamed("3:4:16");
-/** Of fewer tokens than a window, of several windows, of several chunks. */
+/** Prompts shorter than a window, several windows long, and several chunks long. */
 const PROMPTS = [3, 150, 47, 20].map((length, i) =>
   Array.from({ length }, (_, j) => 3 + hash32(1, i, j) % 300)
 );
@@ -50,7 +50,7 @@ async function open(
   });
 }
 
-/** Right up to a token, wrong from there on; in a tree the right ones come behind wrong ones. */
+/** A proposal whose first `right` tokens are right and the rest wrong; in a tree right nodes follow wrong siblings. */
 function proposalOf(
   { depth, width }: DraftShape,
   next: readonly number[],
@@ -107,7 +107,7 @@ for (const [name, software] of CASES) {
     const [ring, ...more] = core.models.windows;
     assert.ok(ring && more.length === 0 && ring.slotPages <= 3);
     const longest = PROMPTS[1]!;
-    // As many chunks as fit in a forward, and one that fills it.
+    // One chunk that fills a forward, then as many chunks as fit in one.
     assert.deepEqual(await decode(core, [longest], { chunk: 64 }), [plain[1]]);
     for (const [shape, chunk] of [[chain(0), 16], [chain(3), 11], [TREE, 5]] as const) {
       const all = await decode(core, PROMPTS, { chunk, shape, expected: plain });

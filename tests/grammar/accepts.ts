@@ -13,7 +13,7 @@ const BYTES: readonly number[] = Array.from(
   (_, byte) => TOKENS.bytes.findIndex(({ length, 0: first }) => length === 1 && first === byte),
 );
 
-/** Whether the whole text is one of the grammar's, byte by byte. */
+/** Whether the grammar accepts the whole text, byte by byte. */
 export async function accepts(grammar: Grammar, text: string): Promise<boolean> {
   const constraint = await GRAMMARS.open(grammar, { ignoreEos: false });
   try {

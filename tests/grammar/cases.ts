@@ -1,4 +1,4 @@
-/** Random grammars: each output is valid, and the same whoever drafts. */
+/** Random grammars: checks that each output is valid, and that it is the same with every way to draft. */
 import assert from "node:assert/strict";
 import Ajv from "npm:ajv@8.20.0/dist/2020.js";
 import addFormats from "npm:ajv-formats@3.0.1";
@@ -11,7 +11,7 @@ import { drawFrom, randomRegex, randomRules, randomSchema } from "./random.ts";
 import { recognizes } from "./recognize.ts";
 import { simulate, type Simulated } from "./simulated.ts";
 
-// Types of what Node calls CommonJS: the class and the function are what is imported, at run time.
+// The types describe CommonJS modules, but at run time the class and the function themselves are imported.
 const Validator = Ajv as unknown as typeof Ajv.default;
 const withFormats = addFormats as unknown as typeof addFormats.default;
 
@@ -50,19 +50,19 @@ function caseOf(kind: CaseKind, seed: number): Case {
   };
 }
 
-/** A class as people write it. */
+/** A character class in the syntax in which people write it. */
 function classOf(set: CodePoints): string {
   const one = (point: number) => `\\U${point.toString(16).padStart(8, "0")}`;
   return `[${set.map(([from, to]) => `${one(from)}-${one(to)}`).join("")}]`;
 }
 
-/** What the outputs of a case came to. */
+/** The outputs of a case. */
 export interface CaseResult {
   readonly plain: Simulated;
   readonly forced: Simulated;
 }
 
-/** @throws AssertionError with the case. */
+/** @throws AssertionError that names the case. */
 export async function checkCase(
   { grammars, tokens }: { readonly grammars: Pick<Grammars, "open">; readonly tokens: TokenBytes },
   kind: CaseKind,

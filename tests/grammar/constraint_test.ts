@@ -10,7 +10,7 @@ const BYTES = ["", "", "a", "b", "ab", "c", "abc", "x", "bx", "ba"].map((text) =
 const EOS = 1;
 const [A, B, AB, C, ABC, X] = [2, 3, 4, 5, 6, 7];
 
-/** The texts that are given, over the tokens of BYTES; it counts what is asked of it. */
+/** A matcher that accepts the given texts, over the tokens of BYTES, and counts the calls to it. */
 function matcherOf(texts: readonly string[]): Matcher & { masks: number; at: string[] } {
   const at: string[] = [];
   const fits = (begin: string) => texts.some((text) => text.startsWith(begin));
@@ -55,7 +55,7 @@ Deno.test("masks of a tree's rows: siblings, illegal ones and what is below them
   constraint.fill(tree, masks);
   const row = (at: number) => ids(masks.subarray(at, at + 1));
   assert.deepEqual([0, 1, 2, 4, 6].map(row), [[A, AB, ABC, X], [C], [A], [EOS], [EOS]]);
-  // Not reached, or no row at all.
+  // Rows that are not reached, or that do not exist.
   assert.deepEqual([3, 5, 7, 8].map((at) => masks[at]), Array(4).fill(0xffffffff));
   assert.deepEqual(matcher.at, []);
   assert.deepEqual(constraint.pruned(tree), { tokens: [AB, X, C, A], parents: [0, 0, 1, 2] });
@@ -82,7 +82,7 @@ Deno.test("forced: one text, in its longest tokens, up to a choice, the depth or
 });
 
 Deno.test("forced: a token that all others go on from", () => {
-  // b, ba and bx may follow: b comes in any case.
+  // b, ba and bx may follow, so b comes in any case.
   assert.deepEqual(open(["bac", "bx"]).constraint.forced(7), chainOf([B]));
 });
 

@@ -1,4 +1,4 @@
-// Counted strings: the same masks as a grammar that has a place for each character.
+// Counted strings must give the same masks as a grammar that has a place for each character.
 import assert from "node:assert/strict";
 import { type Constraint, openConstraint } from "../../src/grammar/constraint.ts";
 import { openGrammars } from "../../src/grammar/grammars.ts";
@@ -31,7 +31,7 @@ const PIECES = [
   ...["[", ", ", "true", "null", 'a": ', "{"],
 ];
 
-/** All bytes, and tokens that end and begin strings in every way. */
+/** All bytes, and tokens that begin and end strings in every way. */
 const BYTES: readonly Uint8Array[] = (() => {
   const texts = new Set<string>();
   for (let i = 0; texts.size < 900; i++) {
@@ -109,7 +109,7 @@ function openWrittenOut(schema: unknown): { matcher: Matcher; constraint: Constr
   return { matcher, constraint: openConstraint(matcher, OF) };
 }
 
-/** Byte by byte: masks of xgrammar lack a token at times (`"}"}` behind `{"a": ` of a circle). */
+/** Tests a token byte by byte, because xgrammar's masks sometimes lack one (`"}"}` after `{"a": ` of a circle). */
 function takes(matcher: Matcher, token: number): boolean {
   const bytes = [...BYTES[token] as Uint8Array];
   const refused = bytes.findIndex((byte) => !matcher.accept(byte));
@@ -117,7 +117,7 @@ function takes(matcher: Matcher, token: number): boolean {
   return refused < 0;
 }
 
-/** Walks both by the same tokens; returns how many masks were compared. */
+/** Walks both grammars along the same tokens. Returns how many masks were compared. */
 async function compare(schema: unknown, seed: number): Promise<number> {
   const ours = await counted.open({ kind: "json schema", schema }, { ignoreEos: false });
   const { matcher, constraint: theirs } = openWrittenOut(schema);

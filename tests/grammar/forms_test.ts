@@ -7,7 +7,7 @@ import { productive } from "../../src/grammar/rules/rules.ts";
 import { checkSize, mostWidePlaces } from "../../src/grammar/rules/size.ts";
 import { accepts } from "./accepts.ts";
 
-/** The same name stands for different things in the two. */
+/** Two schemas in which the same name means different things. */
 const FORMS: Grammar = {
   kind: "forms",
   forms: [

@@ -1,4 +1,4 @@
-// Whatever is given as a grammar: it can be used, or the error is the user's, and one line.
+// Any input given as a grammar either can be used or gives a one-line user error.
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../../src/errors.ts";
@@ -124,7 +124,7 @@ Deno.test("what the user wrote is shown in one line, and not at any length", asy
 });
 
 Deno.test("what is thrown by accident is the user's error too", async () => {
-  // An object that cannot be made a property's name: a TypeError within.
+  // An object that cannot become a property's name, which causes a TypeError inside.
   const odd = { toString: 1 };
   const part = { type: "object", properties: {}, required: [odd] };
   await assert.rejects(

@@ -1,4 +1,4 @@
-/** JSON schemas and grammars by chance, from a seed. */
+/** Random JSON schemas and grammars, from a seed. */
 import { type CodePoints } from "../../src/grammar/rules/code_points.ts";
 import {
   choice,
@@ -35,7 +35,7 @@ function pick<T>(draw: Draw, list: readonly T[]): T {
   return list[draw(list.length)] as T;
 }
 
-/** A schema of what is supported, at most `depth` deep. */
+/** A schema of supported keywords, at most `depth` deep. */
 export function randomSchema(draw: Draw, depth = 3): Record<string, unknown> {
   const leaf = depth <= 0;
   const kinds: readonly (() => Record<string, unknown>)[] = [
@@ -136,7 +136,7 @@ function randomArray(draw: Draw, depth: number): Record<string, unknown> {
   return { type: "array", ...items(), ...counts };
 }
 
-/** A regular expression that JavaScript and we understand alike. */
+/** A regular expression that has the same meaning in JavaScript and here. */
 export function randomRegex(draw: Draw, depth = 3): string {
   const atoms = [
     "a",
@@ -169,7 +169,7 @@ const SETS: readonly CodePoints[] = [
   [[0x4e00, 0x9fff], [0x1f600, 0x1f64f]],
 ];
 
-/** A grammar of some rules; the last ones do not recur, so there is always an end. */
+/** A grammar of some rules. The last rules are not recursive, so that a text can always end. */
 export function randomRules(draw: Draw): Map<string, Expression> {
   const names = ["root", "a", "b", "c"];
   const of = (at: number, depth: number): Expression => {

@@ -1,9 +1,9 @@
 import type { Expression, Rules } from "../../src/grammar/rules/rules.ts";
 
-/** Whether a text is one of the rules': all ends of all parts at all places, by the definition. */
+/** Whether the rules accept a text, by the definition: finds all ends of all parts at all places. */
 export function recognizes(rules: Rules, whole: string): boolean {
   const characters = [...whole];
-  /** Where a part may end that begins at a place; what is being found out grows until it does not. */
+  /** The places where a part that begins at a place may end. The sets are recomputed until none grows. */
   const known = new Map<string, Set<number>>();
   let grown = true;
 

@@ -1,4 +1,4 @@
-// Counted repeats of characters: the masks of a grammar that has a place for each character.
+// Counted repeats of characters must give the masks of a grammar that has a place for each character.
 import assert from "node:assert/strict";
 import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import { tokensOf } from "../../src/grammar/matcher.ts";
@@ -28,7 +28,7 @@ const PIECES = [
   "x",
 ];
 
-/** All bytes, and tokens of some characters, also cut within one. */
+/** All bytes, and tokens of several characters, some of them cut within a character. */
 const BYTES: readonly Uint8Array[] = (() => {
   const texts = new Set<string>();
   for (let i = 0; texts.size < 700; i++) {
@@ -55,7 +55,7 @@ const VOCABULARY = {
 const COUNTED = openGrammars(VOCABULARY, { most: 1, wide: 0, tokens: 0 });
 const WRITTEN_OUT = openGrammars(VOCABULARY, { most: Infinity, wide: 0, tokens: 0 });
 
-/** Whether a written-out grammar takes the token byte by byte: xgrammar's masks lack some at times. */
+/** Whether a written-out grammar accepts the token byte by byte, because xgrammar's masks sometimes lack a token. */
 async function takes(grammar: Grammar, walked: readonly number[], token: number): Promise<boolean> {
   const constraint = await WRITTEN_OUT.open(grammar, { ignoreEos: false });
   try {
@@ -69,7 +69,7 @@ async function takes(grammar: Grammar, walked: readonly number[], token: number)
   }
 }
 
-/** Walks both by the same tokens; returns how many masks were compared. */
+/** Walks both grammars along the same tokens. Returns how many masks were compared. */
 async function compare(grammar: Grammar, seed: number): Promise<number> {
   const ours = await COUNTED.open(grammar, { ignoreEos: false });
   const theirs = await WRITTEN_OUT.open(grammar, { ignoreEos: false });

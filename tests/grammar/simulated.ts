@@ -13,7 +13,7 @@ export interface Simulated {
   readonly text: string;
   readonly finished: "stop" | "length";
   readonly rounds: number;
-  /** Drafts verified, and accepted. */
+  /** Verified drafts; `accepted` counts those that were accepted. */
   readonly drafted: number;
   readonly accepted: number;
 }
@@ -22,8 +22,8 @@ export interface Simulated {
 export type Drafting = "none" | "forced" | "chains" | "trees";
 
 /**
- * @param of.seed another one gives another text.
- * @param of.drafting drafts as the grammar forces them, or chance, often illegal.
+ * @param of.seed different seeds give different texts.
+ * @param of.drafting drafts are the ones that the grammar forces, or random and often illegal.
  */
 export async function simulate(
   grammars: Pick<Grammars, "open">,
@@ -81,7 +81,7 @@ export async function simulate(
 
 const ANYTHING = new Uint32Array(VOCAB_SIZE / 32).fill(0xffffffff);
 
-/** Of the allowed tokens one by chance; those that end something are likelier, so that texts end. */
+/** One of the allowed tokens at random. Tokens that end something are more likely, so that texts end. */
 function chosen(
   path: readonly number[],
   mask: Uint32Array,
@@ -101,7 +101,7 @@ function chosen(
   return best;
 }
 
-/** The end and what ends strings, lists, and objects. */
+/** The end token and the tokens that end strings, lists and objects. */
 function likelyOf({ bytes }: TokenBytes): ReadonlySet<number> {
   const ends = ['"', "}", "]", ","].map((text) => text.charCodeAt(0));
   const ids = bytes.keys().filter((id) =>
@@ -114,7 +114,7 @@ function draft(
   drafting: Drafting,
   { forced, next, mix }: {
     readonly forced: () => Proposal;
-    /** What would be chosen without a grammar. */
+    /** The token that would be chosen without a grammar. */
     readonly next: (path: readonly number[]) => number;
     readonly mix: number;
   },
@@ -126,7 +126,7 @@ function draft(
   const begin = forced();
   const width = drafting === "trees" ? 3 : 1;
   for (let i = 0; i < 6; i++) {
-    // Along what is forced for some levels, then anything.
+    // The first levels follow the forced tokens; later levels are arbitrary.
     const along = i < (mix & 3) ? begin.tokens[i] : undefined;
     parents.push(width === 1 || i === 0 ? i : hash32(mix, i, 1) % (i + 1));
     tokens.push(along ?? (i % 3 === 1 ? next(tokens) : hash32(mix, i, 2) % VOCAB_SIZE));

@@ -1,4 +1,4 @@
-// What is too large is refused before it is compiled, and says which limit it is.
+// A grammar that is too large is refused before it is compiled, and the error names the limit.
 import assert from "node:assert/strict";
 import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
@@ -13,7 +13,7 @@ function optional(count: number): Grammar {
   return json({ type: "object", properties: Object.fromEntries(entries) });
 }
 
-/** Schemas that are read twice as often at every level. */
+/** Schemas in which every level is read twice as often as the level above. */
 function doubled(levels: number): Grammar {
   const $defs: Record<string, unknown> = { a0: { type: "string" } };
   for (let i = 1; i <= levels; i++) {

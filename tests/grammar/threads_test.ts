@@ -1,4 +1,4 @@
-// Grammars in threads of their own: the same constraints as in this thread, and nobody waits for another.
+// Grammars in separate threads give the same constraints as in this thread, and none waits for another.
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import type { Constraint } from "../../src/grammar/constraint.ts";
@@ -27,7 +27,7 @@ function openThreads(options?: Parameters<typeof openGrammarThreads>[1]) {
   return { grammars, [Symbol.dispose]: () => grammars.close() };
 }
 
-/** The token that the mask allows first, again and again. */
+/** Takes the first token that the mask allows, repeatedly. */
 function walked(constraint: Constraint, count: number): number[] {
   return Array.from({ length: count }, () => {
     const word = constraint.mask.findIndex((bits) => bits !== 0);

@@ -5,10 +5,10 @@ import type { LocalHub } from "./hub.ts";
 export const COMMIT: string = "1".repeat(40);
 export const SECOND: string = "2".repeat(40);
 
-/** Where no one listens. */
+/** An address at which nothing listens. */
 const NOBODY = "http://127.0.0.1:2";
 
-/** Bytes that look like nothing, the same every time. */
+/** Pseudo-random bytes, the same every time. */
 export function noise(count: number, seed = 1): Uint8Array<ArrayBuffer> {
   const words = new Uint32Array(Math.ceil(count / 4));
   let state = seed;
@@ -20,7 +20,7 @@ export function text(content: string): Uint8Array {
   return new TextEncoder().encode(content);
 }
 
-/** Small texts, weights of 300 kB, and what no one needs. */
+/** Small texts, weights of 300 kB, and a file that no one needs. */
 export function toyFiles(seed = 1): Record<string, Uint8Array> {
   return {
     "README.md": text("# toy"),
@@ -31,14 +31,14 @@ export function toyFiles(seed = 1): Record<string, Uint8Array> {
   };
 }
 
-/** A cache of its own folder, removed when disposed. */
+/** A cache in its own folder, which is removed when the cache is disposed. */
 export interface TestCache extends Disposable {
   readonly path: string;
   readonly warnings: string[];
   readonly progress: DownloadProgress[];
-  /** Paths of files and links in it, with what links lead to. */
+  /** Paths of the files and links in the cache, with the targets of links. */
   tree(): string[];
-  /** A hub over it that does not wait long. */
+  /** A hub over the cache, with short waits. */
   hub(server: LocalHub | undefined, more?: Partial<Hub & Hub["settings"]>): Hub;
 }
 

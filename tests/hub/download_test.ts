@@ -169,7 +169,7 @@ Deno.test("without a network a name fails at once, with the nearest name that th
 
 Deno.test("a network that swallows everything is given up after seconds", async () => {
   using cache = testCache();
-  // Nothing comes of it, and it does not listen when it is told to stop.
+  // The connection never opens, and it ignores the signal to stop.
   const connect = () => new Promise<never>(() => {});
   const swallowed = cache.hub(undefined, { endpoint: "https://hub.example", connect });
   await assert.rejects(download(TOY, swallowed), {
@@ -178,7 +178,7 @@ Deno.test("a network that swallows everything is given up after seconds", async 
 });
 
 Deno.test("a cache that Python wrote is used as it is", async () => {
-  // What huggingface_hub 2.0.0 leaves behind: refs without newline, relative links, no lock needed.
+  // The cache as huggingface_hub 2.0.0 leaves it: refs without newline, relative links, no lock needed.
   using cache = testCache();
   const root = `${cache.path}/models--org--toy`;
   for (const folder of ["blobs", "refs", `snapshots/${COMMIT}`, ".no_exist/x"]) {

@@ -193,7 +193,7 @@ Deno.test("a full disk: told before, or when it is full", async () => {
       `Cannot download "org/toy": 50.0 kB have to be downloaded, and the disk of "${cache.path}" has ` +
       "10.0 kB free; free some or set HF_HUB_CACHE",
   });
-  // Every write to this device says that it is full.
+  // Every write to this device fails because it is full.
   assert.throws(() => writing("x", () => Deno.writeTextFileSync("/dev/full", "text")), {
     name: "UsageError",
     message: /^Cannot write "x": no space left; free some space or set HF_HUB_CACHE/,

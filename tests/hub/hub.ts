@@ -8,26 +8,26 @@ import { createHash } from "node:crypto";
 export interface FakeRepo {
   readonly files: Readonly<Record<string, Uint8Array>>;
   readonly commit: string;
-  /** Branches and tags that are this commit; `main` where absent. */
+  /** Branches and tags that point to this commit; `main` by default. */
   readonly refs?: readonly string[];
   readonly gated?: boolean;
-  /** What the front matter of its card says. */
+  /** The front matter of its model card. */
   readonly card?: unknown;
 }
 
-/** What goes wrong with one request for a file. */
+/** A fault of one request for a file. */
 export type Fault =
   | { readonly kind: "status"; readonly status: number; readonly headers?: Record<string, string> }
-  /** The connection breaks after so many bytes. */
+  /** The connection breaks after this many bytes. */
   | { readonly kind: "cut"; readonly after: number }
-  /** Nothing more comes after so many bytes. */
+  /** No more bytes come after this many. */
   | { readonly kind: "stall"; readonly after: number }
   /** Bytes of the right number and the wrong content. */
   | { readonly kind: "corrupt" }
   /** A file of another length. */
   | { readonly kind: "longer" }
   | { readonly kind: "no-ranges" }
-  /** So many bytes at a time, that far apart. */
+  /** Sends `bytes` at a time, `ms` apart. */
   | { readonly kind: "slow"; readonly bytes: number; readonly ms: number };
 
 export interface Asked {
@@ -41,9 +41,9 @@ export interface LocalHub extends AsyncDisposable {
   readonly endpoint: string;
   /** Every request so far, to the hub and the file server. */
   readonly asked: Asked[];
-  /** Faults of coming requests whose path ends so, in order. */
+  /** Sets the faults, in order, of coming requests whose path ends with `end`. */
   fail(end: string, ...faults: Fault[]): void;
-  /** Bytes of file content that went out. */
+  /** Bytes of file content that were sent. */
   sent(): number;
 }
 
@@ -65,7 +65,7 @@ export function etagOf(bytes: Uint8Array): string {
 
 type Repos = Readonly<Record<string, readonly FakeRepo[]>>;
 
-/** What the two servers share. */
+/** The state that the two servers share. */
 interface State {
   readonly repos: Repos;
   readonly asked: Asked[];

@@ -7,7 +7,7 @@ import { scanCache } from "../../src/hub/scan.ts";
 import { COMMIT, noise, SECOND, type TestCache, testCache, text, toyFiles } from "./caches.ts";
 import { startHub } from "./hub.ts";
 
-/** Two commits of a model that share all but config.json and 100 bytes of weights, and another. */
+/** Two commits of a model that differ only in config.json and 100 bytes of weights, and another model. */
 async function fill(cache: TestCache): Promise<void> {
   const first = toyFiles();
   const second = { ...first, "config.json": text("{}"), "model.safetensors": noise(400_000, 5) };

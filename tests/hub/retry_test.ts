@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { persist, TransientError } from "../../src/hub/retry.ts";
 
-/** Fails so many times, then works. */
+/** A function that fails the given number of times, then succeeds. */
 function failing(times: number, waitMs = 0): () => Promise<string> {
   return () => {
     times -= 1;

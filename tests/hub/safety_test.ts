@@ -12,7 +12,7 @@ const WEIGHTS = FILES["model.safetensors"] as Uint8Array;
 const BLOB = `models--org--toy/blobs/${sha256(WEIGHTS)}`;
 const SECRET = "hf_secretsecret";
 
-/** A server that answers every request so. */
+/** A server that answers every request with `answer`. */
 function serve(answer: (request: Request) => Response) {
   const options = { port: 0, hostname: "127.0.0.1", onListen: () => {} };
   const server = Deno.serve(options, answer);

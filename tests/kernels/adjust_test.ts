@@ -15,7 +15,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const PAD = 3;
 
-/** What is chosen from of each row, and what is chosen; each row has a slot of its own. */
+/** The adjusted logits of each row and the token chosen from them; each row has a slot of its own. */
 async function maskedChoices(
   logits: readonly ArrayLike<number>[],
   masks: readonly Uint32Array[],
@@ -73,7 +73,7 @@ for (const [vocab, lanes] of [[301, 16], [2500, 16], [2500, 512]] as const) {
       expected.map((row, i) => reference(row, samplings[i] as Sampling, 5)),
     );
     assert.ok(found.chosen.filter((token) => token === vocab - 1).length >= 2);
-    // Without its mask a row is chosen for as ever.
+    // With a mask that allows every token, a row's choice is that without a mask.
     const all = masks.map(() => new Uint32Array(maskWords(vocab)).fill(0xffffffff));
     const free = await maskedChoices(logits, all, { samplings, lanes });
     assert.deepEqual(free.adjusted, logits.map((row) => [...row]));

@@ -106,7 +106,7 @@ function scattered(trees: readonly Tree[]): Contents {
   };
 }
 
-/** A slot a row: what its tree has before the base, then its path in order. */
+/** Each row has a slot of its own: what its tree has before the base, then its path in order. */
 function inOrder(trees: readonly Tree[]): Contents {
   const nodes = trees.flatMap((tree) => tree.paths.map((path) => ({ tree, path })));
   return (slot, cell) => {
@@ -152,7 +152,7 @@ function nameOf(shape: Shape): string {
   return `${nodes} nodes, ${group} x ${kvHeads} heads of ${headDim}, ${kvDtype}${scoring}, ${family}`;
 }
 
-/** Places in SHAPES: a tile of three rows, a window, tiles of one row; both families of a software adapter. */
+/** Indices in SHAPES: a tile of three rows, a window, tiles of one row; both families of a software adapter. */
 const SHORT = [0, 3, 8, 10, 13];
 
 for (const [place, shape] of SHAPES.entries()) {

@@ -153,7 +153,7 @@ function shapeOf(shape: Shape, perSlot: number) {
 
 const EVERY: CellRange = { from: 0, upTo: Infinity };
 
-/** Kernels and words of every row, all slots at once. */
+/** Returns the kernels' names and the output words of every row; all slots run at once. */
 async function run(
   shape: Shape,
   of: Tensors,
@@ -164,7 +164,7 @@ async function run(
     readonly noted?: boolean;
     /** Whether the last dispatch rounds the output. */
     readonly rounded?: boolean;
-    /** Cells that slots might have, for what is launched; default those that a row sees. */
+    /** Cells that slots are taken to have, which decides what is launched; default: those that a row sees. */
     readonly cells?: number;
   },
 ): Promise<
@@ -250,7 +250,7 @@ for (const [place, shape] of SHAPES.entries()) {
     const noted = await run(shape, of, { perSlot, tiles: true, room, noted: true });
     assert.deepEqual(noted.out, out);
     assert.deepEqual(noted.scales, scales);
-    // A query of the longest window keeps more sums than lanes add.
+    // With the longest window a query keeps more partial sums than lanes add.
     const halves = splitsStoreHalf(shapeOf(shape, perSlot));
     assert.equal(halves, kernel === "attention_tiled" && shape.window !== 1030);
     if (halves) {
@@ -258,13 +258,13 @@ for (const [place, shape] of SHAPES.entries()) {
       assert.deepEqual(rounded.scales, scales);
       assert.deepEqual(rounded.out, await halved(out, group * kvHeads * headDim));
     }
-    // Whatever part of the rows a workgroup takes.
+    // The bits are the same whatever part of the rows a workgroup takes.
     const others = kernel === "attention_tiled" ? [] : [300, 520, 650, Infinity];
     for (const cells of others) {
       const other = await run(shape, of, { perSlot, tiles: true, room, cells });
       assert.deepEqual(other.out, out, other.kernels.join());
     }
-    // As if each row were alone in its forward.
+    // Each row has the bits that it has when it is alone in its forward.
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
     assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
     const width = group * kvHeads * headDim;
@@ -400,7 +400,7 @@ Deno.test("attention that shares reads: as few queries a workgroup as leave room
     [...twelves, 513, Infinity],
   ]);
   assert.deepEqual(shared(2, 8, { window: 400 }), [[...eights, 0, Infinity]]);
-  // 12 queries are three rows of four, two tiles of which four rows are, as of 8.
+  // A tile of 12 queries has three rows of four, so four rows take two tiles, as many as tiles of 8 queries.
   assert.deepEqual(shared(8, 4), [
     ["attention_shared_4x2", 16, 8, 0, 256],
     ["attention_shared_4x4", 8, 8, 257, Infinity],

@@ -19,7 +19,7 @@ const PAD = 3;
 interface Row {
   readonly logits: ArrayLike<number>;
   readonly sampling: Sampling;
-  /** Of the token to be chosen: one past the row's. */
+  /** Position of the token to be chosen: one past the row's. */
   readonly position: number;
 }
 

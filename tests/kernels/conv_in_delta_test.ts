@@ -22,7 +22,7 @@ const SHAPES: readonly DeltaHeads[] = [
 ];
 const [SLOTS, STEP_ROWS, TAPS] = [2, 4, 4];
 const RING_ROWS = STEP_ROWS + TAPS - 1;
-/** Columns of rows behind those that are convolved. */
+/** Columns of a row after the convolved ones. */
 const OTHERS = 16;
 
 interface RowSpec {
@@ -105,12 +105,12 @@ for (const heads of SHAPES) {
   Deno.test(`rounds, drafts that are left out, prompts and padding: the bits of a convolution before, ${heads.keyDim} keys`, async () => {
     const [own, apart] = [memoryOf(heads), memoryOf(heads)];
     const forwards: readonly (readonly [rows: readonly RowSpec[], perSlot: number])[] = [
-      // Fewer rows than the convolution reads before one.
+      // Fewer rows than the convolution reads before each row.
       [run(1, 0, 2), 2],
       [[...run(1, 2, 3), ...run(1, 3, 5, 1)], 3],
       // A prompt's rows go the other way in both.
       [[...run(0, 0, 10), ...run(1, 3, 5)], 12],
-      // Rows of two slots, drafts among them; then one right of three, and padding.
+      // Rows of two slots, a rejected draft among them; then three rows of which one is right, and padding.
       [[...run(0, 10, 12), ...run(1, 5, 6), ...run(1, 6, 7, 1)], 2],
       [[...run(1, 6, 7), ...run(1, 7, 9, 1), PADDING], 4],
       [run(1, 7, 8), 1],

@@ -18,8 +18,8 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 /**
- * Of published models; of columns that are no multiple of 32, keys that are one of 8; of several parts of a head; and
- * of many heads.
+ * Sizes of published models; columns that are no multiple of 32 with keys that are a multiple of 8; several parts of a
+ * head; many heads.
  */
 const SHAPES: readonly DeltaHeads[] = [
   { keyHeads: 2, valueHeads: 6, keyDim: 128, valueDim: 128 },
@@ -35,7 +35,7 @@ const mixedCols = ({ keyHeads, valueHeads, keyDim, valueDim }: DeltaHeads) =>
   2 * keyHeads * keyDim + valueHeads * valueDim;
 const weightsOf = ({ valueHeads }: DeltaHeads) => numbers(2 * valueHeads, 9);
 
-/** What a row of a text reads, by the text and the position, and for rejected rows by `draft`. */
+/** The inputs of a row: they depend on the text and the position, and for rejected rows on `draft`. */
 function rowOf(
   heads: DeltaHeads,
   { text, position, draft = 0 }: { text: number; position: number; draft?: number },
@@ -74,7 +74,7 @@ function slots(heads: DeltaHeads, checkpoints = false, stepRows = STEP_ROWS): Sl
   };
 }
 
-/** The outputs of rows, of which runs begin at multiples of `perSlot`; default: the forward is one run. */
+/** The outputs of a forward's rows. Runs begin at multiples of `perSlot`; default: the forward is one run. */
 async function forward(
   memory: Slots,
   rows: readonly RowSpec[],
@@ -177,13 +177,13 @@ for (const heads of SHAPES) {
     found.push(...second.slice(0, 2));
     const third = await forward(together, [...run(1, 1, 12, 13), ...run(1, 1, 13, 15, 1), PADDING]);
     found.push(...third.slice(0, 1));
-    // Measurements run a forward again.
+    // Measurements run the same forward again: the second run must give the same.
     for (let again = 0; again < 2; again++) {
       const last = await forward(together, [...run(0, 2, 3, 4), ...run(1, 1, 13, 16)], 1);
       if (again > 0) found.push(...last.slice(1));
     }
     for (const [i, row] of found.entries()) assert.deepEqual(row, bits[i], `position ${i}`);
-    // Another text begins where the first was.
+    // Another text begins in the slot that the first one had.
     const other = await forward(together, run(1, 3, 0, 2));
     for (const [i, row] of other.entries()) {
       assertClose(row, reference(heads, 3, 2)[i]!, 2e-4, `another text, position ${i}`);
@@ -246,7 +246,7 @@ Deno.test("the checkpoint is the state after the last whole page that is surely 
     await forward(memory, run(0, 1, count, count + 1));
     return (await read(memory)).current;
   };
-  // Tokens of each forward; tokens of the checkpoint then.
+  // The tokens of each forward, and the tokens in the checkpoint after them.
   for (
     const [lengths, expected] of [
       [[15], 0],

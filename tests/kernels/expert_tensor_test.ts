@@ -24,7 +24,7 @@ const ROWS = 40;
 const NOTHING = 0xffffffff;
 /** Jobs of each expert. */
 const LOADS = [1, 0, 15, 40, 17, 2, 0];
-/** Experts in each. */
+/** Experts in each shard. */
 const SHARDS = [3, 4];
 
 const base = { grid: [1, 1], own: [1, 1], stage: 32, ahead: 1 } as const;
@@ -41,7 +41,7 @@ const TILES: readonly ExpertTile[] = [
   { ...base, jobs: 8 * half, grid: [2, 1], own: [2, 1] },
 ];
 
-/** Words of tiles, of `size` jobs each; one more has nobody's. */
+/** Words of tiles of `size` jobs each; one more tile has no expert. */
 function tilesOf(experts: readonly number[], size: number): number[] {
   const used = LOADS.flatMap((_, e) => {
     const jobs = experts.flatMap((expert, job) => expert === e ? [job] : []);

@@ -1,4 +1,4 @@
-// Experts of one row, or a few: chosen by who multiplies, and weighed and added where the last matmul makes them.
+// Experts of one row, or a few: the kernel that multiplies chooses them, and the last matmul weighs and adds them.
 
 import assert from "node:assert/strict";
 import { canChoose, expertMatmul } from "../../kernels/experts/experts.ts";
@@ -39,9 +39,9 @@ interface Case {
   readonly topK: number;
   /** The last experts, which every row has. */
   readonly shared: number;
-  /** Whether those have a gate: a logit of a row behind those of the experts. */
+  /** Whether the shared experts have a gate: one more logit of each row, after those of the experts. */
   readonly sharedGate?: boolean;
-  /** Rows of W an expert. */
+  /** Rows of W per expert. */
   readonly n: number;
   readonly k: number;
   readonly rows: number;
@@ -51,8 +51,8 @@ interface Case {
 }
 
 /**
- * Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as
- * long.
+ * Columns that give each lane an odd number of blocks: 5, or with all tests the 11 of Qwen's experts, whose kernels are
+ * twice as long.
  */
 const ODD = EXHAUSTIVE ? 1408 : 640;
 
@@ -114,7 +114,7 @@ function routingOf(
   };
 }
 
-/** Matrices of the experts, those that every row has among them, and the numbers they stand for. */
+/** Matrices of the experts, including those that every row has, and the numbers they stand for. */
 function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Array } {
   const { format, numExperts, shared, n, k: cols } = of;
   const rows = (numExperts + shared) * n;
@@ -134,14 +134,14 @@ function upload(of: Case): { readonly matrix: Matrix; readonly values: Float32Ar
 /** Logits of a row. */
 const strideOf = ({ numExperts, sharedGate }: Case) => numExperts + Number(sharedGate ?? false);
 
-/** Some alike: of equals the lower number is better. */
+/** Some logits are equal: of equal experts the lower number is chosen. */
 function logitsOf(of: Case): Float32Array {
   return numbers(strideOf(of) * of.rows, 4).map((logit, i) =>
     i % 5 === 2 ? 0.75 : i % 7 === 3 ? (i % 2 === 0 ? 0 : -0) : logit
   );
 }
 
-/** What a job's row of W makes of its row of x. */
+/** The dot product of a job's row of W and its row of x. */
 function dotOf(x: Float32Array, values: Float32Array, { n, k }: Case, lanes: number) {
   return ({ row, expert, c }: { row: number; expert: number; c: number }): Bounded => {
     const at = (expert * n + c) * k;
@@ -157,10 +157,10 @@ const SHORT = ["biases", "many experts, three rows", "q8"];
 
 for (const [name, of] of Object.entries(CASES)) {
   const { test } = SHORT.includes(name) ? Deno : drawn;
-  // Shared experts lie as parts of one MLP; a single one is its own.
+  // Several shared experts lie as parts of one MLP; a single one is an MLP of its own.
   const single = of.shared < 2;
 
-  // Who chooses depends on the experts and the pairs of outputs, not on the columns.
+  // Which kernel chooses depends on the experts and the pairs of outputs, not on the columns.
   const picks = EXHAUSTIVE || [PLAIN.k, 128, 512].includes(of.k) ? subgroup : undefined;
   const isLong = of.k > 1024 && !EXHAUSTIVE;
   const ways = single && !isLong ? [undefined, picks].filter((size, i) => i === 0 || size) : [];
@@ -189,7 +189,7 @@ for (const [name, of] of Object.entries(CASES)) {
       assert.ok(canChoose(matrix, routing, { ...launch, biased: false }));
       const [own, apart] = [{ ...made(), out: out() }, { ...made(), out: out() }];
       const io = { matrix, x: device.floats(x), tiles: logits };
-      // Experts of their own factors, where no others follow the chosen ones.
+      // Experts have factors of their own where no shared experts follow the chosen ones.
       const factor = numbers(of.numExperts, 5);
       const factors = of.shared ? undefined : device.floats(factor);
       const { sharedGate } = of;

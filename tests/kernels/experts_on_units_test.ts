@@ -39,7 +39,7 @@ const [EXPERTS, TOP_K, N, K] = [5, 2, 40, 96];
 const ROWS = [1, 3, 12, 20, 40, 90];
 const MOST = Math.max(...ROWS);
 
-/** The experts of a row do not depend on what other rows there are; the first is popular, the last is nobody's. */
+/** A row's experts do not depend on the other rows; the first expert is popular, and no row has the last. */
 function choice(r: number): number[] {
   return r % 3 === 0 ? [0, 1 + r % 3] : shuffled(EXPERTS - 1, r % 7).slice(0, TOP_K);
 }

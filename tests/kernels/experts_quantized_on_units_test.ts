@@ -49,7 +49,7 @@ function upload(format: "q8" | "q4" | "u4" | "f8" | "mxfp4" | "nvfp4", cols: num
   return { matrix, values: pack(raw, { format, cols, lanes: matrix.lanes }).values };
 }
 
-/** Words of tiles, of `size` jobs each; one more has nobody's. */
+/** Words of tiles of `size` jobs each; one more tile has no expert. */
 function tilesOf(size: number): number[] {
   const used = LOADS.flatMap((_, e) => {
     const jobs = EXPERTS.flatMap((expert, job) => expert === e ? [job] : []);

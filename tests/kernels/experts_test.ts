@@ -30,7 +30,7 @@ interface Case {
   readonly epilogue: "store" | "swiglu";
   readonly numExperts: number;
   readonly topK: number;
-  /** Rows of W an expert. */
+  /** Rows of W per expert. */
   readonly n: number;
   readonly k: number;
   readonly perJob: boolean;
@@ -110,8 +110,8 @@ async function run(matrix: Matrix, x: Float32Array, experts: readonly number[], 
 }
 
 /**
- * Columns of an odd number of blocks a lane: 5; with all tests the 11 of Qwen's experts, whose kernels are twice as
- * long.
+ * Columns that give each lane an odd number of blocks: 5, or with all tests the 11 of Qwen's experts, whose kernels are
+ * twice as long.
  */
 const ODD = EXHAUSTIVE ? 1408 : 640;
 

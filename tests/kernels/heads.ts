@@ -1,4 +1,4 @@
-// What a draft's head leads to: from partial results that its matmul stores, and from its logits.
+// The tokens that a draft's head leads to, from the partial results that its matmul stores and from its logits.
 
 import assert from "node:assert/strict";
 import { draftChoose } from "../../kernels/sample/draft_choose.ts";
@@ -66,7 +66,7 @@ async function chosen(
   return { tokens: all(DRAFT_TOKENS), confidences: all(DRAFT_TOKENS + 1) };
 }
 
-/** From logits, as where these are written, and the logits of the columns that count. */
+/** The choices from logits that are written, and the logits of the columns that count. */
 export async function fromLogits(
   device: Device,
   { matrix, x, tuning = HARDWARE, vocab = matrix.rows }: Case,
@@ -112,7 +112,7 @@ export async function fromPartials(
   return choice;
 }
 
-/** In shards of these rows. */
+/** Uploads the matrix in shards of these rows. */
 export function matrixOf(
   device: Device,
   values: Float32Array,

@@ -18,7 +18,7 @@ interface Case {
   readonly software: boolean;
 }
 
-/** topK different experts for each row, some of them popular; the last is nobody's. */
+/** topK different experts for each row, some of them popular; no row has the last one. */
 function choices({ rows, topK, numExperts }: Case): number[] {
   const most = Math.max(topK, numExperts - 1);
   return Array.from({ length: rows }, (_, r) => shuffled(most, r % 7).slice(0, topK)).flat();
@@ -36,7 +36,7 @@ async function listed(experts: readonly number[], of: Case): Promise<number[][]>
   );
 }
 
-/** Of each tile in use its expert and its jobs, which may be in any order. */
+/** The expert and the jobs of each tile in use; the jobs may be in any order. */
 function checked(tiles: readonly number[][], experts: readonly number[], { tile }: Case) {
   const used = tiles.filter(([expert]) => expert !== NOTHING);
   assert.ok(tiles.slice(used.length).every(([expert]) => expert === NOTHING), "left over: last");

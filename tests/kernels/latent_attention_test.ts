@@ -284,7 +284,7 @@ function scattered(shape: Shape, trees: readonly Tree[], cells: number): Kept {
   return { slots: trees.length, cells, values };
 }
 
-/** A slot a node: what it sees, in order. */
+/** Each node has a slot of its own that holds what it sees, in order. */
 function inOrder(shape: Shape, trees: readonly Tree[], of: Kept): Kept {
   const width = widthOf(shape);
   const nodes = trees.flatMap((tree) => tree.paths.map((path) => ({ tree, path })));

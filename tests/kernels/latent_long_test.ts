@@ -20,7 +20,7 @@ const ROOMY = device.gpu.info.webgpu === "builtin" ||
   device.gpu.limits.maxComputeWorkgroupStorageSize >= NEEDED;
 const HARDWARE = { ...tuning(false, device.gpu.limits), workgroupBytes: NEEDED };
 const SCALE = 0.3;
-/** More than runs of one chunk are for. */
+/** More pages than runs of one chunk are for. */
 const TABLE_PAGES = 150;
 
 interface Case {
@@ -28,7 +28,7 @@ interface Case {
   readonly rank: number;
   readonly rope: number;
   readonly kvDtype: "f32" | "bf16" | "f16";
-  /** Of each slot's rows; negative: padding. */
+  /** Positions of each slot's rows; negative: padding. */
   readonly slots: readonly (readonly number[])[];
   readonly window?: number;
   /** Queries of the tiles of its kernels, those of shorter contexts first. */

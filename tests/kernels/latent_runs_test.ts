@@ -1,5 +1,5 @@
-// What adds the runs of cells that latent attention leaves: against f64, and where values are made of them at
-// once the bits of doing it apart, whatever the workgroup.
+// The kernel that adds the runs of cells which latent attention leaves: against f64. Where it also makes values of
+// them, it has the bits of doing so apart, whatever the workgroup.
 
 import assert from "node:assert/strict";
 import {
@@ -22,16 +22,16 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 const HARDWARE = tuning(false, device.gpu.limits);
 const THREADS = [128, 256, 512].filter((threads) => threads <= HARDWARE.rowLanes);
-/** Invocations that a case is run with: in turn, unless all are wanted, as each is a kernel of its own. */
+/** Workgroup sizes that a case runs with: one of them in turn, or all if exhaustive, as each is its own kernel. */
 const threadsOf = (place: number) =>
   EXHAUSTIVE ? THREADS : [THREADS[(place + 1) % THREADS.length] as number];
 
 interface Case {
   readonly rank: number;
   readonly value: number;
-  /** Of the one slot; from 129 on runs are segments where contexts are long. */
+  /** Pages of the one slot; from 129 on runs are segments where contexts are long. */
   readonly tablePages: number;
-  /** Of each row; negative: padding. */
+  /** Position of each row; negative: padding. */
   readonly positions: readonly number[];
   readonly window?: number;
 }
@@ -68,11 +68,11 @@ for (const [place, of] of CASES.entries()) {
     } as const;
     const words = latentPartialWords(sizes, count);
     const [sums, peaks] = [numbers(words.sums, 1), numbers(words.stats, 2)];
-    // A peak, and a total of at least the cell that has it.
+    // Each run has a peak, and a total that counts at least the cell which has the peak.
     const stats = peaks.map((x, i) => i % 2 === 0 ? 4 * x : 1 + Math.abs(x));
     const run = tablePages * PAGE > 2048 ? 128 : 16;
     const places = Math.ceil(tablePages * PAGE / run);
-    // What was left of longer contexts may be no number.
+    // Places that a row does not use may hold NaN, left by longer contexts.
     for (let at = 0; at < count * HEADS * places; at++) {
       const end = positions[Math.floor(at / places / HEADS)]! + 1;
       const begin = Math.max(0, end - (window ?? Infinity));

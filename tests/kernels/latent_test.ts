@@ -72,7 +72,7 @@ function upload({ heads, nope, value, rank }: LatentHeads) {
   };
 }
 
-/** Buffers of a launch that only absorbs, but for what it absorbs. */
+/** Buffers that a launch which only absorbs queries does not use. */
 function unused() {
   return {
     normWeight: device.filled(4),
@@ -81,17 +81,17 @@ function unused() {
   };
 }
 
-/** The largest scale, which who notes scales lowers. */
+/** The largest scale; a kernel that notes scales lowers it. */
 const LARGEST = 2 ** 74;
 
-/** As a dispatch of its own finds them. */
+/** The scales of the rows of x, as a dispatch of its own finds them. */
 async function scalesOf(x: Operand, rows: number): Promise<Uint32Array> {
   const scales = device.filled(rows);
   await device.run([rowScales({ x, scales }, { rows, cols: bytesOf(x) / 4 / rows })]);
   return await device.readWords(scales);
 }
 
-/** How a launch is made where nothing says otherwise. */
+/** Default settings of a launch. */
 const KEEPING = { eps: 1e-6, tablePages: 1, kvDtype: "f32" } as const;
 
 for (
@@ -339,7 +339,7 @@ for (const [kvDtype, base, nodes] of [["f32", 21, 7], ["f16", 1, 14], ["bf16", 9
     const scattered = treeRows(tree).map((row, node) => given(row, base + node));
     const together = [...prefix, ...scattered];
     const shape = { kvDtype, slots: 1, perSlot: together.length, paths: true };
-    // A slot a node: all that it sees, in order.
+    // Each node has a slot of its own that holds all it sees, in order.
     const chains = tree.paths.map((path) => [...prefix, ...path.map((node) => scattered[node]!)]);
     const alone = chains.flatMap((chain, slot) =>
       chain.map((each) => ({ ...each, row: chainOf(each.row, slot) }))

@@ -1,7 +1,7 @@
 /**
- * The claim of the project, once: what drafts, and all that surrounds it, changes no text. A covering array has every
- * pair of values of all axes in each run; which configurations it is made of, but for those that have names, is drawn
- * by the commit's hash, so that every commit sees others.
+ * The project's claim in one test: neither drafters nor anything around them change a text. In each run a covering
+ * array has every pair of values of all axes. Named configurations are always part of it; the others are drawn by the
+ * commit's hash, so that every commit sees different ones.
  */
 import assert from "node:assert/strict";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -18,7 +18,7 @@ export function casesOf(seed: number): Case[] {
   const given = Object.values(NAMED);
   return coveringArray<typeof RUN_AXES>(RUN_AXES, isPossible, random, {
     given,
-    // What costs least, wherever another value would show no new pair.
+    // The first value of each, which costs least, is taken wherever another would show no new pair.
     firstPreferred: ["kernels", "maxBatch", "numbers"],
   });
 }

@@ -10,20 +10,20 @@ export const AXES = {
   policy: ["static", "restless", "cut", "budget"],
   maxBatch: [1, 2, 4],
   roundsPerSync: [1, "auto", 8],
-  /** Weights, and keys and values: other kernels each, so their pairs show no more. */
+  /** Formats of weights, and of keys and values. Each has its own kernels, so more pairs of them would show no more. */
   numbers: ["bf16, f32", "q8, f16", "q4, bf16"],
   /**
-   * Those of software adapters, or those of hardware, which a software adapter compiles and runs slowly: only where a
-   * pair needs them.
+   * The kernels of software adapters, or those of hardware. A software adapter compiles and runs the latter slowly, so
+   * they are taken only where a pair needs them.
    */
   kernels: ["software", "hardware"],
   /** See requests.ts. */
   requests: ["greedy", "sampled", "penalized", "constrained", "logprobs", "mixed"],
-  /** Of keys and values: for all, or so few that requests are preempted. */
+  /** KV pages: enough for all requests, or so few that requests are preempted. */
   pages: ["enough", "few"],
-  /** Of forwards of prompts: what suits the adapter, or so few that prompts are cut and share forwards in parts. */
+  /** Rows of a prompt forward: what suits the adapter, or so few that prompts are cut and their parts share one. */
   promptRows: ["usual", "few"],
-  /** Of rounds, that are submitted before one is read. */
+  /** Groups of rounds that are submitted before one is read. */
   groups: ["one", "two"],
   prefixCache: [true, false],
   elasticDraft: [false, true],
@@ -36,11 +36,10 @@ export const AXES = {
 export type Case = Configuration<typeof AXES>;
 
 /**
- * Values that only exhaustive runs have, beside named cases. SUFFIX proposes by the code that HYBRID asks too, and a
- * round takes its drafts as NGRAM's (tests/engine/host_drafters_test.ts has its texts). 4 bits are read by kernels of
- * their own, as 8 bits are; tests/engine/quantized_test.ts has theirs. Mixed requests
- * are of every kind, the first is greedy.
- * tests/engine/tree_drafts_test.ts has trees of other widths.
+ * Values that only exhaustive runs have, beside named cases. SUFFIX proposes by the code that HYBRID also calls, and a
+ * round takes its drafts as it takes NGRAM's (tests/engine/host_drafters_test.ts has its texts). Weights of 4 bits have
+ * kernels of their own, as those of 8 bits have; tests/engine/quantized_test.ts tests them. Mixed requests are of every
+ * kind, the first is greedy. tests/engine/tree_drafts_test.ts has trees of other widths.
  */
 const EXHAUSTIVE_VALUES: readonly string[] = [
   ...["SUFFIX", "q4, bf16", "greedy", "penalized", "logprobs", "3:2:6"],
@@ -62,7 +61,7 @@ export const RUN_AXES: { readonly [K in keyof Case]: readonly Case[K][] } = {
 
 const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
 
-/** What goes with the kernels of hardware: that which has kernels of its own, or other numbers of rows. */
+/** Values combined with the kernels of hardware: those with kernels of their own, or with other numbers of rows. */
 const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
   // EAGLE's heads have the kernels of EAGLE-3's, whose verified rows have those of NGRAM's.
   drafter: ["EAGLE3", ...EXHAUSTIVE ? ["EAGLE" as const, "NGRAM" as const] : []],

@@ -14,7 +14,7 @@ import { predictionOf, requestOf } from "./requests.ts";
 
 const TARGET = new URL("../../models/fledgling/target", import.meta.url).pathname;
 
-/** Of the longest prompt and the longest answer. */
+/** Tokens of the longest prompt and the longest answer together. */
 const CONTEXT = 112;
 const PAGE = 16;
 
@@ -125,7 +125,7 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
       roundsPerSync: of.roundsPerSync,
       prefixCache: of.prefixCache,
       predictions: of.prediction !== "none",
-      // Two requests are admitted with five pages each, and not both go on to their sixth.
+      // Two requests are admitted with five pages each, and they cannot both get a sixth.
       ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
       ...of.promptRows === "few" ? { maxBatchedRows: 16 } : {},
       ...of.elasticDraft
@@ -145,7 +145,7 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
   return { ...engine.counts };
 }
 
-/** @throws AssertionError where a result is another than plain decoding's, or one that was interrupted begins otherwise. */
+/** @throws AssertionError where a result differs from plain decoding's, or an interrupted one is no beginning of it. */
 export function assertPlain(found: GenerateResult, plain: GenerateResult, which: string): void {
   if (found.finishReason === "interrupt") {
     assert.deepEqual(found.outputIds, plain.outputIds.slice(0, found.outputIds.length), which);

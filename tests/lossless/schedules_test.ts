@@ -35,7 +35,7 @@ const ENGINES: readonly Engine[] = [
     name: "chains, few pages, short forwards of prompts",
     plan: statically(3, [0, 1]),
     steps: [undefined, 0, 1, 3],
-    // Two requests are admitted with five pages each, and not both go on to their sixth.
+    // Two requests are admitted with five pages each, and they cannot both get a sixth.
     limits: { maxBatch: 4, maxKvTokens: 10 * PAGE, maxBatchedRows: 16 },
   },
   {

@@ -17,13 +17,13 @@ export const SUBJECT: Subject = {
   simulated: false,
 };
 
-/** Costs of a machine where drafting pays at small batches only. */
+/** Costs of a machine on which drafting pays only at small batches. */
 const VERIFY_MS = 4;
 const DRAFT_MS = 0.5;
 
 /**
- * One cell of a made-up machine: drafts are accepted with a probability that moves between easy
- * and hard stretches; wide verification costs more the larger the batch; everything is noisy.
+ * One cell of a made-up machine. The acceptance probability alternates between easy and hard
+ * stretches, verifying more rows costs more the larger the batch, and everything is noisy.
  */
 export function fakeCell(spec: CellSpec, turn: number = 0): CellResult {
   const draw = drawFrom(spec.seed, turn);
@@ -108,7 +108,7 @@ function fakeRound(
   return { numSteps, batch: spec.batch, accepted, together: 1, ...times };
 }
 
-/** A session of the made-up machine; `cells` has what was asked of it. */
+/** A session of the made-up machine. `cells` has the cells that it was asked to measure. */
 export function fakeSession(
   runCell: (spec: CellSpec, signal: AbortSignal, turn: number) => Promise<CellResult> = (
     spec,

@@ -34,7 +34,7 @@ Deno.test("growth: what nobody asked for suits the adapter and the model", () =>
   ]);
   const software = growthAxes({ batch: [8, 1, 8] }, { software: true, longest: 900 });
   assert.deepEqual(software, { context: [0, 128, 512, 900], batch: [1, 8], rows: [1, 2, 4, 8] });
-  // What was asked for stays, and is left out later with a reason.
+  // A requested value stays here. It is left out later, with a reason.
   assert.deepEqual(growthAxes({ context: [9000] }, { software: true, longest: 900 }).context, [
     9000,
   ]);
@@ -100,7 +100,7 @@ Deno.test("growth: a table an axis and kind; columns that nothing fills are left
   assert.match(text, /bandwidth 100 GB\/s \(given\)/);
   assert.match(text, /\| +512 \| +10.0 \| +9.50 \|.*\| +2.38x \| +1.73x \| +600 \| 3.5 GB \|/);
   assert.match(text, /left out: fake-1B, context 32768: it takes 80 GB\n$/);
-  // Where no floor is known there is no column of it.
+  // If no floor is known, the table has no column for it.
   const unknown = growthTables([rowAt(0, [4], { floor_ms: null, over_floor: null })]);
   assert.ok(!unknown[0]?.columns.some(({ title }) => title.includes("floor")));
   const blind = growthMarkdown([], { bandwidth: { gbps: null, given: false }, skipped: [] });

@@ -4,7 +4,7 @@ import { sampleRows } from "./fake.ts";
 
 const [BASE] = await sampleRows({ batch: [1], numSteps: [], blocks: 3 });
 
-/** A row of `numSteps` with these speeds over plain, a block each; plain runs at 100 tokens/s. */
+/** A row of `numSteps` with these speed-ups over plain, one for each block. Plain runs at 100 tokens/s. */
 export function invented(
   numSteps: number,
   speedups: readonly number[],
@@ -24,7 +24,7 @@ export function invented(
   };
 }
 
-/** Plain decoding against itself. */
+/** A row of plain decoding compared with itself. */
 export function noise(speedups: readonly number[], rest: Partial<BenchRow> = {}): BenchRow {
   return invented(0, speedups, { setting: "plain (A/A)", setting_kind: "plain again", ...rest });
 }

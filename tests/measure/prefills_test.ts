@@ -10,7 +10,7 @@ import { SUBJECT } from "./fake.ts";
 
 const CASE = { workload: "random", batch: 32, outputTokens: 128, temperature: 0, depth: 0 };
 
-/** 32 prompts of 128 tokens, one after the other in 30 ms each; all requests wait from the start. */
+/** 32 prompts of 128 tokens that take 30 ms each, one after the other. All requests wait from the start. */
 const CHUNKS = Array.from(
   { length: 32 },
   () => ({ chunks: [{ from: 0, to: 128 }], rows: 128, ms: 30 }),
@@ -34,7 +34,7 @@ Deno.test("prompt throughput is tokens over the time of prefill, not over what e
   deepEqual(prefills, { tokens: 4096, ms: 960 });
   equal(prefillRate(prefills), 4096 / 0.96);
   equal(prefillShare(prefills, 1.92), 0.5);
-  // A chunk after a cached beginning counts what was computed alone.
+  // A chunk after a cached prefix counts only the tokens that were computed.
   deepEqual(prefillsOf([{ chunks: [{ from: 100, to: 128 }], rows: 28, ms: 5 }]), {
     tokens: 28,
     ms: 5,

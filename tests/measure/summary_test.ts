@@ -6,7 +6,7 @@ import { invented, noise } from "./invented.ts";
 const SWEEP = { batch: [1, 8], numSteps: [1, 3, 7], policies: ["aggressive"], blocks: 5 };
 const ROWS = await sampleRows(SWEEP);
 
-/** The words of the two lines of the head. */
+/** The words of the table's two header lines. */
 function heads(text: string): [upper: string[], lower: string[]] {
   const lines = text.split("\n");
   const lower = lines.findIndex((line) => line.includes("setting"));

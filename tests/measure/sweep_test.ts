@@ -31,7 +31,7 @@ async function run({ plan = PLAN, session = fakeSession(), present = [], signal 
   return { events, rows, cells: session.cells };
 }
 
-/** A cell of a known speed: so many tokens a second. */
+/** A cell of a known speed, in tokens a second. */
 function cell(spec: CellSpec, tokens: number): CellResult {
   const { requests } = fakeCell(spec);
   const prefills = { tokens: 0, ms: 0 };
@@ -74,7 +74,7 @@ Deno.test("short warm-up passes go on until they are alike", async () => {
 });
 
 Deno.test("speed-ups are paired by block; gaps are to the best static setting", async () => {
-  // A machine that is twice as slow in each block as in the one before.
+  // The machine is twice as slow in each block as in the block before.
   const speeds: Record<string, number> = {
     plain: 100,
     "static 1": 150,

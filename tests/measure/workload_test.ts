@@ -45,7 +45,7 @@ Deno.test("fledgling:TASK and fledgling:all", () => {
   deepEqual(groups(prompts), Array(8).fill("count"));
   deepEqual(prompts, count.prompts({ batch: 2, seed: 1 }));
   notDeepEqual(prompts, count.prompts({ batch: 2, seed: 2 }));
-  // A larger batch asks the same and more.
+  // A larger batch has the same requests and more.
   deepEqual(count.prompts({ batch: 4, seed: 1 }).slice(0, 8), prompts);
   const all = openWorkload("fledgling:all", noFile).prompts({ batch: 3, seed: 0 });
   deepEqual(groups(all), TASKS);

@@ -359,7 +359,7 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
   assert.deepEqual(denseLayer(layers[0]).attention.queryScale, { beta: 0.1, length: 16384 });
   const [{ scaling }] = ropes as [ModelConfig["ropes"][number]];
   assert.ok(scaling.kind === "yarn" && scaling.attentionFactor === 1);
-  // What it leaves out is what transformers assumes.
+  // A config that leaves fields out has the values that transformers assumes.
   const silent = mistral3({ model_type: "ministral3" });
   assert.deepEqual([silent.ropes, silent.maxPositions], [ropes, maxPositions]);
   const { rope_theta, ...rope_scaling } = rope_parameters;

@@ -47,7 +47,7 @@ function kernelsOf(rows: number, { precision = "f16", normed = true, matrices = 
   return lower(graph, context).part("all").map(({ label, kernel }) => [label, kernel.name]);
 }
 
-/** What of a kernel's name says how it takes or stores x. */
+/** The part of a kernel's name that says how it takes or stores x. */
 function formsOf(kernels: readonly [string, string][]): string[] {
   return kernels.map(([label, name]) =>
     [label, ...name.split("_").filter((part) => ["half", "pair", "paired"].includes(part))]

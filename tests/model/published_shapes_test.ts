@@ -10,8 +10,8 @@ import { exhaustive } from "../exhaustive.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
 
 /**
- * Billions of parameters, of them for one token, and KiB of keys and values of a token in bf16; GiB of weights where
- * they are not bf16, as the file has them.
+ * Billions of parameters, billions of them used for one token, and KiB of keys and values per token in bf16; GiB of
+ * weights as the file has them, where they are not bf16.
  */
 const SHAPES = [
   ["glm47_flash", 29.94, 3.9, 52.875],
@@ -23,7 +23,7 @@ const SHAPES = [
   ["devstral_small2_24b", 23.57, 23.57, 160],
   ["mistral_small32_24b", 23.57, 23.57, 160],
   ["muse_glimmer_30b", 27.85, 27.85, 52],
-  // Of E2B 15 layers have keys and values, of E4B 24; the table of embeddings for each layer is only gathered.
+  // 15 layers of E2B and 24 of E4B have keys and values; the table of embeddings for each layer is only gathered.
   ["gemma4_e2b", 4.63, 2.28, 18],
   ["gemma4_e4b", 7.46, 4.64, 56],
   ["gemma4_12b", 11.91, 11.91, 336],
@@ -45,8 +45,8 @@ const SHAPES = [
 ] as const;
 
 /**
- * Of layers that keep all of a sequence: KiB of a token in bf16; of layers with a window: how many, their cells, and
- * bytes of a cell in one.
+ * For layers that keep the whole sequence, KiB per token in bf16. For layers with a window: how many, their cells, and
+ * bytes of a cell in one layer.
  */
 const WINDOWS = [
   ["gemma4_12b", 16, 40, 1024, 8192],

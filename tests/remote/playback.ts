@@ -1,6 +1,6 @@
 /** Servers that play answers back, written from the documented formats of vLLM 0.27 and SGLang 0.5. */
 
-/** A request as it came. */
+/** A request as the server received it. */
 export interface Heard {
   readonly method: string;
   readonly path: string;
@@ -12,13 +12,13 @@ export interface Heard {
 export interface Playback extends AsyncDisposable {
   readonly url: string;
   readonly heard: readonly Heard[];
-  /** What the POST requests sent. */
+  /** The bodies of the POST requests. */
   readonly bodies: () => Heard["body"][];
 }
 
 type Answer = Response | string | undefined;
 
-/** Answers each request by its path: a text is JSON, undefined is 404 as FastAPI has it. */
+/** A server that sends the results of `answer`: a text is sent as JSON, undefined as FastAPI's 404. */
 export function playback(
   answer: (heard: Heard, all: readonly Heard[]) => Answer | Promise<Answer>,
 ): Playback {
@@ -57,7 +57,7 @@ export function stream(...pieces: readonly string[]): Response {
   );
 }
 
-/** vLLM: its counters grow with every answer. */
+/** A server like vLLM, whose counters grow with every answer. */
 export function vllm(): Playback {
   let answered = false;
   return playback(({ path }) => {
@@ -73,7 +73,7 @@ export function vllm(): Playback {
   });
 }
 
-/** SGLang. @param infoPath where it tells its settings. */
+/** A server like SGLang. @param infoPath the path at which it tells its settings. */
 export function sglang(infoPath = "/server_info"): Playback {
   return playback(({ path }) => {
     switch (path) {

@@ -9,7 +9,7 @@ const FLEDGLING = path("../../models/fledgling/target");
 const VOCAB = 2048;
 const PAGE = 16;
 
-/** The golden with the embedded model's tokenizer: its 320 embeddings again and again. */
+/** The golden with the embedded model's tokenizer. Its 320 embeddings are repeated to fill the larger vocabulary. */
 async function withTokenizer(): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
   const config = JSON.parse(await Deno.readTextFile(`${GOLDEN}/config.json`));
@@ -57,7 +57,7 @@ Deno.test("qwen3.5: the second turn of a chat stores its new tokens only (usage.
       { role: "user", content: "And then?" },
     ]);
     const cached = second.prompt_tokens_details.cached_tokens;
-    // The state is of whole pages, and a few rows behind what is surely the text's.
+    // A state is kept only at whole pages, and a few rows before the end of the text that surely stays the same.
     assert.ok(cached >= first.prompt_tokens - 2 * PAGE, `${cached} of ${first.prompt_tokens}`);
     assert.ok(cached < second.prompt_tokens);
   } finally {

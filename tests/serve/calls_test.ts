@@ -24,7 +24,7 @@ Deno.test("Anthropic: a block of a call is whole or not there, at every limit", 
     const calls = content.filter(({ type }: Json) => type === "tool_use");
     const opened = events.filter(({ content_block: block }) => block?.type === "tool_use");
     const whole = reason === "tool_use";
-    // The limit may cut what comes behind a call, too.
+    // The limit may also cut the text after a call.
     if (whole || most < 8) assert.equal(calls.length, whole ? 1 : 0, `${most}: ${reason}`);
     assert.equal(opened.length, calls.length, String(most));
     const json = events.map(({ delta }) => delta?.partial_json ?? "").join("");

@@ -5,7 +5,7 @@ import { serve } from "./shared.ts";
 
 const CHAT = "/v1/chat/completions";
 
-/** Requests whose fields `eyrie generate` has too, by the names of a batch's lines. */
+/** Requests with fields that `eyrie generate` also has, under the names that a batch's lines use. */
 const LINES: readonly Record<string, unknown>[] = [
   { ...user("Count from 3 to 20."), temperature: 0, max_tokens: 24 },
   { ...user("Tell me a story about a fox."), temperature: 0.9, seed: 7, max_tokens: 20 },
@@ -72,7 +72,7 @@ Deno.test("chat completions", async (t) => {
       assert.equal(timings.draft_n_accepted, details.accepted_prediction_tokens);
       assert.equal(timings.draft_n, sum((round) => round.drafted));
       assert.equal(timings.draft_n - timings.draft_n_accepted, details.rejected_prediction_tokens);
-      // The first token is the prompt's.
+      // The first token comes from the prompt.
       assert.equal(sum((round) => round.tokens), completion_tokens);
       const drafted = rounds.length - 1;
       assert.equal((completion_tokens - 1) / drafted, told.mean_accept_length, `${LINES[i]}`);
@@ -105,7 +105,7 @@ Deno.test("chat completions", async (t) => {
           type: "text",
           text: text.slice(half),
         }];
-        // What is refused or not used at all is alike for every line.
+        // Predictions that are refused or unused are treated alike for every line, so the first line is enough.
         const others = i === 0 ? [parts, "", []] : [];
         for (const content of [text, "No, nothing of the kind.", ...others]) {
           const body = { ...line, prediction: { type: "content", content }, return_rounds: true };

@@ -5,7 +5,7 @@ import type { Json } from "./server.ts";
 
 const answered = new Map<string, Promise<Json[]>>();
 
-/** What `eyrie generate --batch` answers to these lines, in their order. */
+/** The answers of `eyrie generate --batch` to these lines, in their order. */
 export function generated(lines: readonly unknown[]): Promise<Json[]> {
   const stdin = lines.map((line, id) => JSON.stringify({ id, ...line as object })).join("\n");
   return answered.getOrInsertComputed(stdin, answersOf);
@@ -19,7 +19,7 @@ async function answersOf(stdin: string): Promise<Json[]> {
   return answers.toSorted((a, b) => a.id - b.id);
 }
 
-/** What `eyrie generate --json` answers to a prompt; greedily where no temperature is given. */
+/** The answer of `eyrie generate --json` to a prompt, which is greedy if no temperature is given. */
 export async function generatedAlone(prompt: string, ...flags: readonly string[]): Promise<Json> {
   const io = fakeIo({ stdin: "" });
   const sampled = flags.includes("--temperature") ? [] : ["--temperature", "0"];

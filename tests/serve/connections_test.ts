@@ -10,7 +10,7 @@ const CHAT = "/v1/chat/completions";
 const GET = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
 const TIMEOUT = "HTTP/1.1 408 Request Timeout\r\n";
 
-/** A chat as it is typed. */
+/** The raw text of a chat request. */
 function chat(content: string, fields: Record<string, unknown> = {}, headers = ""): string {
   const body = JSON.stringify({ ...user(content), max_tokens: 400, ...fields });
   return `POST ${CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n` +
@@ -23,7 +23,7 @@ function pause(ms: number): Promise<void> {
 
 const LIMITS = connectionLimits(0);
 
-/** Times that a test can wait for. */
+/** Timeouts that are short enough to wait for in a test. */
 const SHORT = { ...LIMITS, headersMs: 100, requestMs: 300 };
 
 Deno.test("slow-loris: who is slow with its headers or body is closed, and holds up nobody", async () => {
@@ -122,7 +122,7 @@ Deno.test("headers: a flood is 431, and what two servers could read in two ways 
   for (const request of [`${GET}${long}\r\n`, `${path}\r\n`]) {
     assert.match(await rawHttp(url, request), /^HTTP\/1.1 431 /);
   }
-  // What is sent after the end may reset the connection before its answer is read.
+  // Bytes that are sent after the end may reset the connection before its answer is read.
   const answer = await rawHttp(url, `${GET}${flood}\r\n`);
   assert.ok(answer === "" || answer.startsWith("HTTP/1.1 431 "), answer);
   // Many small ones are all read: the last one counts as well.
@@ -215,7 +215,7 @@ Deno.test("who reads nothing of a stream for five minutes is gone", async () => 
   using connection = await connect(server.url, { reads: false });
   await connection.send(chat("hi", { stream: true }));
   await until(() => engine.requests.length === 1 && server.server.service.table.live.size === 0);
-  // Until the socket takes no more.
+  // Sends until the socket takes no more.
   for (let before = -1; timers.made > before; await pause(50)) before = timers.made;
   const status = async () => {
     const response = await server.ask(CHAT, user("hi"));
@@ -227,7 +227,7 @@ Deno.test("who reads nothing of a stream for five minutes is gone", async () => 
   assert.equal(await status(), 200);
 });
 
-/** Timers of so many milliseconds and more wait for `fire`. */
+/** Timers of at least this many milliseconds wait for `fire`. */
 function heldTimers(from: number): Disposable & { readonly made: number; fire(): void } {
   const { setTimeout: set, clearTimeout: clear } = globalThis;
   const held = new Map<unknown, () => void>();

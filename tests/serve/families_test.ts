@@ -8,7 +8,7 @@ const TOOLS = ["f", "g"].map((name) => ({ type: "function", function: { name } }
 const CALLS = '<tool_call> {"name": "f", "arguments": {"a": "b c"}} </tool_call> ' +
   '<tool_call> {"name": "g", "arguments": {}} </tool_call>';
 
-/** A server of a model that says this, with a template that speaks Hermes's format. */
+/** A server of a model that gives this answer, with a template in Hermes's format. */
 function saying(answer: string, chatTemplate = "{{ tools }}<tool_call>") {
   const engine = fakeEngine({ answer: () => answer });
   Object.assign(engine.info, { chatTemplate });
@@ -91,7 +91,7 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     assert.equal(call.reasoning_content, "hm");
     assert.deepEqual(result, { role: "tool", content: "2", tool_call_id: "call12345" });
   }
-  // A template that writes no calls gets them in the text.
+  // If a template writes no calls, it gets them in the text.
   const written = {
     "{{ tools }}<tool_call>": '<tool_call>\n{"name":"f","arguments":{"a":1}}\n</tool_call>',
     "List of tools: {{ tools }}": "<|tool_call_start|>[f(a=1)]<|tool_call_end|>",
@@ -103,7 +103,7 @@ Deno.test("templates get tools, calls and results as they want them", async () =
     const [, call] = server.engine.prompts.at(-1) as Json[];
     assert.deepEqual(call, { role: "assistant", content, reasoning_content: "hm" });
   }
-  // A template that knows no tools gets words.
+  // If a template knows no tools, it gets them in words.
   await using server = await saying("fine", "");
   await server.json(CHAT, { messages, tools: TOOLS });
   const [system, , call, result] = server.engine.prompts.at(-1) as Json[];

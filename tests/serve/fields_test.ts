@@ -11,7 +11,7 @@ const COMPLETION = "/v1/completions";
 const HELLO = user("Hello!");
 const SCHEMA = { type: "object", properties: { a: { type: "integer" } } };
 
-/** What clients of each server send beyond OpenAI's fields, with the values that they send. */
+/** Fields beyond OpenAI's that clients of each server send, with the values that they send. */
 const TAKEN: Readonly<Record<string, Json>> = {
   OpenAI: {
     user: "u",
@@ -128,7 +128,7 @@ const TAKEN: Readonly<Record<string, Json>> = {
   },
 };
 
-/** Fields that are honoured, and what they make of the engine's request. */
+/** Fields that are honoured, and the fields of the engine's request that they set. */
 const HONOURED:
   readonly (readonly [path: string, fields: Json, request: Partial<GenerateRequest>])[] = [
     [CHAT, { n_predict: 7 }, { maxTokens: 7 }],
@@ -161,7 +161,7 @@ const HONOURED:
     [COMPLETION, { n_probs: 3 }, { logprobs: 3 }],
   ];
 
-/** Values that change the answer and that the server has nothing for. */
+/** Values that would change the answer but are not supported by the server. */
 const REFUSED: Json = {
   use_beam_search: true,
   best_of: 3,

@@ -15,7 +15,7 @@ const TOOL = { type: "function", function: { name: "weather", parameters: PARAME
 const text = (name: string) =>
   Deno.readTextFileSync(new URL(`../golden/templates/${name}.jinja`, import.meta.url));
 
-/** What the model of each template says: it thinks, speaks and calls. Spaces part the fake's tokens. */
+/** The output of each template's model: it thinks, speaks and calls. Spaces separate the fake engine's tokens. */
 const SAID: Readonly<Record<string, string>> = {
   gpt_oss:
     "<|channel|>analysis<|message|>I think so.<|start|>assistant<|channel|>commentary<|message|>" +
@@ -44,7 +44,7 @@ const MARKS: Readonly<Record<string, readonly [string, string]>> = {
   seed_oss: ["<seed:think>", "</seed:think>"],
 };
 
-/** A server of a model with this template that says this. */
+/** A server of a model that has this template and gives this output. */
 function saying(
   name: string,
   answer: string = SAID[name] as string,
@@ -167,7 +167,7 @@ Deno.test("harmony: the nearest effort, and a forced call in a message of its ow
   assert.equal(forced.engine.requests.at(-1)?.grammar?.kind, "forms");
 });
 
-/** What is before and behind a forced call's constrained part, in what the model says by itself. */
+/** The text before and after the constrained part of a forced call, in the model's free output. */
 const FORCED: Readonly<Record<string, readonly [begin: string, end: string]>> = {
   gpt_oss: [" json<|message|>", ""],
   glimmer: ["<atem:function_calls>\n", ""],

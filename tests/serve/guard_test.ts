@@ -10,7 +10,7 @@ import { user } from "./server.ts";
 
 const CHAT = "/v1/chat/completions";
 
-/** The status of an answer to a request as it is typed. */
+/** The status of the answer to a raw request. */
 async function statusOf(url: string, request: string | Uint8Array): Promise<number> {
   const answer = await rawHttp(url, request);
   return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
@@ -121,7 +121,7 @@ Deno.test("the key: every route but /health needs it, whatever the path's spelli
       await response.body?.cancel();
     }
     assert.equal((await ask("/health")).status, 200);
-    // Who has the key may come by any name.
+    // A client with the key may use any host name.
     const named = getWith("/v1/models", {
       Host: "proxy.example.com",
       authorization: "Bearer right",
@@ -212,7 +212,7 @@ Deno.test("bodies: too large, too deep, no UTF-8, half", () =>
     const large = await ask(CHAT, "x".repeat(9 * 2 ** 20));
     assert.equal(large.status, 413);
     await large.body?.cancel();
-    // Without a length it is counted as it comes.
+    // A body without a length is counted as it comes.
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => controller.enqueue(new Uint8Array(2 ** 20)),
     });

@@ -71,7 +71,7 @@ for (const fields of LEAVING) {
   });
 }
 
-/** Timers of a minute and more that run, counted while `use` does. */
+/** Counts the pending timers of a minute and more while `use` runs. */
 async function longTimers(use: (count: () => number) => Promise<void>): Promise<void> {
   const { setTimeout: set, clearTimeout: clear } = globalThis;
   const running = new Set<unknown>();
@@ -182,7 +182,7 @@ Deno.test("stopping after a delay: health says so while requests are taken; then
 
 Deno.test("stopping: what runs longer than that is ended, and told", async () => {
   const { engine } = gated();
-  // The script ends at the signal alone.
+  // The script ends only at the signal.
   engine.submit = ({ signal, promptIds }) =>
     streamOf((async function* () {
       yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
@@ -310,7 +310,7 @@ Deno.test("a client that leaves while its prompt is encoded ends that, and gives
   const asked = Promise.withResolvers<AbortSignal | undefined>();
   engine.encodePrompt = (_, signal) => {
     asked.resolve(signal);
-    // Without a signal the test ends all the same, with the assertion that is its last line.
+    // Without a signal the test still ends, by the assertion in its last line.
     const ends = signal ?? AbortSignal.timeout(1000);
     const { promise, reject } = Promise.withResolvers<never>();
     ends.addEventListener("abort", () => reject(ends.reason));
@@ -350,7 +350,7 @@ Deno.test("a stream that waits for a slot has its headers, comments, and then it
   await running;
 });
 
-/** Timers of these lengths, ms, take 5 ms. */
+/** Makes timers of these lengths, ms, take 5 ms. */
 function shortTimers(lengths: readonly number[]): Disposable {
   const { setTimeout: set } = globalThis;
   globalThis.setTimeout = Object.assign((...[callback, ms = 0]: Parameters<typeof set>) => (
@@ -383,7 +383,7 @@ function queued() {
   return { engine, open };
 }
 
-/** The end of a request that was given up before its prompt. */
+/** The final event of a request that was aborted before its prompt. */
 async function* ended(request: GenerateRequest) {
   for await (const event of fakeEngine().submit(request)) {
     if (event.kind === "finish") yield event;

@@ -9,7 +9,7 @@ import { type Json, user } from "./server.ts";
 
 const CHAT = "/v1/chat/completions";
 
-/** A server whose log is kept; `lines` resolves when there are as many. */
+/** A server whose log is kept. `lines` resolves when the log has that many lines. */
 async function logging(
   format: LogFormat,
   { engine = fakeEngine(), ...options }: Partial<ServerOptions> & {

@@ -1,4 +1,4 @@
-// Forced calls in the formats of their models: what the grammar allows is what the reader reads.
+// Forced calls in the formats of their models: the reader must read whatever the grammar allows.
 import { deepEqual, equal, ok } from "node:assert/strict";
 import type { CallForm, Grammar } from "../../src/grammar/rules/grammar.ts";
 import type { ToolFamily } from "../../src/serve/tools/family.ts";
@@ -52,7 +52,7 @@ const GIVEN: readonly Readonly<Record<string, unknown>>[] = [
   },
 ];
 
-/** The arguments as a form's syntax has them, lists and objects as the grammar writes them. */
+/** Writes arguments in a form's syntax, with lists and objects spaced as the grammar writes them. */
 function written(form: CallForm, given: Readonly<Record<string, unknown>>): string {
   const { before, syntax, after } = form;
   ok(syntax, before);
@@ -72,7 +72,7 @@ function written(form: CallForm, given: Readonly<Record<string, unknown>>): stri
   return `${before}${members.join(syntax.between)}${after}`;
 }
 
-/** Whole outputs, beginning with what the prompt has; the last has no header, which is not read. */
+/** Whole outputs, including the beginning that the prompt has. The last one lacks the header, which is not read. */
 const WRITTEN: readonly (readonly [ToolFamily, template: string, string])[] = [
   [
     QWEN_CODER,
@@ -175,7 +175,7 @@ Deno.test("a tool whose arguments a format cannot write one by one is called by 
     const quotes = [GEMMA4, LFM2, OLMO3].includes(family);
     for (const tool of texts) equal(native(family, tool), quotes, JSON.stringify(tool));
   }
-  // With quotes where the format's own do not say enough.
+  // A text is written with quotes if the format's own marks are not enough.
   const { forms } = GEMMA4.forced([of({ a: texts[0]?.parameters, b: TEXT })], "");
   deepEqual(forms[0]?.syntax?.texts, ["b"]);
 });

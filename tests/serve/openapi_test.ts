@@ -7,7 +7,7 @@ import { type Json, user } from "./server.ts";
 const MESSAGES = user("hi");
 const NAMED = { model: "fledgling", ...MESSAGES };
 
-/** Requests with the path that the document has for them, where it is another. */
+/** Requests, each with the document's path for it if that differs from the request's. */
 const REQUESTS: readonly (readonly [path: string, body?: Json, template?: string])[] = [
   ["/v1/chat/completions", { ...MESSAGES, return_rounds: true, logprobs: true }],
   ["/v1/chat/completions", { ...MESSAGES, stream: true, stream_options: { include_usage: true } }],
@@ -93,7 +93,7 @@ Deno.test("openapi.json: every route is asked by the test above, and on the page
   );
   assert.deepEqual(answering.filter((route) => !asked.includes(route)), []);
   const page = await Deno.readTextFile(new URL("../../docs/server.md", import.meta.url));
-  // The page's own files are no part of the API.
+  // The page's own files are not part of the API.
   const named = Object.keys(paths).filter((path) => !path.endsWith(".js"))
     .map((path) => path.replaceAll(/\{(\w+)\}/g, (_, name) => name.toUpperCase()));
   const unlisted = named.filter((path) => !RegExp(`[\` ]${path}[\`?]`).test(page));

@@ -4,7 +4,7 @@ import { generated } from "./cli_lines.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { serve, type TestServer } from "./server.ts";
 
-/** Debian's. */
+/** Debian's Chromium. */
 const CHROMIUM = "/usr/bin/chromium";
 const PROMPT = "Count from 3 to 20.";
 
@@ -52,7 +52,7 @@ async function said(page: Page, answers: number): Promise<string[]> {
 Deno.test({
   name: "the page, in headless Chromium",
   ignore: !await hasChromium(),
-  // The browser's process and its sockets outlive its last message by a little.
+  // The browser's process and sockets live a little longer than its last message.
   sanitizeOps: false,
   sanitizeResources: false,
 }, async (t) => {

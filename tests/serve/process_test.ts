@@ -4,7 +4,7 @@ import { user } from "./server.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
-/** `eyrie serve` as a process of its own. */
+/** `eyrie serve` in a separate process. */
 function spawn(...flags: readonly string[]) {
   return spawnBy([], ...flags);
 }
@@ -76,7 +76,7 @@ Deno.test("eyrie serve: 503 with progress while it loads, then answers; SIGTERM 
     assert.equal(said, line);
   }
   assert.deepEqual(await (await fetch(`${url}/health`)).json(), { status: "ok" });
-  // A stream that runs when the signal comes is finished.
+  // A stream that is running when the signal comes is completed.
   const body = JSON.stringify({ ...user("Count from 3 to 20."), max_tokens: 40, stream: true });
   const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", body });
   child.kill("SIGTERM");

@@ -1,15 +1,15 @@
-/** A TCP connection to a server, used by hand. */
+/** A raw TCP connection to a server. */
 export interface RawConnection extends Disposable {
-  /** @throws where the server has closed it. */
+  /** @throws if the server has closed the connection. */
   send(text: string | Uint8Array): Promise<void>;
-  /** Everything that came until the server closed it; a reset is an end too. */
+  /** Everything that came until the server closed the connection. A reset counts as the end too. */
   readonly received: Promise<string>;
-  /** What came so far. */
+  /** The text received so far. */
   readonly text: string;
   closeWrite(): Promise<void>;
 }
 
-/** @param of.reads false: leaves what comes unread. */
+/** @param of.reads if false, incoming bytes are not read. */
 export async function connect(url: string, of = { reads: true }): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const connection = await Deno.connect({ hostname, port: Number(port) });
@@ -44,20 +44,20 @@ async function received(connection: Deno.Conn, onText: (all: string) => void): P
   }
 }
 
-/** What a server answers to a request as it is typed, until it closes the connection. */
+/** The bytes that a server answers to a raw request until it closes the connection. */
 export async function rawHttp(
   url: string,
   request: string | Uint8Array,
   { closeWrite = false }: { readonly closeWrite?: boolean } = {},
 ): Promise<string> {
   using connection = await connect(url);
-  // The server may have closed it before it has read all.
+  // The server may close the connection before it has read everything.
   await connection.send(request).catch(() => {});
   if (closeWrite) await connection.closeWrite();
   return await connection.received;
 }
 
-/** Sends a byte every few milliseconds for as long as the server takes them; what it answered. */
+/** Sends a byte every few milliseconds for as long as the server takes them. Returns the answer. */
 export async function dripHttp(url: string, begin: string, bytes: string): Promise<string> {
   using connection = await connect(url);
   let open = true;

@@ -3,7 +3,7 @@ import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import type { Json } from "./server.ts";
 
-/** First requests of agents and libraries as they left these, with long texts cut. */
+/** First requests as agents and libraries sent them, with long texts cut. */
 const FOLDER = new URL("./recorded/", import.meta.url);
 
 interface Recording {
@@ -22,7 +22,7 @@ function recordings(): Recording[] {
   }));
 }
 
-/** Tools and fields that the server has nothing for, by recording. */
+/** Tools and fields that the server does not support, by recording. */
 const IGNORED: Readonly<Record<string, string>> = { "codex": "tools.web_search" };
 
 Deno.test("first requests of agents and libraries are answered, as they were recorded", async (t) => {
@@ -36,7 +36,7 @@ Deno.test("first requests of agents and libraries are answered, as they were rec
       assert.equal(response.status, 200, text);
       assert.equal(response.headers.get("eyrie-ignored"), IGNORED[name] ?? null);
       assert.match(text, /nswer/);
-      // The model gets all that was said.
+      // The model gets every message.
       const prompt = server.engine.prompts.at(-1);
       assert.ok(Array.isArray(prompt));
       const said = prompt.map(({ content }) => content).join("\n");

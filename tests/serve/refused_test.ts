@@ -5,7 +5,7 @@ import { serve } from "./shared.ts";
 const CHAT = "/v1/chat/completions";
 const HELLO = user("Hello!");
 
-/** Requests that are refused: the fields, and what is said of which. */
+/** Requests that are refused: the fields, the parameter that the error names, and the error's message. */
 const REFUSED: readonly (readonly [fields: unknown, param: string | null, message: RegExp])[] = [
   [{}, "messages", /^Cannot do without "messages"/],
   [{ messages: [] }, "messages", /^Cannot use "messages"/],

@@ -16,13 +16,13 @@ const SPECULATE: SpeculationChoice = {
 export interface TestServer extends AsyncDisposable {
   readonly url: string;
   readonly server: Server;
-  /** The server's faults. */
+  /** The server's logged faults. */
   readonly log: readonly string[];
-  /** A request with a JSON body; without one a GET. */
+  /** Sends a request with a JSON body, or a GET if there is no body. */
   ask(path: string, body?: unknown, init?: RequestInit): Promise<Response>;
   /** The answer's JSON. */
   json(path: string, body?: unknown, init?: RequestInit): Promise<Json>;
-  /** The data of a stream's events; `[DONE]` as a text. */
+  /** The parsed data of a stream's events; `[DONE]` is returned as a text. */
   stream(path: string, body: unknown): Promise<Json[]>;
 }
 
@@ -56,7 +56,7 @@ export const DEFAULTS: ServerOptions = {
   logPrompts: false,
 };
 
-/** An engine in a worker, as servers of tests have it. */
+/** Opens an engine in a worker with the options that the tests' servers use. */
 export function openEngine(
   maxBatch: number = DEFAULTS.maxBatch,
   { limits, speculation, ...engine }: EngineOptions = {},

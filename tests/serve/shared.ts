@@ -1,16 +1,16 @@
 /**
- * Servers over one engine with the usual options: opened once for all files of a process that ask it for nothing but
- * answers. Its prefix cache holds what earlier tests asked.
+ * Servers over one engine with the usual options. The engine is opened once for all files of a process that only ask it
+ * for answers, so its prefix cache holds the prompts of earlier tests.
  */
 import type { Engine } from "../../src/engine/engine.ts";
 import type { ServerOptions } from "../../src/serve/server.ts";
 import { openEngine, serveWith, type TestServer } from "./server.ts";
 
-// Before any test: a worker that a test starts has to end with it.
+// Opened outside any test, because a worker that a test starts has to end with that test.
 const engine = await openEngine();
 Deno.test.afterAll(() => engine.terminate());
 
-/** As `serve` of server.ts. @param info what the engine says of itself otherwise than it is. */
+/** Like `serve` of server.ts. @param info fields of the engine's info that are replaced. */
 export function serve(
   options: Partial<ServerOptions> = {},
   info: Partial<Engine["info"]> = {},

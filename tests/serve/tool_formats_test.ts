@@ -102,7 +102,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       "",
       [["f", { a: "x" }]],
     ],
-    // What is no call stays text.
+    // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["<tool_call>\n<function=a b>\n", "<tool_call>\n<function=a b>\n", []],
     ["a <tool_ca", "a <tool_ca", []],
@@ -215,7 +215,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       ],
     ],
     ['<|tool_call>call:f{<|"|>a<|"|>:<|"|>C:\\b<|"|>}<tool_call|>', "", [["f", { a: "C:\\b" }]]],
-    // What a grammar makes it write, and a text without quotes.
+    // Output that a grammar forces, and a text without quotes.
     ['<|tool_call>call:f{"a": "b\\"}", "c": [1, {"d": "e"}]}<tool_call|>', "", [["f", {
       a: 'b"}',
       c: [1, { d: "e" }],
@@ -295,13 +295,13 @@ for (const [family, cases] of CASES) {
   });
 
   Deno.test(`a forced call of ${family.name} by a JSON object is read from what the grammar writes`, () => {
-    // What their arguments are is not known.
+    // Their arguments are unknown.
     for (const some of [TOOLS.slice(1), TOOLS.slice(2)]) {
       const { begin, forms } = family.forced(some, "[ARGS]");
       equal(forms.length, some.length);
       const form = forms.at(-1);
       equal(form?.syntax, undefined);
-      // A header is not read: the prompt has it.
+      // The header is not read, because it is part of the prompt.
       const output = `${begin}${form?.before}{"a": 1}${form?.after}`.replace(
         /^ to=\w+/,
         "",
@@ -355,7 +355,7 @@ Deno.test("a format is known by its template", () => {
   equal(of("<|start_of_role|><tool_call>"), "hermes");
 });
 
-/** Parts of every format, in orders that no model writes. */
+/** Parts of all formats, in orders that no model writes. */
 const PARTS = [
   ...[
     "<tool_call>",

@@ -24,12 +24,12 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [["f", { a: '}"{' }], ["g", { b: [1, { c: null }] }]],
     ],
     ['<tool_call>{"name": "f"}</tool_call> Done.', "Done.", [["f", {}]]],
-    // The arguments as a text, as some fine-tunes have it.
+    // The arguments are a text, as some fine-tunes write them.
     ['<tool_call>{"name": "f", "arguments": "{\\"a\\": 1}"}</tool_call>', "", [["f", { a: 1 }]]],
-    // What is no call stays text.
+    // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["a <tool b", "a <tool b", []],
-    // Arguments are an object, or it is no call.
+    // It is a call only if its arguments are an object.
     [
       '<tool_call>{"name": "f", "arguments": [1]}',
       '<tool_call>{"name": "f", "arguments": [1]}',
@@ -45,7 +45,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       '<tool_call>{"name": "f", "arguments": null}',
       [],
     ],
-    // What is cut before its arguments is neither.
+    // A call that is cut off before its arguments is neither text nor a call.
     ['So: <tool_call>{"name": "f", "argu', "So:", []],
     ['<tool_call>{"id": 7, "name": "f", "arguments": {}}</tool_call>', "", [["f", {}]]],
   ]],

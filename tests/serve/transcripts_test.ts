@@ -7,14 +7,14 @@ const ROOT = new URL("../../", import.meta.url);
 const LOCK = JSON.parse(await Deno.readTextFile(new URL("tests/deno.lock", ROOT)));
 const PAGE = await Deno.readTextFile(new URL("docs/server.md", ROOT));
 
-/** A program of the page, and what the page says that came of it. */
+/** A program of the page, and the output that the page gives for it. */
 interface Transcript {
   readonly language: string;
   readonly program: string;
   readonly came: string;
 }
 
-/** Whole programs: not what a page shows of one. */
+/** Only whole programs, not fragments that the page shows. */
 const transcripts: readonly Transcript[] = [
   ...section("Clients").matchAll(/^```(ts|sh)\n([^]*?)^```\n+```(?:text|json)\n([^]*?)^```/gm),
 ]
@@ -26,7 +26,7 @@ function section(heading: string): string {
   return text.split("\n## ")[0] ?? "";
 }
 
-/** Where the server of the page listens. */
+/** The address at which the page's server listens. */
 const ADDRESS = "127.0.0.1:8000";
 
 async function hasCurl(): Promise<boolean> {
@@ -34,7 +34,7 @@ async function hasCurl(): Promise<boolean> {
   return await version.output().then(({ success }) => success, () => false);
 }
 
-/** What a program prints, talking to the server at `address`. */
+/** The output of a program that talks to the server at `address`. */
 async function printed(
   { language, program }: Transcript,
   address: string,
@@ -59,7 +59,7 @@ async function printed(
   return new TextDecoder().decode(stdout);
 }
 
-/** A program as it runs here: the names of packages with the versions of the tests' lockfile. */
+/** The program with the names of packages replaced by the versions in the tests' lockfile. */
 function withVersions(program: string): string {
   return program.replaceAll(/ from "([^".:]+)"/g, (all, name: string) => {
     const locked = Object.keys(LOCK.specifiers).find((each) => each.startsWith(`npm:${name}@`));
@@ -67,13 +67,13 @@ function withVersions(program: string): string {
   });
 }
 
-/** Answers without what is another at every run: ids and times. */
+/** Answers without the values that differ between runs: ids and times. */
 function lasting(text: string): unknown[] {
   const one = (json: string): unknown =>
     JSON.parse(json, (key, value: unknown) => {
       return /^(id|created)$|_(ms|at|per_second|duration)$/.test(key) ? typeof value : value;
     });
-  // One that is laid out over several lines, or one a line.
+  // The text is one object over several lines, or one object a line.
   return text.startsWith("{\n") ? [one(text)] : text.trim().split("\n").map(one);
 }
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 
-/** Far more than anything takes that tests wait for. */
+/** Far longer than anything that tests wait for. */
 const MOST_MS = 60_000;
 
-/** Waits until it is so. @throws AssertionError after a minute: a test that waits for ever does not say for what. */
+/** Waits for a condition. @throws AssertionError after a minute: a test that waited for ever would not say for what. */
 export async function until(is: () => boolean): Promise<void> {
   const end = performance.now() + MOST_MS;
   while (!is()) {

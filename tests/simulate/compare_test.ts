@@ -65,7 +65,7 @@ Deno.test("the per-batch oracle has each size's best depth, and the nearest for 
   assert.deepEqual([1, 3, 40, 64, 128].map(depthAt), [3, 3, 0, 0, 0]);
 });
 
-/** A batch that stays, with requests and tokens that differ. */
+/** A constant batch, with requests and tokens of different difficulty. */
 function worldOf(batch: number, alpha: number, seed: number): World {
   return {
     pricing: TOY,
@@ -86,7 +86,7 @@ Deno.test("no depth and no policy is above the oracle", () => {
       found.find(({ arm }) => arm.name === name && arm.kind === kind)?.result.throughput ?? NaN;
     const oracle = rate("oracle", "oracle");
     for (const { arm, result } of found) {
-      // Half a per cent for the coins: the oracle is best in expectation.
+      // Half a per cent is allowed for chance, because the oracle is best only in expectation.
       assert.ok(result.throughput <= oracle * 1.005, `batch ${batch}: ${arm.name} is above it`);
     }
     assert.ok(rate("oracle:depth", "policy") <= oracle * 1.005);

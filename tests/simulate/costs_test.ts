@@ -28,7 +28,7 @@ Deno.test("a round's parts add up to what the policies' lookup says", () => {
     }
   }
   assert.deepEqual([pricing.catchUp(8), pricing.prefill([{ from: 0, to: 100 }])], [2, 50]);
-  // Of several prompts the rows cost what a prompt of as many tokens does.
+  // Several prompts cost as much as one prompt of as many tokens.
   const prompts = [{ from: 0, to: 40 }, { from: 0, to: 60 }];
   assert.equal(pricing.prefill(prompts), pricing.prefill([{ from: 0, to: 100 }]));
 });

@@ -78,7 +78,7 @@ Deno.test("a recording: the machine, cached prompts, drafts and requests come ba
   assert.equal(recording.machine?.costs?.model, MACHINE.costs.model);
   assert.equal(recording.machine?.maxBatchedRows, MACHINE.maxBatchedRows);
   assert.equal(recording.machine?.sloItlMs, MACHINE.sloItlMs);
-  // By request, not by place.
+  // Chains are collected by request, not by place in the batch.
   assert.deepEqual(streamsOf(recording), [[{ drafted: 1, accepted: 0 }], [{
     drafted: 3,
     accepted: 2,
@@ -107,7 +107,7 @@ Deno.test("what requests met is met again round for round, whatever their number
   const lengths = { promptTokens: 1, outputTokens: 1 };
   const open = () => openSource(coming.map((each, seed) => ({ ...each, seed })), lengths);
   const acceptance = spreadOut(geometric(0.6), { requests: 1, tokens: 1 });
-  // Chains of each request as the model has them: all accepted ones, then one that is not.
+  // The chains of each request by the model's chances: all accepted drafts, then one rejected draft.
   const streams = coming.map(({ promptTokens, outputTokens }, seed) => {
     const request = acceptance.open(seed, promptTokens + 1);
     const now = { ms: 0, tokens: 0 };

@@ -25,7 +25,7 @@ interface Machine {
   readonly roundsPerSync: number;
 }
 
-/** Batch sizes of the rounds, and how often requests were preempted and waited. */
+/** The batch sizes of the rounds, and how often requests were preempted or waited. */
 interface Schedule {
   readonly batches: readonly number[];
   readonly preemptions: number;

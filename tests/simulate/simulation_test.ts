@@ -9,7 +9,7 @@ import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/spe
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { COSTS, MACHINE, policyOf, simulationOf, statically } from "./worlds.ts";
 
-/** A policy that does what it is told, round by round, and says what it saw. */
+/** A policy that makes the given choices, round by round, and records the contexts and outcomes that it saw. */
 function scripted(choices: readonly Decision[], depths: readonly number[] = [0, 1, 2, 3]) {
   const contexts: RoundContext[] = [];
   const outcomes: RoundOutcome[] = [];
@@ -38,7 +38,7 @@ function scripted(choices: readonly Decision[], depths: readonly number[] = [0, 
 
 Deno.test("one request without drafts, by hand", () => {
   const { ms, rounds, tokens, finished, throughput } = simulate(simulationOf([{}]));
-  // 10 prompt tokens give the first token; four rounds of one row the others.
+  // The prefill of 10 prompt tokens gives the first token; four rounds of one row give the others.
   assert.deepEqual({ ms, rounds, tokens }, { ms: 5 + 4 * 11, rounds: 4, tokens: 5 });
   assert.equal(throughput, 1000 * 5 / 49);
   const times = { ttftMs: 5, e2eMs: 49, tpotMs: 11 };
@@ -47,7 +47,7 @@ Deno.test("one request without drafts, by hand", () => {
 
 Deno.test("one request with two drafts that are always right, by hand", () => {
   const found = simulate(simulationOf([{}], { policy: statically(2) }));
-  // Three tokens a round, of the second one alone: 2 a further level, 13 of three rows, 3 of extend.
+  // Two rounds of up to three tokens. Each takes 2 ms for the second level, 13 for three rows and 3 for extend.
   assert.deepEqual([found.ms, found.rounds, found.tokens], [5 + 2 * (2 + 13 + 3), 2, 5]);
   assert.deepEqual([found.meanDepth, found.meanAcceptLength], [2, 3]);
 });
@@ -58,7 +58,7 @@ Deno.test("a prompt is stored in chunks, and others decode between them", () => 
     [{ outputTokens: 9 }, { atMs: 20, promptTokens: 600 }],
     { onRound: (sample) => samples.push(sample) },
   ));
-  // The second comes in the second round; its chunks of 256, 256 and 88 tokens go before rounds.
+  // The second request comes in the second round. Its chunks of 256, 256 and 88 tokens each run before a round.
   assert.deepEqual(samples.map(({ batch }) => batch), [1, 1, 1, 1, 2, 2, 2, 2]);
   const ends = [16, 27, 27 + 128 + 11, 166 + 128 + 11, 305 + 44 + 12];
   assert.deepEqual(samples.slice(0, 5).map(({ tMs }) => tMs), ends);
@@ -74,7 +74,7 @@ Deno.test("after rounds without it the draft catches up on what it missed, once"
   assert.deepEqual(contexts.map(({ sequences }) => sequences[0]?.lag), [0, 1, 2, 0, 0]);
   assert.deepEqual(outcomes.map(({ ms }) => ms.catchUp), [0, 0, 0.5, 0, 0]);
   assert.deepEqual([found.catchUps, found.catchUpMs, found.switches], [1, 0.5, 1]);
-  // 2 plain rounds and 3 of two tokens; catching up is no part of a round.
+  // 2 plain rounds and 3 rounds of two tokens. Catching up does not count as part of a round.
   assert.equal(found.ms, 5 + 2 * 11 + 0.5 + 3 * (12 + 3));
   assert.deepEqual(outcomes.map(({ ms }) => ms.round), [11, 11, 15, 15, 15]);
 });
@@ -90,7 +90,7 @@ Deno.test("each sequence has its own depth, and rows for it alone", () => {
     [3, 3],
     [0, 0],
   ]);
-  // Two levels, five rows, for which there are programs of six, extend.
+  // A round has two further levels, five rows (which run in the program for six rows) and an extend.
   assert.equal(found.ms, 3 * (4 + 16 + 3));
   assert.equal(found.tokens, 2 + 3 * 5);
 });
@@ -112,8 +112,8 @@ Deno.test("a budget verifies the drafts of whom the draft is sure, a plain rule 
     machine: { ...MACHINE, confidenceNoise: 0 },
   }));
   const both = outcomes.find(({ sequences }) => sequences.length === 2);
-  // A budget for one sequence alone has 3 drafts at most: the first round is one of all. 0.9, 0.81, 0.73 and 0.2 are
-  // the largest.
+  // One sequence alone has at most 3 drafts, so the first round verifies all. With both sequences the largest survivals
+  // are 0.9, 0.81, 0.73 and 0.2.
   assert.deepEqual(both?.sequences.map(({ depth }) => depth), [3, 1]);
   assert.ok(contexts.every(({ ranks }) => ranks));
   assert.ok(Math.abs((both?.sequences[1]?.confidences[0] ?? 0) - 0.2) < 1e-9);

@@ -8,7 +8,7 @@ import { openSource } from "../../src/simulate/run/source.ts";
 import { policyNamed } from "../../src/speculate/policies/registry.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
 
-/** A round takes 10 ms, 1 more for each row, 2 a draft level and 3 for draft-extend; prefill 0.5 a token. */
+/** A round takes 10 ms plus 1 a row, 2 a draft level and 3 for draft-extend. Prefill takes 0.5 ms a token. */
 export const COSTS: CostTable = {
   format: COST_FORMAT,
   adapter: "none",
@@ -43,7 +43,7 @@ export function statically(steps: number): SimulatedPolicy {
   return policyOf("static", { num_steps: steps });
 }
 
-/** These requests, with nothing drafted where nothing else is said. */
+/** A simulation of these requests, which drafts nothing unless `others` says so. */
 export function simulationOf(
   coming: readonly Partial<IncomingRequest>[],
   others: Partial<Simulation> = {},

@@ -14,7 +14,7 @@ Deno.test("acceptance: there must be one choice more than drafts", () => {
 
 // Exactness: every outcome of the noise is counted, so there is no sampling error.
 // The noise of a position is one of NOISE equally likely values, and a model turns it into a token by
-// a table that depends on the whole context. A law is then a whole number of NOISEths, and the
+// a table that depends on the whole context. Each probability is then a multiple of 1 / NOISE, and the
 // output has the target's law if each sequence comes out exactly weight * weight * ... times.
 
 const TOKENS = [0, 1, 2] as const;
@@ -24,11 +24,11 @@ const LENGTH = 4;
 type Context = readonly number[];
 /** The token for a context and the noise of its position. */
 type Model = (context: Context, noise: number) => number;
-/** The next draft; it may look at the noise (coupled drafting) and at rejected choices of before. */
+/** The next draft. It may use the noise (coupled drafting) and choices that were rejected earlier. */
 type DraftRule = (context: Context, noise: number, seen: readonly number[]) => number;
 type Accept = typeof acceptChain;
 
-/** Small numbers from a context, different for every model: a test fixture, not a random source. */
+/** A hash of a context, different for every model: a test fixture, not a random source. */
 function scramble(key: number, context: Context): number {
   const mixed = [key, context.length, ...context].reduce(
     (hash, value) => Math.imul(hash ^ (value + 0x9e37), 0x85ebca6b) ^ (hash >>> 13),
@@ -37,7 +37,7 @@ function scramble(key: number, context: Context): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/** Numbers of NOISEths of each token after `context`, zeros among them; they sum to NOISE. */
+/** The probability of each token after `context`, in units of 1 / NOISE. Some are zero; they sum to NOISE. */
 function weights(key: number, context: Context): [number, number, number] {
   const first = scramble(key, context) % (NOISE + 1);
   const second = scramble(key + 1, context) % (NOISE - first + 1);
@@ -47,7 +47,7 @@ function weights(key: number, context: Context): [number, number, number] {
 function tableModel(key: number): Model {
   return (context, noise) => {
     const [first, second] = weights(key, context);
-    // Contexts order the noise differently: only equality of choices may matter, not their order.
+    // Each context orders the noise differently, because only equality of choices may matter, not their order.
     const rank = (noise * 5 + scramble(key + 2, context)) % NOISE;
     return rank < first ? 0 : rank < first + second ? 1 : 2;
   };

@@ -8,7 +8,7 @@ import { contextOf } from "./rounds.ts";
 import { playWorld, throughput, type World, WORLD_SETUP } from "./world.ts";
 import { EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
-/** A world, and the round from which on it counts. */
+/** A world, and the first round that counts. */
 interface Trial {
   readonly world: World;
   readonly from: number;
@@ -41,32 +41,32 @@ const BURSTY: Trial = {
   from: 0,
 };
 
-/** No draft pays for 2000 rounds. */
+/** A world in which no draft pays for the first 2000 rounds. */
 const IMPROVED: Trial = {
   world: { rounds: 4000, batch: () => 4, alpha: (round) => round < 2000 ? 0.05 : 0.9 },
   from: 2500,
 };
 
-/** Nobody knows what rounds cost. */
+/** A world whose costs are not told to the policy. */
 const COLD: Trial = {
   world: { ...stationary(4, 0.7).world, rounds: 200, costsTold: false },
   from: 0,
 };
 const COLD_SHARE = 0.7;
 
-/** A clock that goes wrong now and then. */
+/** A world with a clock that is wrong now and then. */
 const ABSURD: Trial = {
   world: { ...stationary(4, 0.7).world, told: (ms, round) => round % 7 === 3 ? absurd(round) : ms },
   from: ROUNDS / 2,
 };
-/** Of the rounds of ABSURD, which a policy learns nothing from. */
+/** Throughput that may be lost in ABSURD, because a policy learns nothing from its absurd rounds. */
 const ABSURD_LOSS = 0.1;
 
 const SEEDS = EXHAUSTIVE ? [1, 2, 3] : [1];
 
 /**
- * What adapting comes to, for a kind with its first example, against every fixed depth of its tiers.
- * The worlds and the policies' chance have seeds: the figures are the same in every run.
+ * Compares the throughput of an adapting policy kind, opened with its first example, with every fixed
+ * depth of its tiers. Worlds and policies are seeded, so the figures are the same in every run.
  */
 export function adaptationContract(
   name: string,
@@ -80,7 +80,7 @@ export function adaptationContract(
     };
     return open(options, { ...WORLD_SETUP, random });
   };
-  /** One that has drawn nothing by chance does the same with any seed. */
+  /** A policy that has drawn nothing at random does the same with any seed, so one seed is enough. */
   const seeds = { make, more: () => drawn };
 
   Deno.test(`policy contract: ${name} begins with a depth it has, without costs and history`, () => {
@@ -117,7 +117,7 @@ export function adaptationContract(
   });
 }
 
-/** The worst of some seeds of the policy's chance. */
+/** Asserts the least share of the best fixed depth's throughput, for several seeds of the policy. */
 function atLeast(
   { make, more }: { readonly make: (seed: number) => Policy; readonly more: () => boolean },
   { world, from }: Trial,
@@ -136,7 +136,7 @@ function atLeast(
 
 const fixedPlays = new Map<World, ReturnType<typeof playWorld>[]>();
 
-/** Of a world once: policies are compared with the same. */
+/** Plays each depth once per world, because all policies are compared with the same plays. */
 function playFixed(depth: number, world: World): ReturnType<typeof playWorld> {
   const plays = fixedPlays.get(world) ?? [];
   fixedPlays.set(world, plays);

@@ -15,28 +15,28 @@ import { chain } from "../../src/speculate/round_shape.ts";
 import { EXHAUSTIVE } from "../exhaustive.ts";
 
 const RUNS = { seed: 20260712, numRuns: EXHAUSTIVE ? 150 : 15 };
-/** No depth is larger. */
+/** The largest depth of any policy. */
 const DEEPEST = 7;
 
-/** A round: what is known before, and what it comes to. */
+/** A round: what is known before it, and its outcome. */
 interface Drawn {
   readonly context: RoundContext;
-  /** Of each sequence that is told of, whatever it drafted. */
+  /** Accepted drafts reported for each sequence, whatever it drafted. */
   readonly accepted: readonly number[];
   readonly ms: RoundTimes;
-  /** It ran with so many steps beside those that were picked. */
+  /** How far the steps that ran differ from the steps that were picked. */
   readonly off: number;
 }
 
 const count = fc.integer({ min: 0, max: 9 });
-/** What no engine should tell. */
+/** Values that no engine should report. */
 const absurd = fc.constantFrom(NaN, Infinity, -Infinity, -1, 1e308, 0.5);
 
 function orAbsurd(usual: fc.Arbitrary<number>): fc.Arbitrary<number> {
   return fc.oneof({ weight: 12, arbitrary: usual }, { weight: 1, arbitrary: absurd });
 }
 
-/** A round costs 1 ms and 0.2 ms a draft level, and more beyond 16 rows. */
+/** A round costs 1 ms plus 0.2 ms a draft level, and more above 16 rows. */
 const COSTS: CostTable = {
   format: COST_FORMAT,
   adapter: "none",
@@ -74,7 +74,7 @@ const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | u
   });
 const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
   drawn: fc.array(drawnSequence, { maxLength: 6 }),
-  /** How often the sequences are there. */
+  /** How often the drawn sequences are repeated in the batch. */
   times: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.constantFrom(3, 20)),
   waiting: orAbsurd(count),
   freePages: orAbsurd(fc.integer({ min: 0, max: 500 })),
@@ -101,7 +101,7 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
 const manyRounds = fc.array(drawn, { maxLength: 80, size: "max" });
 const drawnRounds = drawing(manyRounds);
 const drawnSeeds = drawing(fc.tuple(manyRounds, fc.integer({ min: 0, max: 2 ** 32 - 1 })));
-/** Rounds of one batch that may be launched together. */
+/** Groups of rounds with one context, which may be launched together. */
 const drawnGroups = drawing(fc.array(
   fc.record({ context: drawnContext, rounds: fc.array(drawn, { minLength: 1, maxLength: 9 }) }),
   { maxLength: 20, size: "max" },
@@ -109,16 +109,16 @@ const drawnGroups = drawing(fc.array(
 
 interface Drawing<T> {
   readonly arbitrary: fc.Arbitrary<T>;
-  /** What fast-check tries, frozen. */
+  /** The samples that fast-check draws, frozen. */
   readonly samples: readonly T[];
 }
 
-/** Draws once for all policies: most of them play a sample in less time than it takes to draw. */
+/** Draws samples once for all policies: most policies play a sample in less time than it takes to draw one. */
 function drawing<T>(arbitrary: fc.Arbitrary<T>): Drawing<T> {
   return { arbitrary, samples: fc.sample(arbitrary, RUNS).map(deepFreeze) };
 }
 
-/** @throws what fast-check tells of the smallest sample that it finds where `holds` throws. */
+/** @throws fast-check's report of the smallest sample that it finds for which `holds` throws. */
 function forAll<T>({ arbitrary, samples }: Drawing<T>, holds: (sample: T) => void): void {
   for (const sample of samples) {
     try {
@@ -131,10 +131,10 @@ function forAll<T>({ arbitrary, samples }: Drawing<T>, holds: (sample: T) => voi
 }
 
 /**
- * What every policy keeps to. The registry's test calls it for all policies with their examples, so
- * that a new one needs nothing for it.
+ * Tests that every policy must pass. The registry's test calls this for all policies with their examples,
+ * so that a new policy is tested without further code.
  *
- * @param make makes the policy with a seed for what it draws by chance.
+ * @param make makes the policy with a seed for its random draws.
  */
 export function policyContract<State>(name: string, make: (seed: number) => Policy<State>): void {
   const played = remembered((all: readonly Drawn[]) => play(make(1), all));
@@ -196,7 +196,7 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
   holdsContract(name, make, played);
 }
 
-/** What `holds` promises. */
+/** Tests of the promise that `Policy.holds` makes. */
 function holdsContract<State>(
   name: string,
   make: (seed: number) => Policy<State>,
@@ -229,19 +229,19 @@ function holdsContract<State>(
   });
 }
 
-/** What was picked in each round, and the state after it. */
+/** The pick of each round, and the state after the round. */
 interface Played<State> {
   readonly picks: readonly Decision[];
   readonly states: readonly State[];
 }
 
-/** Of the same argument, the same result. */
+/** Memoizes a function by the identity of its argument. */
 function remembered<Key extends object, Value>(of: (key: Key) => Value): (key: Key) => Value {
   const known = new WeakMap<Key, Value>();
   return (key) => known.getOrInsertComputed(key, of);
 }
 
-/** Frozen inputs all the way. */
+/** Plays all rounds with deeply frozen inputs and states. */
 function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State> {
   const picks: Decision[] = [];
   const states: State[] = [];
@@ -258,7 +258,7 @@ function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State
   return { picks, states };
 }
 
-/** One of the tiers, or what a request asked for; depths that such a round can have. */
+/** Asserts that a pick is one of the tiers or a requested depth, with per-sequence depths that the round allows. */
 function assertKnown<State>(
   { tiers }: Policy<State>,
   { asked, batchSize, ranks }: RoundContext,
@@ -275,7 +275,7 @@ function assertKnown<State>(
   }
 }
 
-/** A budget of numbers, where one can be had. */
+/** Asserts that a budget has finite numbers, and that the draft tells its confidence, without which there is none. */
 function assertBudget(
   { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
   { batchSize, ranks, numSteps }: {
@@ -290,7 +290,7 @@ function assertBudget(
   for (const number of [slope, leastConfidence, ...intercepts]) assert(Number.isFinite(number));
 }
 
-/** What each round was picked at, with at most `most` launched before the first of them is learned. */
+/** The picks of all rounds. At most `most` rounds are launched together before the policy learns their outcomes. */
 function playGroups<State>(
   policy: Policy<State>,
   groups: readonly { readonly context: RoundContext; readonly rounds: readonly Drawn[] }[],

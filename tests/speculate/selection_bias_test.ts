@@ -7,10 +7,10 @@ import { byHighest, bySampled, type Cut, cutLaw, outputLaw, type Toy, toys } fro
 import { contextOf, outcomeOf } from "./rounds.ts";
 
 // Which drafts are verified must not depend on the drafts themselves: under rejection sampling the
-// output has the target's law only if a draft is graded or not by what was known before it was drawn.
-// Here every draft and every coin is enumerated, so that nothing is left to chance.
+// output has the target's law only if the decision to verify a draft uses nothing but what was known
+// before it was drawn. Here every draft and every coin is enumerated, so that nothing is left to chance.
 
-/** Errors of sums of doubles. */
+/** Tolerance for rounding errors in sums of doubles. */
 const EXACT = 1e-12;
 
 function distance(a: readonly number[], b: readonly number[]): number {
@@ -40,7 +40,7 @@ Deno.test("selection bias: ranking by the highest probabilities, or by history, 
   }
 });
 
-/** Two requests draft two tokens each, and two of the four are verified. */
+/** The output's law if two requests draft two tokens each and two of the four are verified. */
 function lawWith(toy: Toy, cut: Cut): number[] {
   const verify = { drafts: 2, slope: 1, intercepts: [0, 0], leastConfidence: 0 };
   const always: Policy<null> = {
@@ -95,7 +95,7 @@ Deno.test("selection bias: policies do cut drafts here, and a wrong rank of them
   }
 });
 
-/** Rows are so dear that few drafts are worth one. */
+/** Costs with such expensive rows that few drafts are worth verifying. */
 const DEAR = costsOf({ row: 0.3, level: 0.01, catchUp: 0 });
 
 function shallow(name: string): Policy {
@@ -111,7 +111,7 @@ function shallow(name: string): Policy {
   throw new Error(`"${name}" has no options in this test with which it drafts 2 tokens at most`);
 }
 
-/** After rounds in which request 0 was guessed well and request 1 was not. */
+/** The policy's state after rounds in which request 0 was guessed well and request 1 was not. */
 function experienced(policy: Policy, ranks: boolean): unknown {
   let state = policy.start;
   for (let round = 0; round < 24; round++) {
@@ -128,7 +128,7 @@ function experienced(policy: Policy, ranks: boolean): unknown {
   return state;
 }
 
-/** What a policy may know of a sequence; nothing of it depends on tokens drawn in the round to come. */
+/** The fields of a sequence that a policy may read. None depends on tokens that the coming round draws. */
 const BEFORE = ["id", "position", "depth", "accepted", "confidences", "lag"];
 const AFTER = ["id", "asked", "depth", "accepted", "confidences", "position"];
 
@@ -151,7 +151,7 @@ Deno.test("selection bias: policies read nothing but the interface's fields", ()
   }
 });
 
-/** Fails where another field is read, or looked for. */
+/** A proxy that throws if another field is read, or tested for with `in`. */
 function watched<T extends object>(given: T, known: readonly string[]): T {
   const fails = (field: string | symbol) => {
     throw new Error(`it reads "${String(field)}"`);

@@ -14,36 +14,36 @@ import {
 import type { DraftShape } from "../../src/speculate/round_shape.ts";
 
 /**
- * Requests that are decoded for a while under a policy: what src/simulate does with arrivals, memory
- * and recorded runs, this does for tests of one policy, with batches as they are told.
+ * Requests that are decoded for a while under a policy. It is a small version of src/simulate for tests of
+ * one policy: without arrivals, memory and recorded runs, and with given batch sizes.
  */
 export interface SmallWorld {
   readonly seed: number;
-  /** What rounds take. */
+  /** The actual costs of rounds. */
   readonly costs: CostTable;
-  /** What the policy is told they take. */
+  /** The costs that the policy is told. */
   readonly told: CostTable | undefined;
-  /** Milliseconds that it lasts. */
+  /** Milliseconds that the world lasts. */
   readonly lasts: number;
-  /** Requests in the round at a time. */
+  /** Requests in a round at time `ms`. */
   batch(ms: number): number;
-  /** Chance of a usual draft at a time, where those before it were accepted. */
+  /** Chance that a typical draft is accepted at time `ms`, if the drafts before it were accepted. */
   alpha(ms: number): number;
-  /** Standard deviations of the logit of the chance between requests, and between tokens. */
+  /** Standard deviations of the chance's logit: between requests, and between tokens. */
   readonly requestSpread: number;
   readonly tokenSpread: number;
   /** Mean tokens of a request. */
   readonly length: number;
-  /** Whether the draft tells its confidence, and the noise on its logit. */
+  /** Whether the draft tells its confidence, and the noise on the confidence's logit. */
   readonly ranks: boolean;
   readonly confidenceNoise: number;
   /** Relative noise of times. */
   readonly noise: number;
-  /** Most rounds launched at once. */
+  /** The most rounds that are launched together. */
   readonly together: number;
 }
 
-/** What a run came to. */
+/** The results of a run. */
 export interface Run {
   readonly tokens: number;
   readonly ms: number;
@@ -110,7 +110,7 @@ function placing({ length, requestSpread }: SmallWorld, random: Drawer): () => S
   };
 }
 
-/** Milliseconds that the draft needs for what it has missed. */
+/** Milliseconds that the draft needs to catch up on the tokens that it has missed. */
 function caughtUp(running: readonly Slot[], costs: CostTable): number {
   const lag = running.reduce((sum, { lag }) => sum + lag, 0);
   for (const slot of running) slot.lag = 0;
@@ -146,7 +146,7 @@ function runRound(
   return { tier, batchSize: batch, waiting: 0, sequences, ms: { round, ...times, catchUp } };
 }
 
-/** The request gets what was accepted and a token more. */
+/** Appends the accepted drafts and one bonus token to the request. */
 function moveOn(
   slot: Slot,
   { depth, tier, chain: { passes, confidences } }: {
@@ -172,7 +172,7 @@ interface Drafted {
   readonly confidences: readonly number[];
 }
 
-/** Whether a token is guessed right depends on request and position alone (common random numbers). */
+/** Drafts a chain. Whether a token is right depends on request and position alone (common random numbers). */
 function draft(
   { id, position, bias }: Slot,
   depth: number,
@@ -186,7 +186,7 @@ function draft(
     const x = base + world.tokenSpread * random.normal(id, position + j, 1);
     passes.push(random.uniform(id, position + j, 2) < 1 / (1 + Math.exp(-x)));
     if (!world.ranks) continue;
-    // Drafts are surer of themselves than they are right.
+    // Drafts are overconfident.
     const told = 1.3 * x + 0.4 + world.confidenceNoise * random.normal(id, position + j, 6);
     confidences.push(1 / (1 + Math.exp(-told)));
   }
@@ -220,7 +220,7 @@ function verifiedOf(
   return deviceDepths(verify, chains.map(({ confidences }) => confidences));
 }
 
-/** As `VerifyBudget` says the device chooses. */
+/** Drafts to verify of each chain, chosen as `VerifyBudget` says that the device chooses. */
 export function deviceDepths(
   { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
   confidences: readonly (readonly number[])[],

@@ -5,11 +5,11 @@ import { chain } from "../../src/speculate/round_shape.ts";
 import { contextOf } from "./rounds.ts";
 import { deviceDepths } from "./small_world.ts";
 
-/** Laws of the next token of two tokens, after a request's number and what it has so far. */
+/** Laws of the next token over a vocabulary of two, given a request's number and its tokens so far. */
 export interface Toy {
   target(request: number, ids: readonly number[]): Law;
   draft(request: number, ids: readonly number[]): Law;
-  /** Of the first LENGTH tokens of both requests under the target, [4 ** LENGTH]. */
+  /** The law of the first LENGTH tokens of both requests under the target, [4 ** LENGTH]. */
   readonly law: readonly number[];
 }
 
@@ -19,21 +19,21 @@ export type Law = readonly [number, number];
 export const LENGTH = 2;
 const REQUESTS = 2;
 
-/** A chain that was drafted, with the draft's law at each of its positions. */
+/** A drafted chain, with the draft's law at each of its positions. */
 export interface DraftedChain {
   readonly tokens: readonly number[];
   readonly laws: readonly Law[];
 }
 
-/** Drafts of each chain that are verified. */
+/** Chooses how many drafts of each chain are verified. */
 export type Cut = (chains: readonly DraftedChain[], budget: VerifyBudget) => readonly number[];
 
-/** What the device does: by the highest probability at each position. */
+/** Ranks drafts as the device does: by the highest probability at each position. */
 export function byHighest(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
   return deviceDepths(budget, chains.map(({ laws }) => laws.map((law) => Math.max(...law))));
 }
 
-/** What it must not do. */
+/** Ranks drafts by the probabilities of the sampled tokens, which the device must not do. */
 export function bySampled(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
   return deviceDepths(
     budget,
@@ -41,7 +41,7 @@ export function bySampled(chains: readonly DraftedChain[], budget: VerifyBudget)
   );
 }
 
-/** Toys whose laws depend on all that goes before. */
+/** Toys whose laws depend on all earlier tokens of the request. */
 export function toys(count: number): Toy[] {
   return Array.from({ length: count }, (_, seed) => {
     const law = (model: number) => (request: number, ids: readonly number[]): Law => {
@@ -60,7 +60,7 @@ export function toys(count: number): Toy[] {
   });
 }
 
-/** All of a length, the first the highest digit. */
+/** All token sequences of a length, in numeric order with the first token as the highest digit. */
 function sequences(length: number): number[][] {
   return Array.from(
     { length: 2 ** length },
@@ -68,7 +68,7 @@ function sequences(length: number): number[][] {
   );
 }
 
-/** The law of one token where its draft is verified or not by the drafted token itself. */
+/** The law of one token if the drafted token itself decides whether it is verified. */
 export function cutLaw(
   { p, q }: { readonly p: readonly number[]; readonly q: readonly number[] },
   verifies: (token: number) => boolean,
@@ -84,7 +84,7 @@ export function cutLaw(
   return law;
 }
 
-/** norm((p - q)+); of equal laws nothing is ever rejected. */
+/** norm((p - q)+). It is zero for equal laws, where nothing is ever rejected. */
 function residual(p: readonly number[], q: readonly number[]): number[] {
   const rest = p.map((each, i) => Math.max(0, each - (q[i] ?? 0)));
   const sum = rest.reduce((sum, each) => sum + each, 0);
@@ -94,7 +94,7 @@ function residual(p: readonly number[], q: readonly number[]): number[] {
 interface Branch {
   readonly chance: number;
   readonly state: unknown;
-  /** Of each request. */
+  /** The tokens of each request. */
   readonly ids: readonly (readonly number[])[];
   readonly confidences: readonly (readonly number[])[];
 }
@@ -193,7 +193,7 @@ function weight(all: readonly Weighed<unknown>[]): number {
   return all.reduce((product, { chance }) => product * chance, 1);
 }
 
-/** One of each, in every way. */
+/** The Cartesian product of the lists. */
 function product<T>(lists: readonly (readonly T[])[]): T[][] {
   return lists.reduce<T[][]>(
     (all, list) => all.flatMap((before) => list.map((each) => [...before, each])),
@@ -215,7 +215,7 @@ function drafts(
   });
 }
 
-/** What may become of a chain's first `depth` drafts (Leviathan et al. 2023), with the bonus. */
+/** The possible outcomes of verifying a chain's first `depth` drafts (Leviathan et al. 2023), with the bonus token. */
 function verdicts(
   { target }: Toy,
   { request, ids }: { readonly request: number; readonly ids: readonly number[] },

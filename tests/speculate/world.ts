@@ -1,7 +1,7 @@
 /**
- * A small pure world to try policies in: a batch and an acceptance by round, a cost table, noise. Two
- * policies in one world meet the same luck: whether draft j of a sequence would be accepted in a round
- * does not depend on how many were drafted.
+ * A small pure world to try policies in, with a batch size and an acceptance chance for each round, a cost
+ * table and noise. Two policies in one world meet the same luck: whether draft j of a sequence would be
+ * accepted in a round does not depend on how many were drafted.
  */
 import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
@@ -13,28 +13,28 @@ export interface World {
   readonly rounds: number;
   /** Sequences in a round. */
   readonly batch: (round: number) => number;
-  /** Chance that a draft is accepted after those before it. */
+  /** Chance that a draft is accepted if the drafts before it were. */
   readonly alpha: (round: number) => number;
   /** Whether policies see the cost table; default true. */
   readonly costsTold?: boolean;
-  /** What is told of a round's times; default the times. */
+  /** The times of a round that the policy is told; default: the actual times. */
   readonly told?: (ms: RoundTimes, round: number) => RoundTimes;
   /** Default 1. */
   readonly seed?: number;
 }
 
-/** A round that was played. */
+/** The results of one round. */
 export interface Played {
   readonly depth: number;
   readonly tokens: number;
-  /** With the catch-up before it. */
+  /** Milliseconds, including the catch-up before the round. */
   readonly ms: number;
 }
 
 const BUCKETS = [1, 2, 4, 8, 16, 32, 64, 96];
 const ROWS = [1, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 
-/** A round of up to 64 rows costs 1 ms and 0.05 a draft level; beyond, verification is in proportion. */
+/** A round of up to 64 rows costs 1 ms plus 0.05 ms a draft level. Above, verification is proportional to rows. */
 export const WORLD_COSTS: CostTable = {
   format: COST_FORMAT,
   adapter: "world",
@@ -51,12 +51,12 @@ export const WORLD_COSTS: CostTable = {
   fitError: 0,
 };
 
-/** Most rounds that are launched at once. */
+/** The most rounds that are launched together. */
 const GROUP = 4;
-/** Tokens stored by each sequence; the draft can have missed no more. */
+/** Tokens stored by each sequence. The draft cannot have missed more. */
 const STORED = 500;
 
-/** Setup of a policy for the world, but for its chance. */
+/** The setup of a policy for the world, except for its random source. */
 export const WORLD_SETUP: { readonly buckets: readonly number[] } = { buckets: BUCKETS };
 
 export function playWorld<State>(policy: Policy<State>, world: World): Played[] {
@@ -119,7 +119,7 @@ export function throughput(
   return sum(({ tokens }) => tokens) / sum(({ ms }) => ms);
 }
 
-/** A group has one batch size and does not pass the last round. */
+/** Rounds in a group. A group has one batch size and does not pass the last round. */
 function groupSize(holds: number, { batch, rounds }: World, first: number): number {
   let count = 1;
   while (
@@ -128,7 +128,7 @@ function groupSize(holds: number, { batch, rounds }: World, first: number): numb
   return count;
 }
 
-/** The number of trials before the first failure, by one uniform number of the sequence and round. */
+/** Drafts accepted before the first rejection, from one uniform number for each sequence and round. */
 function drawAccepted(
   { alpha, seed = 1 }: World,
   { round, id, depth }: { readonly round: number; readonly id: number; readonly depth: number },

@@ -1,4 +1,4 @@
-// Templates that want the machine end with an error, in bounded memory.
+// Templates that would use up the machine end with an error, in bounded memory.
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { type ChatMessage, renderChat } from "../../src/text/chat_template.ts";
@@ -11,7 +11,7 @@ function render(template: string, content = "Hi, there"): string {
 
 const DOUBLE = "{% set ns = namespace(x='0123456789') %}{% for i in range(40) %}";
 
-/** Each took the memory or did not end. */
+/** Templates that each took all memory or did not end. */
 const HUNGRY: Readonly<Record<string, string>> = {
   "a text doubled": `${DOUBLE}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}`,
   "a text doubled by +": `${DOUBLE}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x | length }}`,

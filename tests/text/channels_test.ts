@@ -25,7 +25,7 @@ const ANSWERED = [...ASKED, 3, MESSAGE, 4];
 
 const CALL = "<|channel|>commentary to=functions.get_weather";
 
-/** An output, its reasoning and its text. The first ones are of harmony's own documentation. */
+/** Outputs with their reasoning and text. The first ones are from harmony's documentation. */
 const CASES: readonly (readonly [string, ReasoningParts, string, string, string])[] = [
   [
     "analysis, then the answer",
@@ -170,7 +170,7 @@ Deno.test("channels: the tokens of reasoning are counted, headers included", () 
   const analysis = ["<|channel|>", "analysis", "<|message|>", "a", "b"];
   const final = ["<|start|>", "assistant", "<|channel|>", "final", "<|message|>", "c", "d"];
   assert.equal(count(...analysis), 5);
-  // The two tokens that begin the next message end the reasoning.
+  // The reasoning ends at the two tokens that begin the next message.
   assert.equal(count(...analysis, ...final), 7);
   assert.equal(count(...final.slice(2)), 0);
   assert.equal(count(...analysis, ...final, "<|start|>", "assistant", ...analysis), 7 + 6);

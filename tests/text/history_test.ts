@@ -23,7 +23,7 @@ const RESULTS: readonly ChatMessage[] = [
   { role: "tool", tool_call_id: "aaaaaaaaa", content: "one" },
 ];
 
-/** The prompt behind the question. */
+/** The part of the prompt after the question. */
 function prompt(name: string, messages: readonly ChatMessage[]): string {
   const text = template(name);
   const all = [QUESTION, ...messages];

@@ -1,4 +1,4 @@
-/** Broken tokenizer files and chat templates: a UsageError, or text and ids. */
+/** Broken tokenizer files and chat templates must give a UsageError, or text and ids. */
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { UsageError } from "../../src/errors.ts";
@@ -6,7 +6,7 @@ import { chatTemplate, renderChat } from "../../src/text/chat_template.ts";
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 import { absurd, always, holds, some, spoiled } from "../fuzz.ts";
 
-/** A byte-pair tokenizer of few tokens, with every part that the real ones have. */
+/** A byte-pair tokenizer with few tokens that has every part of the real ones. */
 const TOKENIZER = {
   version: "1.0",
   truncation: null,
@@ -49,7 +49,7 @@ const TOKENIZER = {
 };
 const CONFIG = { bos_token: "<s>", eos_token: { content: "<s>" }, chat_template: "x" };
 
-/** Loads it, and goes both ways once. */
+/** Loads the tokenizer, encodes once and decodes once. */
 function use(json: unknown, config: unknown): boolean {
   return holds(() => {
     const tokenizer = loadTokenizer("absurd", json, config);

@@ -5,7 +5,7 @@ import { stopScanner } from "../../src/text/stop.ts";
 
 const SEED = { seed: 20260305, numRuns: 2000 };
 
-/** All that the scanner shows of `pieces`, and whether it stopped. */
+/** The text that the scanner lets through for `pieces`, and whether it stopped. */
 function scan(stops: readonly string[], pieces: readonly string[]): [string, boolean] {
   const scanner = stopScanner(stops);
   const pushed = pieces.map((piece) => scanner.push(piece));
@@ -13,7 +13,7 @@ function scan(stops: readonly string[], pieces: readonly string[]): [string, boo
   return [text, pushed.at(-1)?.stopped ?? false];
 }
 
-/** The definition: the first end at which some stop is complete, the longest of those. */
+/** By definition: the first place where a stop is complete, and the longest stop that ends there. */
 function naive(stops: readonly string[], text: string): [string, boolean] {
   for (let end = 1; end <= text.length; end++) {
     const seen = text.slice(0, end);
@@ -23,7 +23,7 @@ function naive(stops: readonly string[], text: string): [string, boolean] {
   return [text, false];
 }
 
-// Two letters: stops that overlap with themselves and with one another are common.
+// With two letters, stops often overlap with themselves and with one another.
 const letters = (minLength: number, maxLength: number) =>
   fc.string({ unit: fc.constantFrom("a", "b"), minLength, maxLength });
 const stops = fc.array(letters(1, 6), { maxLength: 4 });

@@ -10,7 +10,7 @@ const SPACED = [spacedTokenizer("metaspace"), BYTE_FALLBACK];
 // size "max" below: by default fast-check makes lists of about 10, too few for the window to move.
 const SEED = { seed: 20260305, numRuns: 300 };
 
-/** Pieces of `ids`, one push a token, the end last. */
+/** The pieces of `ids`, from one push for each token and the end. */
 function pieces(tokenizer: StreamDecoder, ids: readonly number[]): string[] {
   const stream = textStream(tokenizer);
   return [...ids.map((id) => stream.push([id])), stream.end()];
@@ -23,7 +23,7 @@ function assertSameText(tokenizer: Tokenizer, ids: readonly number[]): void {
 
 Deno.test("stream: pieces join to the decoded text for any ids", () => {
   for (const tokenizer of [FLEDGLING, ...SPACED]) {
-    // Two ids beyond the vocabulary: a padded model may choose them.
+    // Two ids are beyond the vocabulary, because a padded model may choose such ids.
     const id = fc.nat(tokenizer.vocabSize + 1);
     fc.assert(
       fc.property(
@@ -36,7 +36,7 @@ Deno.test("stream: pieces join to the decoded text for any ids", () => {
 });
 
 Deno.test("stream: pieces join to the decoded text for runs of raw bytes", () => {
-  // Bytes that open, go on with and break UTF-8 characters; special tokens and text between them.
+  // Bytes that begin, continue and break UTF-8 characters, with special tokens and text between them.
   const bytes = [0x80, 0x9f, 0x98, 0xf0, 0xe4, 0xc3, 0xa9, 0xff, 0xef, 0xbf, 0xbd, 0xbb, 0x20];
   for (const tokenizer of SPACED) {
     const id = fc.oneof(

@@ -24,8 +24,8 @@ function json(name: string): unknown {
 const { conversations, tools, cases } = json("cases.json") as Cases;
 
 /**
- * What transformers made of them: tools/goldens/templates.py; of the templates of 2026 what Jinja2 3.1.6
- * made with transformers' filters and globals, by the same script. These templates are the published ones,
+ * The texts that transformers renders, from tools/goldens/templates.py. For the templates of 2026 the same
+ * script used Jinja2 3.1.6 with transformers' filters and globals. These templates are the published ones,
  * from the folders models/templates of ggml-org/llama.cpp and model/renderers/testdata of ollama/ollama
  * (both MIT): of gpt-oss, Qwen3-Coder, Qwen3.8, Gemma 4, Ministral 3, Mistral Small 3.2, Muse Glimmer,
  * Seed-OSS, SmolLM3 and Granite 4 (Apache-2.0) and GLM-4.7-Flash (MIT).

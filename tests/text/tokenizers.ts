@@ -25,7 +25,7 @@ export function goldenCases(): readonly GoldenCase[] {
   return golden.cases;
 }
 
-/** How SentencePiece models spell their decoders in tokenizer.json. */
+/** The decoders that SentencePiece models have in tokenizer.json. */
 export const DECODERS = {
   metaspace: { type: "Metaspace", replacement: "▁", prepend_scheme: "always", split: true },
   llama2: {
@@ -40,8 +40,8 @@ export const DECODERS = {
 } as const;
 
 /**
- * A SentencePiece-like tokenizer: `<s>` `</s>` `<unk>`, the 256 byte tokens, then a few pieces, some
- * of them only spaces. Its decoder strips one space at the start of the text.
+ * A SentencePiece-like tokenizer with `<s>` `</s>` `<unk>`, the 256 byte tokens, and a few pieces, some of
+ * which are only spaces. Its decoder strips one space at the start of the text.
  */
 export function spacedTokenizer(decoder: keyof typeof DECODERS): Tokenizer {
   const special = ["<s>", "</s>", "<unk>"];

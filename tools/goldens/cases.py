@@ -1,19 +1,19 @@
-"""The golden checkpoints: a published-style config.json each, and what must matter in it.
+"""The golden checkpoints: for each a config.json in the published style, and the parts of it that must matter.
 
 `config` is written as config.json word for word, in the style found on the Hugging Face hub
 (transformers 4 names: rope_theta, rope_scaling, torch_dtype), so that a golden also tests the config
-reader. make_goldens.py writes what transformers makes of it beside it, as config.v5.json.
+reader. Beside it, make_goldens.py writes config.v5.json, the same config as transformers saves it.
 
-`ablations` name what the case is there to test: each is a change of the config (a dict) or tensors
-set to zero (a regular expression); make_goldens.py fails the case when a change does not show in the
-logits, because then a wrong engine would pass too.
+`ablations` name the features that the case tests. Each is a change of the config (a dict) or a regular
+expression of tensors that are set to zero. make_goldens.py fails the case if a change does not show in
+the logits, because then a wrong engine would pass too.
 """
 
 from dataclasses import dataclass, field
 
 VOCAB = 320
 HIDDEN = 64
-ORIGINAL = 32  # tokens: where the scaled ropes of the toy models begin to scale
+ORIGINAL = 32  # tokens, from which on the scaled ropes of the toy models scale
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Case:
     config: dict
     ablations: dict = field(default_factory=dict)
     embed_std: float = 0.5
-    # Mean of the last norm's weights. Tied embeddings are kept small, or every token would predict
-    # itself; this brings their logits back to a width that soft caps and greedy margins can show.
+    # Mean of the last norm's weights. Tied embeddings are small, or every token would predict itself. This
+    # mean makes their logits wide enough again for soft caps and greedy margins to show.
     final_norm: float = 1.0
-    # Prompts as (file stem, tokens, how many of them the greedy run begins with).
+    # Prompts as (file stem, number of tokens, number of tokens that the greedy run begins with).
     prompts: tuple = (("expected", 24, 8),)
-    # File stems whose greedy ids are left out: transformers turns keys anew with every token.
+    # File stems whose greedy ids are left out, because transformers rotates all keys anew with every token.
     logits_only: tuple = ()
 
     @property
@@ -250,7 +250,7 @@ LFM2_MOE = base("lfm2_moe", "Lfm2MoeForCausalLM", num_hidden_layers=4, norm_eps=
                 use_expert_bias=True, norm_topk_prob=True, routed_scaling_factor=1.5)
 del LFM2_MOE["rms_norm_eps"]
 
-# Experts are in two groups, which those of the published model are not.
+# Experts are in two groups, unlike in the published model.
 MISTRAL4 = base(
     "mistral4", "Mistral4ForCausalLM", num_key_value_heads=4, moe_intermediate_size=32,
     n_routed_experts=8, n_shared_experts=1, num_experts_per_tok=3, n_group=2, topk_group=1,
@@ -272,7 +272,7 @@ MUSE_TEXT = {
 
 
 def muse(**more) -> dict:
-    """Beside the text model a vision tower as small as it can be, whose tensors are not kept."""
+    """The text model with the smallest possible vision tower, whose tensors are not saved."""
     return {"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer",
             "bos_token_id": 0, "eos_token_id": 1, "image_token_id": 2, "video_token_id": 3,
             "tie_word_embeddings": False, "torch_dtype": "bfloat16",
@@ -304,7 +304,7 @@ MODELS_2026 = [
           "post norms": {"text_config": MUSE_TEXT | {"post_norm_eps": 1e-5}},
           "rotated": {"text_config": MUSE_TEXT | {"layer_rope_theta": [10000.0] * 5}},
           "gate": r"self_attn\.gate_proj"},
-         # Its text has ids of images and videos, which are other embeddings to transformers.
+         # Its text contains ids of images and videos, for which transformers uses other embeddings.
          logits_only=("expected",)),
 ]
 

@@ -47,7 +47,7 @@ def logits(model, ids: torch.Tensor) -> torch.Tensor:
 
 
 def distance(found: torch.Tensor, wanted: torch.Tensor) -> float:
-    """Largest difference in standard deviations of `wanted`, as `eyrie check` measures."""
+    """The largest difference in standard deviations of `wanted`, the measure of `eyrie check`."""
     return ((found - wanted).abs().max() / wanted.std()).item()
 
 

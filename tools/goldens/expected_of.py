@@ -1,8 +1,8 @@
-"""Expected values of checkpoints that exist: python tools/goldens/expected_of.py FOLDER...
+"""Expected values of existing checkpoints: python tools/goldens/expected_of.py FOLDER...
 
-Writes FOLDER/expected.safetensors anew: the ids of the file that is there, in float32 with eager attention. The model
-is loaded in float32, so that rope's frequencies are not rounded to bf16, as they are where a model that was made is
-cast to bf16 and back (torch's Module.to casts buffers too).
+Computes FOLDER/expected.safetensors anew for the ids in the existing file, in float32 with eager attention. The model
+is loaded in float32. If it were cast to bf16 and back, rope's frequencies would be rounded to bf16, because torch's
+Module.to casts buffers too.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """Expected values of Gemma 4 in float64, with numpy alone: python tools/goldens/gemma4.py FOLDER OUT [FIRST]
 
-FOLDER holds config.json, model.safetensors and expected.safetensors with input_ids. Says how far the logits and hidden
-states there are from this script's, with rope's frequencies and the factors of embeddings rounded to bf16 (as in a
-model that was cast to bf16 and back) and as they are; writes the latter for 24 ids from FIRST on to
-OUT/expected.safetensors, and says how far these logits move, in standard deviations, when embeddings move by one part
-in 10^6: scores without a scale make some texts' logits move far.
+FOLDER holds config.json, model.safetensors and expected.safetensors with input_ids. The script computes logits and
+hidden states twice: with rope's frequencies and the embedding factors rounded to bf16 (as in a model that was cast to
+bf16 and back), and unrounded. It prints how far those in FOLDER are from both. It writes the unrounded ones for 24 ids
+from FIRST on to OUT/expected.safetensors, and prints how far these logits move, in standard deviations, when embeddings
+move by one part in 10^6: attention scores without a scale make the logits of some texts move far.
 """
 
 import json

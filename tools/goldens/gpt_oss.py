@@ -1,9 +1,10 @@
 """Expected values of gpt-oss in float64, with numpy alone: python tools/goldens/gpt_oss.py FOLDER [OUT]
 
-FOLDER holds config.json, model.safetensors with experts in bf16, and expected.safetensors with input_ids. Says how far
-the logits and hidden states there are from this script's, with rope's frequencies rounded to bf16 (as in a model that
-was cast to bf16 and back) and as they are; writes the latter to OUT/expected.safetensors. With --mxfp4 OUT gets the
-first two layers with experts rounded to MXFP4, as gpt-oss is published, and their expected values.
+FOLDER holds config.json, model.safetensors with experts in bf16, and expected.safetensors with input_ids. The script
+computes logits and hidden states twice: with rope's frequencies rounded to bf16 (as in a model that was cast to bf16
+and back), and unrounded. It prints how far those in FOLDER are from both, and writes the unrounded ones to
+OUT/expected.safetensors. With --mxfp4 it writes to OUT the first two layers, with experts rounded to MXFP4 as gpt-oss
+is published, and their expected values.
 """
 
 import json
@@ -151,7 +152,7 @@ def expect(run, ids, states, given=8, count=24):
 
 
 def in_mxfp4(weights, layers):
-    """Stored tensors of the first layers, and the numbers that they stand for."""
+    """The tensors of the first layers as stored, and the numbers that they represent."""
     stored, numbers = {}, {}
     for name, values in weights.items():
         if any(f".layers.{i}." in name for i in range(layers, 100)):
@@ -164,7 +165,7 @@ def in_mxfp4(weights, layers):
         groups = rows.reshape(*rows.shape[:2], -1, 32)
         exponents = np.floor(np.log2(np.abs(groups).max(-1))) - 2
         codes = np.abs(groups[..., None] / 2.0 ** exponents[..., None, None] - LUT).argmin(-1).astype(np.uint8)
-        codes[0, 0, 0, :16] = np.arange(16)  # each once at least
+        codes[0, 0, 0, :16] = np.arange(16)  # every code occurs at least once
         stored[name + "_blocks"] = codes[..., 0::2] | codes[..., 1::2] << 4
         stored[name + "_scales"] = (exponents + 127).astype(np.uint8)
         values = (LUT[codes] * 2.0 ** exponents[..., None]).reshape(rows.shape)

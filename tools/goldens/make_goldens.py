@@ -32,11 +32,11 @@ from nextn import expect_nextn, extra_tensors
 from weights import randomize, token_ids
 
 MOST_SEEDS = 60
-LEAST_MARGIN = 0.02  # of greedy tokens; float32 sums in another order move logits by about 1e-5
-LEAST_DISTINCT = 8  # greedy tokens that differ: a loop on one token shows nothing
+LEAST_MARGIN = 0.02  # of greedy tokens; summing float32 in another order moves logits by about 1e-5
+LEAST_DISTINCT = 8  # different greedy tokens: a loop of one token tests nothing
 MOST_CONDITIONING = 1e-4
-NOT_TEXT = re.compile("vision|perception")  # tensors beside a text model
-LEAST_EFFECT = 1e-3  # of an ablation, standard deviations; tests should hold the engine to 2e-4
+NOT_TEXT = re.compile("vision|perception")  # tensors that are not the text model's
+LEAST_EFFECT = 1e-3  # of an ablation, in standard deviations; tests should hold the engine to 2e-4
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
             manifest[case.name] = make(case, out / case.name)
             print(f"{case.name}: {time.monotonic() - start:.1f} s "
                   f"{json.dumps(manifest[case.name])}", flush=True)
-        except Exception:  # one architecture that this transformers lacks must not stop the others
+        except Exception:  # an architecture that this transformers lacks must not stop the others
             failed.append(case.name)
             print(f"{case.name}: FAILED\n{traceback.format_exc()}", flush=True)
     versions = {"transformers": transformers.__version__, "torch": torch.__version__}
@@ -68,7 +68,7 @@ def main() -> int:
 
 
 def make(case, folder: Path) -> dict:
-    """The first seed whose greedy texts are decided clearly. Returns the manifest's entry."""
+    """Writes the checkpoint of the first seed whose greedy tokens have clear margins. Returns the manifest's entry."""
     tried = []
     for seed in range(MOST_SEEDS):
         write_checkpoint(case, folder, seed)
@@ -104,7 +104,7 @@ def make(case, folder: Path) -> dict:
 
 
 def write_checkpoint(case, folder: Path, seed: int) -> None:
-    """config.json as in the case; the tensors and config.v5.json as transformers saves them."""
+    """Writes config.json as in the case, and the tensors and config.v5.json as transformers saves them."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -139,7 +139,7 @@ def nextn_layers(case) -> int:
 
 
 def with_nextn(folder: Path, case):
-    """The config that counts NextN layers as decoder layers, which is how checkpoints store them."""
+    """The config with NextN layers counted as decoder layers, because checkpoints store them as such."""
     config = AutoConfig.from_pretrained(folder)
     if nextn_layers(case):
         config.num_hidden_layers += nextn_layers(case)
@@ -157,7 +157,7 @@ def loader(folder: Path, config=None):
 
 
 def ablations(case, folder: Path, runs: dict) -> dict:
-    """What each ablation does to the logits of the prompts, the most of them."""
+    """How far each ablation moves the logits: the largest distance over the prompts."""
     effects = {}
     for name, change in case.ablations.items():
         effect = max(distance(logits(ablated(case, folder, change), run.tensors["input_ids"][None].long()),
@@ -184,7 +184,7 @@ def ablated(case, folder: Path, change):
 
 
 def save_nextn(case, folder: Path, ids: torch.Tensor) -> None:
-    """expected_nextn.safetensors: the NextN layer over the same prompt."""
+    """Writes expected_nextn.safetensors: the outputs of the NextN layer over the same prompt."""
     layer = f"model.layers.{case.config['num_hidden_layers']}."
     own = ("enorm", "hnorm", "eh_proj", "shared_head.norm")
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
@@ -200,7 +200,7 @@ def save_expected(path: Path, tensors: dict, margin: float | None = None) -> Non
     if margin is not None:
         made_by += f", least greedy margin {margin:.4f}"
     tensors = {name: tensor.contiguous().clone() for name, tensor in tensors.items()}
-    # One key: safetensors writes several in an order that changes from run to run.
+    # Only one key, because safetensors writes several keys in an order that changes from run to run.
     safetensors.torch.save_file(tensors, path, metadata={"made_by": made_by})
     path.chmod(0o644)
 

@@ -10,7 +10,7 @@ from weights import distribution, noise
 
 
 def extra_tensors(model, case, seed: int) -> dict:
-    """The layer's tensors that no decoder layer has. `model` was built with the layer as its last."""
+    """The tensors of the NextN layer that no decoder layer has. `model` was built with NextN as its last layer."""
     hidden, index = case.config["hidden_size"], case.config["num_hidden_layers"]
     prefix = f"model.layers.{index}."
     shapes = {

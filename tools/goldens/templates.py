@@ -1,8 +1,8 @@
-"""What transformers makes of the chat templates in tests/golden/templates.
+"""The texts that transformers renders from the chat templates in tests/golden/templates.
 
     python tools/goldens/templates.py tests/golden/templates
 
-reads its *.jinja and cases.json and writes expected.json: for each case in order the text, or
+reads the folder's *.jinja and cases.json and writes expected.json: for each case, in order, the text or
 {"error": what the template raised}. Needs transformers and jinja2; no torch, no network.
 """
 

@@ -213,7 +213,7 @@ VARIANTS = {
 
 @torch.no_grad()
 def fill(model, family: str) -> None:
-    """Draws weights; norms of families that add 1 to them are around 0."""
+    """Draws weights. Norm weights are around 0 in families that add 1 to them."""
     for key, p in model.named_parameters():
         if p.dim() > 1:
             p.normal_(0, 0.12)

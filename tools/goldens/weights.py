@@ -19,10 +19,10 @@ def randomize(model, case, seed: int) -> None:
 
 
 def distribution(name: str, shape, case, gemma: bool) -> tuple[float, float]:
-    """Mean and standard deviation: attention that looks around, logits that are not flat."""
+    """Mean and standard deviation, chosen so that attention is spread over tokens and logits are not flat."""
     if name.endswith(".bias"):
         return 0.0, 0.5
-    if len(shape) == 1:  # a norm; Gemma multiplies by 1 + weight, Muse-Glimmer but for the last norm
+    if len(shape) == 1:  # a norm; Gemma multiplies by 1 + weight, and so does Muse-Glimmer except in its last norm
         mean = case.final_norm if name == "model.norm.weight" else 1.0
         if name == "model.language_model.norm.weight":
             return mean, 0.25
@@ -41,7 +41,7 @@ def noise(case, seed: int, name: str, shape) -> torch.Tensor:
 
 
 def token_ids(case, seed: int, stem: str, count: int) -> torch.Tensor:
-    """`count` ids above the special ones."""
+    """`count` token ids above the special ones."""
     key = zlib.crc32(f"{case.name}/{seed}/{stem}".encode())
     generator = torch.Generator().manual_seed(key)
     return torch.randint(4, case.text["vocab_size"], (1, count), generator=generator)

@@ -3,9 +3,9 @@
     python tools/goldens/wide.py OUT gpt_oss_20b qwen35_9b ...
     eyrie check -m OUT/NAME --expected OUT/NAME/expected.safetensors
 
-Run in the project's root, on a GPU: names are files of lab/shapes. Vocabularies are cut to 8,192 tokens. Of Gemma 4,
-whose scores have no scale, the norms of q and k have weights near d^(-1/4), so that a score is about 1: with weights
-of 1 the model amplifies the rounding of float32 without a bound.
+Run in the project's root, on a GPU. Names are files of lab/shapes. Vocabularies are cut to 8,192 tokens. Gemma 4 does
+not scale its attention scores, so its norms of q and k get weights near d^(-1/4), which makes a score about 1. With
+weights of 1 the model would amplify the rounding of float32 without a bound.
 """
 
 import gc
@@ -35,7 +35,7 @@ def config_of(name: str):
         config = json.load(file)
     config = config.get("text_config", config)
     layers = LAYERS[name]
-    if config.get("num_kv_shared_layers"):  # half of them have keys and values of their own
+    if config.get("num_kv_shared_layers"):  # half of the layers have their own keys and values
         config["num_kv_shared_layers"] = layers // 2
         config["layer_types"] = config["layer_types"][: layers // 2] * 2
     for key in ("layer_types", "mlp_layer_types"):
@@ -56,7 +56,7 @@ def config_of(name: str):
 
 @torch.no_grad()
 def fill(model, name: str) -> None:
-    """Draws weights, each a number that bf16 holds."""
+    """Draws weights, each rounded to a number that bf16 holds."""
     for key, p in model.named_parameters():
         if p.dim() > 1:
             p.normal_(0, p.shape[-1] ** -0.5)

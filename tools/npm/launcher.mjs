@@ -21,7 +21,7 @@ const child = spawn(deno, [...FLAGS, program, ...process.argv.slice(2)], {
 });
 child.on("error", (error) => fail(error.message));
 
-// A terminal sends these to both processes; a second one would not let Eyrie finish.
+// A terminal sends these signals to both processes. If a signal came twice, Eyrie could not finish its work.
 const terminal = process.platform === "win32" || process.stdin.isTTY || process.stdout.isTTY ||
   process.stderr.isTTY;
 const listeners = new Map([
@@ -39,7 +39,7 @@ child.on("exit", (code, signal) => {
 
 function denoPath() {
   try {
-    // Not its own launcher: that one passes no signals on.
+    // Deno itself, not the launcher of npm's package deno, which does not pass signals on.
     return createRequire(import.meta.url)("deno/install_api.cjs").runInstall();
   } catch (error) {
     fail(error instanceof Error ? error.message : String(error));

@@ -1,8 +1,8 @@
-/** `deno task licences`: those of the packages that are bundled, which must go along with their code. */
+/** `deno task licences`: prints the licences of the bundled packages, which must be distributed with their code. */
 import { fileURLToPath } from "node:url";
 import { runTool, say } from "../tool.ts";
 
-/** What `deno info --json` says of a program. */
+/** The output of `deno info --json` for a program. */
 interface Info {
   readonly modules: readonly { readonly kind?: string; readonly npmPackage?: string }[];
   readonly npmPackages: Readonly<Record<string, NpmPackage>>;
@@ -17,9 +17,9 @@ interface NpmPackage {
 }
 
 /**
- * The text of all licences, package after package; those with the same text once.
+ * The text of all licences, package after package. A text that several packages share appears once.
  *
- * @throws Error where a package has neither a licence nor names one.
+ * @throws Error if a package neither contains a licence nor names one.
  */
 export async function thirdParty(root: URL): Promise<string> {
   const byText = new Map<string, string[]>();
@@ -32,7 +32,7 @@ export async function thirdParty(root: URL): Promise<string> {
 }
 
 async function infoOf(root: URL): Promise<Info> {
-  // What is listed need not have been downloaded.
+  // Listed packages may not have been downloaded yet.
   await deno(root, ["cache", "--quiet", "main.ts"]);
   return JSON.parse(await deno(root, ["info", "--json", "main.ts"])) as Info;
 }
@@ -45,7 +45,7 @@ async function deno(root: URL, args: string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-/** Packages that the program imports, and theirs; types are no code. */
+/** The packages that the program imports, and the packages that these import. Packages of types contain no code. */
 function reachable({ modules, npmPackages }: Info): NpmPackage[] {
   const seen = new Set<string>();
   const queue = modules.flatMap(({ npmPackage }) => npmPackage === undefined ? [] : [npmPackage]);

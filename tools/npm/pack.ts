@@ -11,7 +11,7 @@ import { npmProgram } from "./npm.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 
-/** What npm reads. The Deno that packs is the one that the package brings. */
+/** The contents of package.json. The package depends on the version of Deno that packs it. */
 export function packageJson(): Record<string, unknown> {
   return {
     name: "eyrie",
@@ -28,7 +28,7 @@ export function packageJson(): Record<string, unknown> {
   };
 }
 
-/** Writes the package into a folder, which is made. */
+/** Creates a folder and writes the package into it. */
 export async function writePackage(folder: string): Promise<void> {
   await Deno.mkdir(`${folder}/bin`, { recursive: true });
   const copy = (from: string, to: string) => Deno.copyFile(new URL(from, ROOT), `${folder}/${to}`);
@@ -42,7 +42,7 @@ export async function writePackage(folder: string): Promise<void> {
   await bundle(`${folder}/eyrie.js`);
 }
 
-/** The tarball of a package's folder. @throws Error where npm cannot make it */
+/** Makes the tarball of a package's folder. @throws Error if npm cannot make it. */
 export async function tarball(folder: string, destination: string): Promise<string> {
   const [npm, ...first] = npmProgram("npm");
   const args = [...first, "pack", "--silent", folder, "--pack-destination", destination];

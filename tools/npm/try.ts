@@ -9,15 +9,15 @@ import { ANSWER, hasAdapter, prints, type Program, PROMPT, runIn } from "../rele
 import { runTool, say } from "../tool.ts";
 import { npmProgram } from "./npm.ts";
 
-/** Arguments that a shell would change. */
+/** An argument that a shell would change. */
 const ODD = `a "b" $HOME %PATH% *'`;
 
 /**
  * Installs a tarball and uses it: version, answer, exit code, arguments, signals.
  *
- * @param adapter whether the machine has a WebGPU adapter: without one no answer is asked for.
- * @returns what was tried, a line each.
- * @throws Error for what comes to anything else.
+ * @param adapter whether the machine has a WebGPU adapter. Without one no answer is asked for.
+ * @returns one line for each check that was made.
+ * @throws Error if a check fails.
  */
 export async function tryPackage(path: string, adapter: boolean): Promise<string[]> {
   const folder = await Deno.makeTempDir({ prefix: "eyrie npm try " });
@@ -42,7 +42,7 @@ export async function tryPackage(path: string, adapter: boolean): Promise<string
   }
 }
 
-/** A command that is not there is told as it was typed, with exit code 2. */
+/** Checks that an unknown command is reported exactly as typed, with exit code 2. */
 async function passesArguments(folder: string, launcher: Program): Promise<void> {
   const { code, err } = await runIn(folder, launcher, [ODD]);
   if (code === 2 && err.startsWith(`eyrie: Cannot run "${ODD}": `)) return;
@@ -66,7 +66,7 @@ async function passesSignals(folder: string, launcher: Program): Promise<void> {
   }
 }
 
-/** Sends a signal to the launcher alone once the program has printed something; how it ended. */
+/** Sends a signal to the launcher alone once the program's output matches `begun`. Returns how the launcher ended. */
 async function ended(
   cwd: string,
   [file, ...first]: Program,
@@ -84,7 +84,7 @@ async function ended(
     stderr: "null",
   }).spawn();
   let text = "";
-  // Its end means that the program itself is gone, not its launcher alone.
+  // When stdout ends, the program itself has ended, not only its launcher.
   for await (const piece of child.stdout.pipeThrough(new TextDecoderStream())) {
     const before = begun.test(text);
     text += piece;

@@ -8,7 +8,7 @@ const NAME = "SHA256SUMS";
 /**
  * Checksums of all files of a folder, by name: a line each of 64 hexadecimal digits and the name.
  *
- * @throws UsageError where it holds no files, or folders, whose files would be left out.
+ * @throws UsageError if the folder holds no files, or holds folders, whose files would be left out.
  */
 export async function checksums(folder: string): Promise<string> {
   const entries = (await Array.fromAsync(Deno.readDir(folder))).filter(({ name }) => name !== NAME);

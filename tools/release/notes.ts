@@ -1,4 +1,4 @@
-/** `deno task release:notes VERSION`: what CHANGELOG.md says of a version, in Markdown. */
+/** `deno task release:notes VERSION`: the section of CHANGELOG.md about a version, in Markdown. */
 import { parser } from "npm:keep-a-changelog@3.1.0";
 import denoJson from "../../deno.json" with { type: "json" };
 import { UsageError } from "../../src/errors.ts";
@@ -9,7 +9,7 @@ import { operandIn, runTool, say } from "../tool.ts";
  *
  * @param version as in deno.json, also as a tag: `v0.1.0`.
  * @param built the version that would be released: another one's notes are a mistake.
- * @throws UsageError where the two differ, or the changelog has no dated notes of it.
+ * @throws UsageError if the two versions differ, or if the changelog has no dated notes of the version.
  */
 export function releaseNotes(changelog: string, version: string, built: string): string {
   const plain = version.replace(/^v/, "");
@@ -26,7 +26,7 @@ export function releaseNotes(changelog: string, version: string, built: string):
   return unbroken(release.toString().replace(/^## .*\n+/, "").trim());
 }
 
-/** GitHub shows every line break of a release's notes; here they are where a line was full. */
+/** Joins wrapped lines: GitHub would show every line break of a release's notes. */
 function unbroken(markdown: string): string {
   return markdown.replaceAll(/(?<=\S)\n *(?=[^\s#-])/g, " ");
 }

@@ -1,4 +1,4 @@
-/** Systems that a release has an executable for, by the end of its name, and Deno's name of each. */
+/** Systems that a release has an executable for: the end of the executable's name, and Deno's name of the system. */
 export const TARGETS: Readonly<Record<string, string>> = {
   "linux-x64": "x86_64-unknown-linux-gnu",
   "linux-arm64": "aarch64-unknown-linux-gnu",

@@ -18,7 +18,7 @@ const LIMIT_MS = 300_000;
 /** A program and the arguments that all its starts begin with. */
 export type Program = readonly [string, ...string[]];
 
-/** What a start of a program came to. */
+/** The exit code and the output of a run of a program. */
 export interface Ran {
   readonly code: number;
   readonly out: string;
@@ -38,7 +38,7 @@ export async function runIn(cwd: string, program: Program, args: readonly string
   return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
 }
 
-/** @throws Error where the program prints anything else than this, or does not end with 0. */
+/** @throws Error if the program prints anything else than `out`, or does not end with code 0. */
 export async function prints(
   cwd: string,
   program: Program,
@@ -55,9 +55,9 @@ export async function prints(
 /**
  * Starts a program as a user would, in a folder that holds nothing else.
  *
- * @param adapter whether the machine has a WebGPU adapter: without one it is not asked for an answer.
- * @returns what was tried, a line each.
- * @throws Error for a start that comes to something else.
+ * @param adapter whether the machine has a WebGPU adapter. Without one the program is not asked for an answer.
+ * @returns one line for each check that was made.
+ * @throws Error if a run ends or prints otherwise than expected.
  */
 export async function tryProgram(program: Program, adapter: boolean): Promise<string[]> {
   const cwd = await Deno.makeTempDir({ prefix: "eyrie-try-" });

@@ -19,14 +19,14 @@ const [BUILTIN, DAWN] = await Promise.all(
 );
 
 interface Script {
-  /** Blocks, then rows, then the code. */
+  /** The process prints blocks, then rows, and then ends with the code. */
   readonly blocks: number;
   readonly rows?: readonly unknown[];
   readonly said?: string;
   readonly code?: number;
 }
 
-/** Processes that say when they run: `scripts` by the number of the start. */
+/** Processes that log when they run. The n-th start plays the n-th of `scripts`. */
 function processes(scripts: readonly Script[]) {
   const log: string[] = [];
   const started: (readonly string[])[] = [];

@@ -19,7 +19,7 @@ interface Asked {
   readonly speculate?: { readonly policy: string; readonly numSteps?: number };
 }
 
-/** Opens with an engine that takes what `refuse` lets through; what it was asked for, and stderr. */
+/** Opens with an engine that accepts what `refuse` lets through. Returns what it was asked for, and stderr. */
 async function opening(
   options: Asked,
   { cache, server, refuse = () => undefined, quiet = false }: {
@@ -107,7 +107,7 @@ Deno.test("a draft by default: one that does not fit is left out, then all draft
   deepEqual(Object.keys(plain.asked[2] ?? {}).toSorted(), ["model"]);
   ok(plain.err.endsWith(`\ndraft: none; not ${HEAD}: cannot load: no\n`), plain.err);
 
-  // The model itself: its own error, once.
+  // The model itself cannot be opened: its own error is printed once.
   await rejects(
     opening({ model: TARGET }, { ...place, refuse: () => "Cannot use the model" }),
     new UsageError("Cannot use the model"),

@@ -3,7 +3,7 @@ import { locate } from "../../../src/cli/open/locate.ts";
 import { startHub } from "../../hub/hub.ts";
 import { fakeIo } from "../fake.ts";
 
-/** What is said of a model, seen from the folder `at`. */
+/** The message about a model, seen from the folder `at`. */
 async function mistake(model: string, at: string): Promise<string> {
   const before = Deno.cwd();
   Deno.chdir(at);
@@ -95,7 +95,7 @@ Deno.test("a name that the hub does not have: near ones of its search, the cache
       assert.ok(message.includes(`did you mean "${near}"`), message);
     }
     assert.doesNotMatch(await mistake("org/boat", at), /did you mean/);
-    // A known model that the hub does not show us is not mistyped.
+    // A known model that the hub does not show to us is not a typing error.
     assert.doesNotMatch(await mistake("meta-llama/Llama-3.1-8B-Instruct", at), /did you mean/);
   } finally {
     for (const name of Object.keys(env)) Deno.env.delete(name);

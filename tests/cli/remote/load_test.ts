@@ -35,7 +35,7 @@ Deno.test("bench load --remote with eyrie serve: one column, its tokens and acce
   assert.equal(row.accept_length, 1 + accepted / row.spec_decode_num_drafts);
   assert.equal(row.spec_decode_acceptance_rate, accepted / drafted * 100);
   assert.ok(row.mean_ttft_ms > 0 && row.request_goodput > 0);
-  // Of this request's drafts alone: the warm-up's are counted by the server too.
+  // The row counts only this request's drafts, while the server also counts those of the warm-up.
   const before = await (await fetch(`${server.url}/metrics`)).text();
   const total = /^eyrie:spec_decode_num_draft_tokens_total\S* (\d+)/m.exec(before)?.[1];
   assert.ok(Number(total) > drafted);

@@ -6,7 +6,7 @@ import { eyrie } from "./run.ts";
 const MODELS = JSON.stringify({ data: [{ id: "m", owned_by: "someone" }] });
 const PIECE = 'data: {"choices":[{"delta":{"content":"half"}}]}\n\n';
 
-/** A server of model "m" whose answers are these. */
+/** A server of model "m" that gives these answers. */
 function answering(answer: () => Response) {
   return playback(({ path }) =>
     path === "/v1/models" ? MODELS : path === "/v1/chat/completions" ? answer() : undefined

@@ -2,14 +2,14 @@ import { main } from "../../../main.ts";
 import { variable } from "../../variable.ts";
 import { type FakeIo, fakeIo } from "../fake.ts";
 
-/** What a command line came to. */
+/** The result of a command line. */
 export interface Run {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** Runs a command line; without a key in the environment, unless one is given. */
+/** Runs a command line, with no key in the environment unless one is given. */
 export async function eyrie(
   args: readonly string[],
   { io = fakeIo({ stdin: "" }), key = "" }: { readonly io?: FakeIo; readonly key?: string } = {},

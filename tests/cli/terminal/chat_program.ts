@@ -8,7 +8,7 @@ import { fakeEngine } from "../fake.ts";
 const invocation = parseArguments(["chat"]);
 if (invocation.command !== "chat") throw new Error("not a chat");
 
-/** "throw", or a file that an answer's last word waits for. */
+/** "throw", or the path of a file that the last word of an answer waits for. */
 const [gate] = Deno.args;
 
 const engine = fakeEngine({

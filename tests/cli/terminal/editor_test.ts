@@ -29,7 +29,7 @@ interface Desk {
   readonly remember: (text: string) => void;
 }
 
-/** An editor at its prompt, closed at the end. */
+/** Runs a test with an editor at its prompt, and closes the editor at the end. */
 async function edit(history: string[], use: (desk: Desk) => Promise<void>): Promise<void> {
   const io = fakeIo({ terminal: true, columns: 40 });
   using lines = terminalLines(io, {

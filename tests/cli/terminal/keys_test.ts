@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { cellsOf, textOf } from "../../../src/cli/terminal/edited.ts";
 import { type Key, KeyReader } from "../../../src/cli/terminal/keys.ts";
 
-/** Runs of typed characters joined: where a chunk ends is no matter. */
+/** Joins runs of typed characters, because it does not matter where a chunk ends. */
 function joined(keys: readonly Key[]): Key[] {
   return keys.reduce<Key[]>((all, key) => {
     const last = all.at(-1);

@@ -4,7 +4,7 @@ import stringWidth from "string-width";
 import { laidOut, terminalText, type TextLook } from "../../../src/cli/terminal/markdown.ts";
 import { fakeIo } from "../fake.ts";
 
-/** All of what is written for a text that comes in these pieces. */
+/** Everything that is written for a text that comes in these pieces. */
 function shown(pieces: Iterable<string>, look: Partial<TextLook> = {}): string {
   const text = terminalText({ columns: () => 20, colour: false, ...look });
   return Array.from(pieces, (piece) => text.write(piece)).join("") + text.end();

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 
-/** After so long without the text that is waited for, it does not come. */
+/** After this time, a text that a test waits for counts as missing. */
 const NEVER_MS = 60_000;
 const CTRL_Z = "\x1a";
 const PROGRAM = new URL("chat_program.ts", import.meta.url).pathname;
 
 /**
- * A shell with job control on a terminal of its own, by the `script` of util-linux. Debian's `sh` leaves
- * the terminal as a job left it, which bash does not.
+ * A shell with job control on its own terminal, which the `script` of util-linux opens. Debian's `sh` leaves
+ * the terminal as a job left it; bash would reset it.
  */
 class Shell implements AsyncDisposable {
   readonly #process: Deno.ChildProcess;
@@ -59,20 +59,20 @@ class Shell implements AsyncDisposable {
     }
   }
 
-  /** Types a command whose output is none of its text. */
+  /** Types a command whose output does not occur in the command's text. */
   async run(command: string, shows: string): Promise<void> {
     await this.type(`${command}\r`);
     await this.seen(shows);
   }
 
-  /** Back in the shell, the terminal edits lines itself. */
+  /** Checks that the terminal edits lines itself again after the program has left it to the shell. */
   async cooked(): Promise<void> {
     await this.seen("ready: ");
     await this.run("echo lines:$(stty -a | grep -ow -- '-\\?icanon')", "lines:icanon");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#process.kill("SIGKILL"); // its terminal hangs up, which ends what runs there
+    this.#process.kill("SIGKILL"); // its terminal hangs up, which ends the programs that run there
     await this.#keys.close().catch(() => {});
     await this.#process.status;
     await this.#reading;

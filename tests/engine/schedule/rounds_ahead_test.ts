@@ -19,7 +19,7 @@ const REQUEST: GenerateRequest = {
   numSteps: 0,
 };
 
-/** What happens in turn: groups that begin, rounds that are told, ends. */
+/** Returns in order what happens: groups that begin, rounds that are reported, requests that end. */
 async function log(
   requests: readonly Partial<GenerateRequest>[],
   { mail = () => false, onBegin = () => {}, roundsPerSync = 4, prepare, policy }: {
@@ -131,7 +131,7 @@ Deno.test("a request that ends by a token has nothing told after it, and nothing
   assert.equal(seen.filter((what) => what === "finish").length, 1);
 });
 
-/** Groups that were still to be read as each began, where two may be in flight. */
+/** For each group, how many others were still unread when it began; two may be in flight. */
 async function unreadAt(
   requests: readonly Partial<GenerateRequest>[],
   { states, policy }: {
@@ -165,7 +165,7 @@ async function unreadAt(
 }
 
 Deno.test("groups go on to begin before the last is read as texts of a batch come to their ends", async () => {
-  // The first begins a round before the other's prompt is stored; behind the last token no round begins.
+  // The first request begins a round before the other's prompt is stored; no round begins after the last token.
   const ends = [{ maxTokens: 6 }, { maxTokens: 12 }];
   assert.deepEqual(await unreadAt(ends), [0, 0, ...Array(10).fill(1)]);
   const tokens = [{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }, { maxTokens: 60 }];
@@ -196,7 +196,7 @@ Deno.test("a choice that holds for some rounds is learned before the next, unles
   const request = { maxTokens: 30, numSteps: 1 };
   const strict = await unreadAt([request], { policy });
   assert.deepEqual(strict.slice(0, 12), [0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1]);
-  // None waits but where drafts begin again: the draft has to catch up.
+  // A group waits for the one before only where drafts begin again: the draft has to catch up.
   const lagging = await unreadAt([request], { policy: { ...policy, mayLag: () => true } });
   assert.deepEqual(lagging.slice(0, 12), [0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1]);
   const deeper = { ...policy, tiers: chains([1, 3]), mayLag: () => true };

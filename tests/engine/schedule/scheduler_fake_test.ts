@@ -23,7 +23,7 @@ import { SIMPLE } from "../../speculate/costs/table.ts";
 import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
 
-/** Proposes chains at times; the device drafts for the sequences beside, in the same rounds. */
+/** Proposes chains at times; in the same rounds the device drafts for the other sequences. */
 const CHAINS: HostDrafter = pureDrafter({
   name: "chains",
   shapes: chains([1, 3, 5]),
@@ -42,9 +42,9 @@ const CHAINS: HostDrafter = pureDrafter({
 /** How a caller treats its request. */
 interface Caller {
   readonly request: GenerateRequest;
-  /** Turns of the event loop, or of the queue of microtasks, before it comes. */
+  /** Turns of the event loop, or of the microtask queue, before the request is submitted. */
   readonly after: number;
-  /** Leaves the loop, or aborts its signal, after so many events of its own. */
+  /** Events of its own after which the caller leaves the loop, or aborts its signal. */
   readonly leaves: number | undefined;
   readonly aborts: number | undefined;
 }
@@ -106,7 +106,7 @@ async function call(
   assert.deepEqual(got, whole.slice(0, got.length));
 }
 
-/** Chooses another depth after every few rounds, which at times are to be learned before the next. */
+/** Chooses another depth every few rounds; at times it must learn those rounds before the next choice. */
 const RESTLESS: Policy<number> = {
   tiers: chains([0, 1, 3]),
   start: 0,
@@ -145,7 +145,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
         ...speculation && { speculation },
       });
       Object.assign(fake.core, { overlaps, states });
-      // A turn of the event loop in every piece of work, or none.
+      // If slow, every piece of work takes a turn of the event loop.
       const turn = () => setImmediate();
       if (slow) fake.core.onWork = turn;
       await Promise.all(callers.map(async (caller) => {
@@ -248,7 +248,7 @@ for (const how of ["at once, as the engine's thread does", "a microtask later"])
     else stream.listen(onEvent);
     await fake.loop.idle();
     assert.equal(read, 20);
-    // Before the prefill nothing, before each round all tokens of those before.
+    // Nothing is read before the prefill; before each round the tokens of all earlier rounds are.
     assert.deepEqual(seen, [0, ...told.slice(0, -1)]);
   });
 }
@@ -317,7 +317,7 @@ Deno.test("preempted sequences find their pages again where nobody took them", a
     assert.deepEqual(outputIds, alone(of));
   }
   assert.ok(fake.scheduler.counts.preemptions > 0);
-  // Some are resumed with less than all of their tokens to store.
+  // Some resumed requests have only a part of their tokens to store again.
   assert.ok(prefills.slice(3).some((rows) => rows < 30), prefills.join());
   assertNothingLeaked(fake);
 });
@@ -359,7 +359,7 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
     results.map(({ outputIds }) => outputIds),
     asked.map((each) => alone(each, 2048)),
   );
-  // 176 tokens of the one leave room for 848 of the other, in whole runs; then the one decodes.
+  // The first prompt's last 176 tokens leave room for 848 of the second, in whole runs; then the first decodes.
   assert.deepEqual(prefills, [1024, 176, 848, 512, 512, 28]);
   assertNothingLeaked(fake);
 });
@@ -396,7 +396,7 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
     };
     await Promise.all(Array.from({ length: 9 }, run));
     assert.equal(began.length, submitted);
-    // Those of one forward are told in the order of its chunks, which is that of arrival too.
+    // Requests of one forward are reported in the order of its chunks, which is also the order of arrival.
     assert.deepEqual(began, began.toSorted((a, b) => a - b));
     // Nine requests have at most 9 * 10 forwards of 64 rows before a token.
     assert.ok(Math.max(...waits) <= 90, `${Math.max(...waits)}`);
@@ -404,7 +404,7 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
   }
 });
 
-/** What a row of a prompt's program takes, and a forward besides. */
+/** Time of each row of a prompt's program, and time of each forward on top. */
 const [ROW_MS, FORWARD_MS] = [0.05, 1];
 
 const COSTS = {
@@ -413,8 +413,8 @@ const COSTS = {
 };
 
 /**
- * Rows of each forward of prompts, and the times between two tokens of the first request, where a round takes 6 ms and
- * others' prompts come while it decodes.
+ * Returns the rows of each prompt forward and the longest time between two rounds of the first request. A round takes
+ * 6 ms, and the other prompts come while that request decodes.
  */
 async function runLimited(prompts: readonly number[], sloItlMs: number | undefined) {
   let clock = 0;
@@ -453,7 +453,7 @@ async function runLimited(prompts: readonly number[], sloItlMs: number | undefin
   const [first = assert.fail(), ...others] = asked;
   const result = await resultOf(fake.loop.submit(first), ({ kind }) => {
     if (kind !== "round") return;
-    // The others come together once it is known what rounds take, which then go two at a time.
+    // The other requests come together once the time of a round is known; rounds then go two at a time.
     if (arrived.push(clock) === 12) later.push(...others.map(submit));
   });
   const results = [result, ...await Promise.all(later)];
@@ -469,8 +469,8 @@ Deno.test("--slo-itl-ms: a forward of prompts has the rows for which others may 
   assert.equal(free.rows[1], 512);
   assert.ok(free.longest > 30, `${free.longest}`);
   const limited = await runLimited([40, 1900, 1900, 1900, 1024], 26);
-  // Groups are of two rounds at most, 12.5 ms, and 128 rows take 7.4. While prompts are stored groups have one round, so
-  // that there is time for 256 rows once the longer ones are long ago.
+  // Groups have two rounds at most, 12.5 ms, and 128 rows take 7.4. While prompts are stored, groups have one round. So
+  // there is time for 256 rows once the longer groups are long ago.
   assert.deepEqual([limited.rows[1], limited.rows.at(-1)], [128, 256]);
   assert.ok(limited.longest <= 26, `${limited.longest}`);
   // Each of many short prompts is padded to whole runs, and their forward to a program's rows.
@@ -481,12 +481,12 @@ Deno.test("--slo-itl-ms: a forward of prompts has the rows for which others may 
 Deno.test("--slo-itl-ms: where rounds alone take longer, prompts go on by rows that cost little more than a run", async () => {
   const { rows } = await runLimited([40, 900], 5);
   const [, ...others] = rows;
-  // 4 rows take 1.2 ms and 8 take 1.4, until nobody waits.
+  // 4 rows take 1.2 ms and 8 take 1.4, so forwards have 8 rows until nobody waits.
   assert.ok(others.slice(0, -1).every((count) => count === 8), `${rows}`);
   assert.ok(others.length > 20);
 });
 
-/** The chunks of each forward of prompts: name of the request, which its prompt begins with, and tokens. */
+/** Records the chunks of each prompt forward as "name: tokens"; a request's name is the first token of its prompt. */
 function recordForwards({ core }: Fake): string[] {
   const forwards: string[] = [];
   const { prefill } = core;
@@ -526,7 +526,7 @@ Deno.test("a prefix that is just being stored is waited for, and no longer than 
     capacity: { batch: 6, prefillRows: 64, promptRun: 8, contextLength: 256, pages: 100 },
   });
   const forwards = recordForwards(fake);
-  // Two pages of 16 are alike.
+  // Prompts with the same system prompt have two pages of 16 in common.
   const system = (first: number) => Array.from({ length: 36 }, (_, i) => first + i);
   const cached: number[] = [];
   const asked = [
@@ -547,7 +547,7 @@ Deno.test("a prefix that is just being stored is waited for, and no longer than 
   assert.deepEqual(forwards, [
     "2: 2, 10: 39",
     "10: 5, 11: 3, 40: 48",
-    // The common pages are stored by the forward before, the prompt that they begin is not.
+    // The forward before has stored the common pages, but not the whole prompt that begins with them.
     "40: 28, 40: 5",
   ]);
   assert.deepEqual(cached.toSorted((a, b) => a - b), [0, 0, 0, 0, 32, 32]);

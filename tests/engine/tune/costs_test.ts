@@ -30,15 +30,15 @@ Deno.test.afterAll(() => {
 });
 
 const NAMES = { adapter: "here", model: "target", draft: "head", buckets: [1, 2] };
-/** A clock by which each look takes TICK_MS, so that no test depends on the machine's. */
+/** A clock that advances by TICK_MS at each reading, so that no test depends on the machine's clock. */
 function ticking(): () => number {
   let ms = -TICK_MS;
   return () => ms += TICK_MS;
 }
-/** Few of them are as long as raising an idle GPU's clocks. */
+/** A few ticks last as long as an idle GPU takes to raise its clocks. */
 const TICK_MS = 10;
 
-/** As `ticking`, until so many passes were made: then all the time is over. */
+/** As `ticking`, until this many passes were made: then the time for measuring is over. */
 function tickingFor(passes: number) {
   const tick = ticking();
   const progress: number[] = [];
@@ -203,7 +203,7 @@ Deno.test("a policy that goes by costs: measured at the first start, then found,
   const heard: (CostTable | undefined)[] = [];
   const first = await answer({ hooks: { plan: { policy: frugal(heard) } } });
   assert.equal(first.text, plain.text);
-  // What comes behind that depends on how much there was time for.
+  // The rest of the line depends on how much there was time to measure.
   assert.match(
     first.line ?? "",
     /^costs, measured in [\d.]+ s: a round of 1 takes [\d.]+ ms, .* with 3 drafts/,
@@ -234,7 +234,7 @@ Deno.test("--costs FILE: read as it is, or refused before anything is loaded", a
     device: { costs: path },
   });
   assert.equal(line, undefined);
-  // Of the prompt there is a time before the first round.
+  // The prompt has been timed before the first round.
   const { refined, ...read } = heard[0] as CostTable;
   assert.deepEqual(read, { ...SIMPLE, buckets: [1, 2] });
   assert.deepEqual([refined?.all, refined?.rounds, refined?.catchUp], [1, [], 1]);

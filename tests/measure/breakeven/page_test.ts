@@ -21,7 +21,7 @@ interface Node {
   dispatchEvent(event: unknown): void;
 }
 
-/** A page in a DOM, its script running as in a browser. */
+/** A page in a DOM, whose script runs as in a browser. */
 function opened(report: BreakEvenReport) {
   const text = breakEvenPage(report, FACTS);
   const { document } = parseHTML(text) as unknown as {
@@ -30,7 +30,7 @@ function opened(report: BreakEvenReport) {
   const all = (selector: string, of: Node = document) => [...of.querySelectorAll(selector)];
   const waiting: (() => void)[] = [];
   const initial = document.getElementById("rows").innerHTML;
-  // Only the names of a browser: what the script lacks is not found in this module.
+  // The script gets only a browser's names, so that a missing name is not found in this module.
   new Function("document", "setTimeout", all("script")[0]?.textContent ?? "")(
     document,
     (later: () => void) => waiting.push(later),
@@ -94,7 +94,7 @@ Deno.test("a reset draws the first values anew", () => {
   const page = opened(GIVEN);
   page.slide({ alpha: 0.1 });
   ok(page.by("rows").innerHTML !== page.initial);
-  // linkedom resets no control.
+  // linkedom does not reset controls.
   page.by("alpha").value = "0.6";
   page.reset();
   equal(page.by("rows").innerHTML, page.initial);

@@ -9,7 +9,7 @@ import type { CellResult, CellSpec } from "../../../src/measure/runner.ts";
 import { sweep } from "../../../src/measure/sweep.ts";
 import { fakeCell, fakeSession, SUBJECT } from "../fake.ts";
 
-/** What a measurement of 1, 3 and 7 steps on a made-up machine says. */
+/** The result of measuring 1, 3 and 7 steps on a made-up machine. */
 export async function sampleReport(
   { cell = fakeCell, blocks = 3, model = "fake-1B", subject = SUBJECT }: {
     cell?: (spec: CellSpec, turn: number) => CellResult;

@@ -77,7 +77,7 @@ Deno.test("a closed loop keeps a number in flight, and times begin with the plac
 });
 
 Deno.test("what is due while the thread is kept is sent when anything is heard, and counts from its time", async () => {
-  // Answers come without a turn of the event loop, and time passes meanwhile.
+  // Answers come without a turn of the event loop, although time passes in between.
   let now = 0;
   const sent: [number, number][] = [];
   const sender: RequestSender = {

@@ -10,9 +10,9 @@ import { policyOf } from "../../../src/cli/options/policy_option.ts";
 import { hash32 } from "../../../src/speculate/noise.ts";
 import { SUBJECT } from "../fake.ts";
 
-/** A clock that stands still until `run` lets it go on, from one sleeper to the next. */
+/** A clock that stands still until `run` moves it on, from one sleeper's wake-up to the next. */
 export interface FakeClock extends Clock {
-  /** Lets time pass until the promise is settled. */
+  /** Moves time on until the promise is settled. */
   run<T>(promise: Promise<T>): Promise<T>;
 }
 
@@ -47,7 +47,7 @@ export function fakeClock(): FakeClock {
 
 const NEVER = new AbortController().signal;
 
-/** Has `places`; each request waits for one, gets 1 token after `first` ms, then 2 every `pace` ms. */
+/** A sender with `places`. A request waits for a place, gets 1 token after `first` ms, then 2 every `pace` ms. */
 export function fakeSender(
   clock: Clock,
   { places = Infinity, first = 10, pace = 5 }: {
@@ -91,14 +91,14 @@ export function fakeSender(
 const TOKENS = 24;
 const CHANCE = 0.7;
 
-/** Milliseconds of a round: wide verification costs the more the larger the batch. */
+/** Milliseconds of a round. Verifying more rows costs more the larger the batch. */
 function roundMs(batch: number, numSteps: number): number {
   return 4 + 0.5 * numSteps + 0.25 * batch * (numSteps + 1);
 }
 
 /**
- * A machine in numbers: requests wait for one of its places, all that have one take part in rounds.
- * Which drafts are good depends on the request and its position alone.
+ * A machine in numbers. Requests wait for one of its places, and all that have a place take part in every
+ * round. Whether a draft is good depends only on the request and the position.
  */
 export function fakeLoadCell(
   { one, arm, seed, block }: LoadCellSpec,
@@ -193,7 +193,7 @@ function stepsOf({ policy }: LoadCellSpec["arm"], batch: number, round: number):
   return batch <= 2 ? 3 : round % 20 === 0 ? 1 : 0;
 }
 
-/** A session of the made-up machine; `cells` has what was asked of it. */
+/** A session of the made-up machine. `cells` has the cells that it was asked to measure. */
 export function fakeLoadSession(
   runCell: (spec: LoadCellSpec, signal: AbortSignal) => Promise<LoadCellResult | undefined> = (
     spec,

@@ -79,7 +79,7 @@ Deno.test("one file: no script, nothing to fetch, both themes, every chart has a
   }
 });
 
-/** Without the style of the mark before it. */
+/** The text of an element without the style of the mark before it. */
 const nameOf = ({ textContent }: Node) => textContent.split("}").at(-1);
 
 Deno.test("the table has a row a policy and load, A/A too; charts leave that out", () => {

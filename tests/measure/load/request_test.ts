@@ -45,7 +45,7 @@ Deno.test("lengths: the trace's, else those asked for, else answers end by thems
     { name: "t", lengthScale: 0.1 },
   );
   deepEqual(lengths(requestsOf(trace.arrivals(1), fixed, 1)), [[40, 3, true], [1, 1, true]]);
-  // Other requests in another block, at the same times.
+  // Another block has other requests at the same times.
   const [one, two] = [trace.arrivals(1), trace.arrivals(2)];
   deepEqual(one.map(({ atMs }) => atMs), two.map(({ atMs }) => atMs));
   ok(one.every(({ seed }, n) => seed !== two[n]?.seed));

@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok, rejects, throws } from "node:assert/strict";
-// A timer of 0 ms waits for one.
+// A timer of 0 ms would wait for 1 ms.
 import { setImmediate } from "node:timers/promises";
 import { closedCase, type LoadPlan, rateCase } from "../../../src/measure/load/plan.ts";
 import { requestsOf } from "../../../src/measure/load/request.ts";
@@ -46,7 +46,7 @@ function fakeEngineSession(
     contextLength: 128,
     tier: chain(3),
   } as const;
-  // Ids that are no poison to the fake core.
+  // Ids that the fake core does not treat as poison.
   const encodePrompt = ({ messages = [] }: { messages?: readonly { content: string }[] }) =>
     [...messages[0]?.content ?? "x"].slice(0, 40).map((letter) => 2 + letter.charCodeAt(0) % 90);
   const costs = { table: undefined, refine: () => {} };
@@ -90,10 +90,10 @@ function checkResult({ requests, rounds, seconds }: LoadCellResult): void {
     equal(received.reduce((sum, { tokens }) => sum + tokens, 0), outputTokens);
     ok(received.every(({ atMs }, n) => n === 0 || atMs >= (received[n - 1]?.atMs ?? 0)));
   }
-  // Each answer's first token is the prefill's.
+  // The first token of each answer comes from the prefill, not from a round.
   const brought = rounds.flatMap(({ accepted }) => accepted).reduce((sum, n) => sum + n + 1, 0);
   const tokens = requests.reduce((sum, { outputTokens }) => sum + outputTokens - 1, 0);
-  // The last round of an answer may bring more than it may have.
+  // The last round of an answer may bring more tokens than the answer may have.
   ok(brought >= tokens && brought <= tokens + 3 * requests.length, `${brought} of ${tokens}`);
 }
 

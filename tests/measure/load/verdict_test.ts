@@ -13,7 +13,7 @@ const CLOSED = summaries(
 );
 type Interval = readonly [low: number, ratio: number, high: number];
 
-/** The lines of `off`, itself again and others, with these ratios to `off`. */
+/** The lines of `off`, of `off` again, and of others with these ratios to `off`. */
 function verdictOf(
   [off, again]: readonly LoadSummary[],
   key: "latencyRatio" | "throughputRatio",

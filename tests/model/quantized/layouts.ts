@@ -291,7 +291,6 @@ function fp8(
   };
 }
 
-/** Every layout that is supported. */
 /** OCP Microscaling Formats (MX) 1.0, 5.3.3. */
 const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0, -0.5, -1, -1.5, -2, -3, -4, -6];
 
@@ -344,6 +343,7 @@ function nvfp4(config: Layout["config"], inverse: boolean): Layout {
   };
 }
 
+/** Every layout that is supported. */
 export const LAYOUTS: Readonly<Record<string, Layout>> = {
   "gptq, groups of 32": gptq(32, 1),
   "gptq, groups of 128": gptq(128, 1),

@@ -31,7 +31,7 @@ Deno.test("at: on points, between them, before the first and beyond the last", (
 });
 
 Deno.test("roundMs: the parts of a round add up, the batch padded", () => {
-  // 2 levels at 4, verify and extend of 16 rows, 100 cells, the host.
+  // 2 levels at batch 4, a verify and an extend of 16 rows, attention over 100 cells, and the host.
   const level = 1 + 0.1 * 3;
   const round = 2 * level + (12 + 8 * 1) + 100 * 0.001 + (2 + 0.1 * 15);
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100 }), round + 0.4);
@@ -39,7 +39,7 @@ Deno.test("roundMs: the parts of a round add up, the batch padded", () => {
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, roundsPerSync: 0 }), round + 0.4);
   // Without drafts: the verify forward of the padded batch.
   near(roundMs(SIMPLE, { batch: 8, steps: 0, cells: 0 }), 12.4);
-  // Of 9 drafts 4 are verified: 3 + 4 rows, for which there are programs of 8.
+  // 4 of 9 drafts are verified: 3 + 4 rows, which run in the programs for 8 rows.
   const fewer = round - (20 + 2 + 0.1 * 15) + (12 + 2 + 0.1 * 7);
   near(roundMs(SIMPLE, { batch: 3, steps: 3, cells: 100, drafts: 4 }), fewer + 0.4);
   // 3 + 8 rows: programs of 12 and a batch of 3 or 4, or 16 rows that hold all drafts.

@@ -53,7 +53,7 @@ Deno.test("prices: policies price rounds as roundMs does, of tables that running
     const factor = priced.factor(steps);
     const whole = roundMs(costs, { batch: 5, steps, cells: 100 });
     assert(Math.abs(budget.whole * factor - whole) < 1e-9 * whole, `${steps}`);
-    // Of drafts that are accepted one half at a time some are verified, some not.
+    // Each further draft adds half an accepted token, so that some drafts are verified and some are not.
     const found = bestBudget(Float64Array.from({ length: 5 * steps + 1 }, (_, n) => n / 2), {
       ...budget,
       whole: Infinity,

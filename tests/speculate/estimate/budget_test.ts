@@ -8,7 +8,7 @@ import {
   shareOut,
 } from "../../../src/speculate/estimate/budget.ts";
 
-/** Chains of chances that a draft is accepted where those before it were. */
+/** Chains of chances, each that a draft is accepted if the drafts before it were. */
 const drawnChains = fc.integer({ min: 1, max: 7 }).chain((depth) =>
   fc.record({
     depth: fc.constant(depth),
@@ -26,7 +26,7 @@ function survivals(chances: readonly (readonly number[])[]): Float64Array {
   }));
 }
 
-/** Survivals rank alike below that. */
+/** Survivals that differ by less than this may rank alike. */
 const FINE = 1 / 1024;
 
 Deno.test("budget: the N most likely drafts are prefixes, and there is no better choice of N", () => {
@@ -67,10 +67,10 @@ Deno.test("budget: chains of several rounds are ranked round by round", () => {
   ];
   const near = (found: readonly number[], wanted: readonly number[]) =>
     assert(found.every((each, i) => Math.abs(each - (wanted[i] ?? NaN)) < 1e-9), `${found}`);
-  // One draft of one request: its chance is the mean, not that of the best round.
+  // One draft of one request: its chance is the mean over rounds, not the best round's.
   near(mean(1), [0, 0.5]);
   near(mean(2), [0, 0.85, 1]);
-  // Where the batch is larger than the sample, each chain stands for two, or for one and a half.
+  // If the batch is larger than the sample, each chain stands for two, or for one and a half.
   near(mean(8), [0, 0.9, 1.8, 2.6, 3.4, 3.6, 3.8, 3.9, 4]);
   near(
     mean(6),
@@ -90,7 +90,7 @@ Deno.test("budget: as many drafts as pay, to the end of a step of the price", ()
   const prices = (verify: readonly number[], whole: number) => (
     { batch: 2, depth: 3, least: 0, fixed: 0.2, perRow: 0, verify, whole }
   );
-  // Up to 6 rows cost the same: 4 drafts beside the two roots.
+  // Up to 6 rows cost the same, which is 4 drafts and the two roots.
   const step = [1, 1, 1, 1, 1, 1, 1, 2, 2];
   assert.equal(bestBudget(curve, prices(step, 2.2)).drafts, 4);
   assert.equal(bestBudget(curve, prices(step.map(() => 1), 1.2)).drafts, 6, "free rows");

@@ -12,7 +12,7 @@ import { policyRandom } from "../../../src/speculate/noise.ts";
 const TRUE_SLOPE = 0.7;
 const TRUE_INTERCEPTS = [-0.5, 0.3, 0.1];
 
-/** A chain of three drafts whose logits say the chance as TRUE_SLOPE and TRUE_INTERCEPTS have it. */
+/** A chain of three drafts whose logits give the chance by TRUE_SLOPE and TRUE_INTERCEPTS. */
 function chainOf(n: number) {
   const random = policyRandom(3);
   const logits = TRUE_INTERCEPTS.map((_, k) => 6 * (random(n, k) / 2 ** 32) - 2);

@@ -40,7 +40,7 @@ Deno.test("round times: follow a machine that becomes slower", () => {
 });
 
 Deno.test("round times: depths that have not run are priced by those that have", () => {
-  // A table that says a level costs a tenth; here it costs half.
+  // The table says that a level costs a tenth, but here it costs half.
   const price = ({ steps }: { readonly steps: number }) => 1 + 0.1 * steps;
   const times = timed([0, 1, 3].flatMap((steps) => repeated(30, 4, steps, 1 + 0.5 * steps)));
   const fit = fitTimes(times, price, { level: 0, slope: 4, own: 3 });

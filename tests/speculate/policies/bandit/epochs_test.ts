@@ -4,7 +4,7 @@ import type { Policy } from "../../../../src/speculate/policy.ts";
 import { contextOf } from "../../rounds.ts";
 import { after, BUCKETS, depthOf, drawing } from "./trials.ts";
 
-/** Plays its arms in turn, three rounds each; its statistics are what it was told. */
+/** A bandit that plays its arms in turn, three rounds each. Its statistics are the outcomes that it was told. */
 const inTurn = epochPolicy<readonly string[]>({
   steps: [0, 2],
   setup: { buckets: BUCKETS, random: drawing() },

@@ -37,7 +37,7 @@ Deno.test("nightjar policy: the cost table says where to begin", () => {
   assert(at(1, 0.5) > at(16, 0.5));
 });
 
-/** Rounds that cannot be measured, until a bin is next that is not the first of its block. */
+/** Plays rounds that cannot be measured, until the next bin is not the first of its block. */
 function exploiting(policy: Policy, from: unknown, batchSize: number): unknown {
   let state = from;
   for (const rounds of [1, 1, 2]) {

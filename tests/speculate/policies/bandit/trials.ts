@@ -4,7 +4,7 @@ import { contextOf, outcomeOf } from "../../rounds.ts";
 
 export const BUCKETS: readonly number[] = [1, 4, 16];
 
-/** Uniform numbers by purpose within a bucket; those left out are 0.999. */
+/** Uniform numbers by purpose within a bucket. A number that is left out is 0.999. */
 export function drawing(...uniform: readonly number[]): PolicyRandom {
   return (_, purpose) => Math.floor((uniform[purpose % 128] ?? 0.999) * 2 ** 32);
 }
@@ -17,7 +17,7 @@ export function opened<Options>(
   return kind.open(options, { buckets: BUCKETS, random });
 }
 
-/** The state after rounds that gave so many tokens a millisecond each, for one sequence and bucket. */
+/** The state after rounds with the given tokens a millisecond, for one sequence and bucket. */
 export function after(
   policy: Policy,
   rounds: readonly (readonly [numSteps: number, rate: number])[],
@@ -29,7 +29,7 @@ export function after(
   ), from);
 }
 
-/** A round in which every sequence has the bonus alone, at so many tokens a millisecond. */
+/** A round in which every sequence gets only the bonus token, at the given tokens a millisecond. */
 function rated(
   { batchSize, numSteps, rate }: {
     readonly batchSize: number;

@@ -4,7 +4,7 @@ import { chain } from "../../../../src/speculate/round_shape.ts";
 import { type Run, runWorld, type SmallWorld } from "../../small_world.ts";
 import { costsOf } from "./costs.ts";
 
-/** A world in which everything is steady, but for what is given. */
+/** A world in which everything is steady, except the given fields. */
 export function steady(given: Partial<SmallWorld> = {}): SmallWorld {
   const costs = given.costs ?? costsOf({ row: 0.01 });
   return {
@@ -30,7 +30,7 @@ export function speed({ tokens, ms }: Run): number {
   return tokens / ms;
 }
 
-/** The mean over seeds of a policy's tokens a millisecond, as a part of the best static depth's. */
+/** A policy's mean tokens a millisecond over seeds, as a fraction of that of the best static depth. */
 export function partOfBest(world: SmallWorld, make: () => Policy, seeds = 3): number {
   const mean = (policy: () => Policy) => {
     const runs = Array.from({ length: seeds }, (_, i) => ({ ...world, seed: i + 1 }));
@@ -40,7 +40,7 @@ export function partOfBest(world: SmallWorld, make: () => Policy, seeds = 3): nu
   return mean(make) / best;
 }
 
-/** Part of the rounds after `from` milliseconds that draft. */
+/** The fraction of rounds after `from` milliseconds that draft. */
 export function drafting(world: SmallWorld, policy: Policy, from: number): number {
   let [all, drafts, ms] = [0, 0, 0];
   const watched: Policy = {

@@ -1,10 +1,10 @@
 import { COST_FORMAT, type CostTable, type Point } from "../../../../src/speculate/costs/table.ts";
 
-/** What a table for tests is made of. */
+/** The numbers that a cost table for tests is made of. */
 export interface SimpleCosts {
-  /** Milliseconds of a verify row beyond the first. */
+  /** Milliseconds of each verify row after the first. */
   readonly row: number;
-  /** Of a draft level and of an extend, whatever the batch. */
+  /** Milliseconds of a draft level and of an extend, for any batch size. */
   readonly level?: number;
   readonly catchUp?: number;
   readonly host?: number;
@@ -13,7 +13,7 @@ export interface SimpleCosts {
 /** Batch sizes of tests. */
 export const BUCKETS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/** A verify forward takes 1 ms and something for each row. */
+/** Costs in which a verify forward takes 1 ms plus a time for each row. */
 export function costsOf({ row, level = 0.1, catchUp = 0.3, host = 0 }: SimpleCosts): CostTable {
   const same = (ms: number): Point[] => [{ at: 1, ms }, { at: 2048, ms }];
   return {

@@ -13,7 +13,7 @@ function open(name: string, options: unknown = {}): Policy {
   return policyNamed(name, options, { buckets: BUCKETS, random: policyRandom(1) });
 }
 
-/** After rounds in which each request's chain was accepted this far. */
+/** The policy's state after rounds in which `accepted` drafts of each request's chain were accepted. */
 function after(policy: Policy, accepted: readonly number[]): unknown {
   let state = policy.start;
   const batchSize = accepted.length;
@@ -75,7 +75,7 @@ Deno.test("adaptive-verify policy: all drafts where rows are free, few where the
   const [a = 0, b = 0, c = 9, d = 9] = at(0.2).depths ?? [];
   assert(a >= 2 && b >= 2 && c <= 1 && d <= 1, `${at(0.2).depths}`);
   const none = at(50).depths ?? [];
-  // One, so that it goes on learning; of the six rows of that round's bucket another is free.
+  // One draft, so that the policy goes on learning, and a second one because the bucket of six rows has room for it.
   assert.equal(none.reduce((sum, each) => sum + each, 0), 2);
 });
 
@@ -126,7 +126,7 @@ Deno.test("ema-censored policy: a chain accepted whole asks for one deeper, anot
   assert.equal(policy.pick(policy.start, contextOf(1)).tier.depth, 3);
   assert.deepEqual(steps((numSteps) => numSteps), [7]);
   assert.deepEqual(steps(() => 0), [1]);
-  // Two of two may be more; two of three is two.
+  // If 2 of 2 drafts are accepted, more might be; if 2 of 3 are, the chain ends at 2.
   assert.deepEqual(steps((numSteps) => Math.min(2, numSteps)), [2, 3]);
 });
 

@@ -46,7 +46,7 @@ Deno.test("dsd policy: alpha counts what was graded, censored chains with it", (
   assert(Math.abs(alpha([3, 0]) - 3 / 4) < 0.01);
 });
 
-/** Drafts are bad first, and then good; the batch stays as it is. */
+/** A world in which drafts are first bad and then good, with a constant batch size. */
 const BETTER = steady({
   costs: costsOf({ row: 0.1 }),
   told: costsOf({ row: 0.1 }),

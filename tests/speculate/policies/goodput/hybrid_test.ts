@@ -19,7 +19,7 @@ function hybrid(options?: unknown, numSteps?: number): Policy {
   );
 }
 
-/** Part of the best static depth's speed that a run of a few seeds may miss. */
+/** The fraction of the best static depth's speed that a run of a few seeds may fall short by. */
 const NOISE = 0.02;
 
 Deno.test("hybrid policy: as fast as the best depth where nothing changes, at any batch", () => {
@@ -57,7 +57,7 @@ Deno.test("hybrid policy: faster than any depth where the batch comes and goes",
 });
 
 Deno.test("hybrid policy: 0 steps are left when drafts become worth it, and kept until then", () => {
-  // At 0.1 a row drafts of 8 requests have to be good.
+  // At 0.1 ms a row, 8 requests gain from drafts only if acceptance is high.
   const costs = costsOf({ row: 0.1 });
   for (const ranks of [false, true]) {
     const world = steady({ costs, told: costs, batch: () => 8, ranks, lasts: 4000 });
@@ -111,7 +111,7 @@ Deno.test("hybrid policy: rounds after a probe wait for its result, and plain ro
   };
   let state = policy.start;
   let rounds = 0;
-  // Drafts that are never accepted end, and then are looked at again.
+  // The policy stops drafting if nothing is accepted, and later tries drafts again.
   while (depth(state) > 0) state = learned(state, 3);
   assert.equal(policy.mayLag?.(state, context), true);
   while (depth(state) === 0 && rounds++ < 10_000) state = learned(state, 0);
@@ -129,7 +129,7 @@ Deno.test("hybrid policy: rounds after a probe wait for its result, and plain ro
 });
 
 Deno.test("hybrid policy: a table that is wrong is corrected by the times of rounds", () => {
-  // Told that drafts and rows are nearly free; they are not, and no depth is worth it.
+  // The policy is told that drafts and rows are nearly free. They are not, and no depth pays.
   const told = costsOf({ row: 0.001, level: 0.01 });
   const costs = costsOf({ row: 0.1, level: 0.5 });
   const world = steady({ costs, told, alpha: () => 0.5, lasts: 6000 });

@@ -15,7 +15,7 @@ function throughputAware(options?: unknown, numSteps?: number): Policy {
   );
 }
 
-/** Steps of rounds in which each of the requests had so many drafts accepted at most. */
+/** The steps of rounds in which at most the given number of drafts of each request are accepted. */
 function stepsOf(policy: Policy, rounds: number, accepted: readonly number[], row = 0.01) {
   const context = contextOf(accepted.length, { costs: costsOf({ row }) });
   const found: number[] = [];
