@@ -38,8 +38,8 @@ export function attentionOnDevice(buffers: AttentionBuffers, shape: AttentionSha
 }
 
 /**
- * f32 words of the scratch buffer of attention over at most `rows` rows: their partial sums, or those of as many rows
- * as are computed at a time.
+ * f32 words of the scratch buffers of attention over at most `rows` rows: their partial sums, or those of as many rows
+ * as are computed at a time, and `halves`, see `halvesWords`.
  */
 export function attentionWords(
   heads: Heads,

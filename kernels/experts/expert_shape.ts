@@ -35,7 +35,7 @@ const TILE_SIZES = [2, 4, 8] as const;
 /** Jobs of a tile from which x is prefetched: waiting for it takes long compared with the weights. */
 const PREFETCH_TILE = 4;
 
-/** Most vec8s of x in a stage where the next stage is prefetched. */
+/** Most vec8s of x in a stage where the next stage is prefetched, unless one packed block of each lane has more. */
 const PREFETCH_STAGE = 32;
 
 /** Packed blocks of a lane that are loaded at once. */
@@ -59,7 +59,7 @@ const BY_AVERAGE = { floats: [[2, 2], [32, 4]], packed: [[4, 2], [Infinity, 4]] 
 
 /**
  * Most rows for which each job is a tile on hardware. If two rows have the same expert, the cache serves its weights to
- * the second, and no workgroup has to look for shared experts.
+ * the second, and no workgroup has to look for jobs of the same expert.
  */
 export const MOST_ALONE_ROWS = 2;
 

@@ -285,7 +285,7 @@ export function expertTensor(
         })
         : {},
     },
-    // Where workgroups choose the experts, each row has one more tile, whose workgroup stores them.
+    // Where workgroups choose the experts, each row has one more tile, whose workgroups store them.
     workgroups: [
       of.tiles + (choice ? of.tiles / of.rowJobs : 0),
       Math.ceil(expertRows / tileColumns(unit, tile)),

@@ -125,8 +125,9 @@ function best(guesses: readonly Guess[]): Guess {
 }
 
 /**
- * Follows the most frequent next token at each step. If it followed c of n occurrences of a match of l tokens,
- * it is taken to be right with probability c / (n + 1 / l): after a short match something new is likelier.
+ * Follows the most frequent next token at each step. If it followed c of the n occurrences of a match of l tokens
+ * that any token followed, it is taken to be right with probability c / (n + 1 / l): after a short match something
+ * new is likelier.
  */
 function likeliest(automaton: SuffixAutomaton, match: Match, most: number): Guess {
   const tokens: number[] = [];

@@ -7,7 +7,7 @@ const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
  * While something is awaited the addon polls: it hands a native function to the global `setImmediate`, and
  * that function hands itself over again and again. This keeps a core busy, and a read takes 9 to 17 ms
  * while the H200 works for 5. On a software adapter it takes time from the threads that it waits for. So the
- * function is caught and kept, and called only when the functions below poll.
+ * function is caught and kept, and called once: by `poll`, or else in the next turn of the event loop.
  */
 export interface EventPoll {
   /** Polls once; false where the addon awaits nothing. */

@@ -31,7 +31,7 @@ export const WEIGHT_BYTES: Readonly<Record<WeightFormat, number>> = {
   nvfp4: 0.5,
 };
 
-/** Vec8s (8 weights each) in one packed block of a format. A lane reads a block with one load. */
+/** Vec8s (8 weights each) in one packed block of a format. A lane reads a block with one load, in f32 with two. */
 export const BLOCK_VEC8S: Readonly<Record<WeightFormat, number>> = {
   bf16: 1,
   f16: 1,

@@ -61,8 +61,8 @@ const QUANTIZED_BATCH = 16;
 
 /**
  * Whether matrix units multiply quantized matrices, which must be so for every number of rows or for none.
- * Units are faster for prompts and for many rows, and slower for one row. Default: where the engine answers
- * many requests at a time.
+ * Units are faster for prompts and for many rows, and slower for one row. "on": always. Otherwise where the
+ * engine answers many requests at a time.
  *
  * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
  */
@@ -87,7 +87,7 @@ export interface MatrixUnit {
   readonly n: number;
   readonly k: number;
   readonly lanes: number;
-  /** The n of a narrower instruction with the same m and k, used for one row. Absent where there is none. */
+  /** The n of a narrower instruction with the same m and k, used for few rows. Absent where there is none. */
   readonly narrow?: number;
 }
 

@@ -23,7 +23,7 @@ export interface MemorySources {
 
 const MIB = 2 ** 20;
 const ANSWER_MS = 2000;
-/** Bytes that every card has: for less nobody is asked, as `nvidia-smi` takes up to seconds where no daemon runs. */
+/** Bytes that every card has: for less `nvidia-smi` is not run, as it takes up to seconds where no daemon runs. */
 export const WORTH_ASKING = 1e9;
 /** Fewest bytes of a discrete card. An integrated GPU reserves less of main memory, and can use the rest too. */
 const CARD_BYTES = 4 * 2 ** 30;

@@ -49,7 +49,7 @@ interface Place {
   readonly of: Extract<Expression, { kind: "text" | "one of" | "counted string" }>;
   /** Bytes of the text or characters of the string that were read; 0 before its quote. */
   readonly at: number;
-  /** Within a character: the value of its bytes so far; within a string: BEFORE, INSIDE or ESCAPED. */
+  /** Within a character: its length and its value so far, see `read`; for a string: BEFORE, INSIDE or ESCAPED. */
   readonly part: number;
   readonly next: Frame | undefined;
 }

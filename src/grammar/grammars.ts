@@ -25,7 +25,7 @@ export interface Grammars {
    * A new output's constraint.
    *
    * @param of.ignoreEos see `openConstraint`.
-   * @param of.signal ends the compilation if no other request waits for the same grammar.
+   * @param of.signal ends the wait for the constraint; a compilation that has begun goes on and its result is kept.
    * @throws UsageError for a grammar that cannot be used; the signal's reason.
    */
   open(

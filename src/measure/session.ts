@@ -37,7 +37,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const plans = settings.map((setting) => planOf(setting, { maxBatch, seed: 0 }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const asked = Math.min(sweepTokens(request, tiers), maxBatch * MOST_TOKENS);
-  // The cost measurement that some policies need before they run has its own cache size.
+  // The cost measurement that some policies need before they run may need a larger cache than the cells.
   const maxKvTokens = Math.max(asked, plans.some(({ costs }) => costs) ? costsTokens(maxBatch) : 0);
   const engine = await openMeasured(request, {
     tiers,

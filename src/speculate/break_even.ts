@@ -49,7 +49,7 @@ export function breakEven(): BreakEven {
   const tokens = (alpha: number, steps: number): number =>
     alpha === 1 ? steps + 1 : Math.expm1((steps + 1) * Math.log1p(alpha - 1)) / (alpha - 1);
 
-  /** The last whole number from `first` on for which `holds`; it must hold up to some number and no further. */
+  /** The last whole number from `first` to MOST_STEPS for which `holds`; beyond it `holds` must stay false. */
   function last(first: number, holds: (steps: number) => boolean): number {
     let [low, high] = [first - 1, MOST_STEPS];
     while (low < high) {

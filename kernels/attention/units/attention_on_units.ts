@@ -123,7 +123,7 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   return { queries, group, tile, span, ...ways };
 }
 
-/** Records partial sums, then their combination, for as many rows at a time as the scratch buffer has room for. */
+/** Records partial sums, then their combination, for as many rows at a time as the scratch buffers have room for. */
 function inBlocks(
   buffers: AttentionBuffers,
   shape: AttentionShape,

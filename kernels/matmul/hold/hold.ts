@@ -15,7 +15,7 @@ export type HoldParameters =
     readonly hold: "combined";
     /** Most splits that a row sees. */
     readonly SPLITS: number;
-    /** Half of them: so many are loaded before the number of splits is known. */
+    /** Half of them: so many are loaded however many splits there are, the others only if there are more. */
     readonly HALF: number;
     /** Fours of numbers of a head. */
     readonly HEAD: number;

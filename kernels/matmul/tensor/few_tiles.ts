@@ -44,7 +44,7 @@ function shared(subgroups: number, tile: Pick<FewTile, "columns" | "stage">): Fe
   return { subgroups, ...tile, ahead: 2, branched: false };
 }
 
-/** For quantized weights and two or more rows. */
+/** For quantized weights and 2 to 8 rows. */
 const QUANTIZED: readonly Candidate[] = [
   { tile: { columns: 2, stage: 64, ahead: 2, branched: false }, enough: 800 },
   // For 8B's down, but not its o, where the longer kernel costs the neighbouring kernels more than it saves.

@@ -51,7 +51,7 @@ const MODEL_OPERAND = {
   folder: true,
 } as const;
 
-/** Sampling defaults of a server. Seed and stop texts are left out: only a request can set them. */
+/** Sampling defaults of a server. Seed, stop texts and `ignoreEos` are left out: only a request can set them. */
 const { seed: _seed, stop: _stop, ignoreEos: _ignoreEos, ...SERVE_SAMPLING } = SAMPLING;
 
 /** Flags for measuring costs, without acceptance: a round costs the same whatever is accepted. */

@@ -135,7 +135,7 @@ export function ranOutOfMemory(error: unknown): boolean {
 
 /**
  * Settings that take at most `most` bytes. Each change is tried alone, with the batch or context as large as halving
- * finds; if none is enough, all of them are combined.
+ * finds; if none is enough, they are combined (`leanest`), with a shorter context if that is needed.
  */
 export function waysToFit(asked: FitQuery, most: number): Way[] {
   const singles = [

@@ -2,7 +2,10 @@
 export type Residency =
   | {
     readonly kind: "resident";
-    /** Steps without drafts in which pages were short, less those in which they were not; never below 0. */
+    /**
+     * Steps without drafts in which pages were short, less those in which they were not; never below 0, and 0 after a
+     * step with drafts.
+     */
     readonly short: number;
   }
   /** On its way to the host, chunk by chunk. */

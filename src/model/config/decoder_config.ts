@@ -166,7 +166,10 @@ function refuseUnsupported(config: Fields, known: readonly string[]): void {
   }
 }
 
-/** Refuses biases and norms of q and k with a partial rope, because they are not reordered as its rows are. */
+/**
+ * Refuses biases and norms of q and k with a partial rope, because they are not reordered as its rows are. Accepts
+ * layers whose `turned` is the rope's width: their rows and norms are reordered.
+ */
 function refuseUnplanned(
   config: Fields,
   layers: readonly LayerConfig[],

@@ -56,7 +56,7 @@ const MOST_HIDDEN = 2 ** 17;
 /**
  * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it fits `target` is checked by
  * `checkFit`.
- * @param target gives the default auxiliary layers, and the vocabulary if the config does not.
+ * @param target gives the default auxiliary layers; its `tied` decides whether the draft's head may be.
  * @param ropeTheta overrides the config's: training often used 10000 whatever the config says.
  * @throws UsageError if it is no such head, or a variant that Eyrie would compute wrongly.
  */

@@ -278,7 +278,7 @@ export function attended(
   { weights: { spec, outputGate, o, outBias, sinks }, q, heads: projected, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
-    /** See `projectedHeads`: the gate is in its last columns. Absent for a draft's layer, which has no gate. */
+    /** See `projectedHeads`: the gate is in its last columns. Absent in `draftLast`, whose layer has no gate. */
     readonly heads?: Value;
     readonly of: RowsOf;
   },

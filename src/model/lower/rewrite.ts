@@ -14,6 +14,6 @@ export interface Rewrite {
   readonly within?: string;
   /** Finds the operations that it matches and replaces them. */
   apply(edits: Edits, context: DecoderContext): void;
-  /** The part that applies even if the rewrite is turned off, because no plain kernel can do without it. */
+  /** The part that applies even if the rewrite is turned off: it is for operations that no plain kernel supports. */
   required?(edits: Edits, context: DecoderContext): void;
 }

@@ -271,7 +271,7 @@ function totals(
     .sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
-/** Bytes of a tensor in its file; MXFP4 takes 17 bytes per 32 numbers. */
+/** Bytes of a tensor as the checkpoint has it; for MXFP4 as in its file, 17 bytes per 32 numbers. */
 function bytesOf({ dtype, shape, size }: TensorInfo): number {
   if (dtype !== "GROUPED_MXFP4") return size;
   return shape.reduce((product, n) => product * n, 17 / 32);

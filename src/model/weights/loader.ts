@@ -45,7 +45,6 @@ export interface Loader {
   /**
    * Whether tensors can be stacked to one matrix of experts in one binding, rows being counted in the width of
    * the first. They must have one format, not that of a quantized checkpoint, and lanes must share outputs.
-   * For matrix units, which are faster the more rows a matrix has at once, shared experts stay separate.
    */
   stackable(tensors: readonly TensorInfo[]): boolean;
   /** Stacks experts, each of them several tensors stacked by rows. A shard has whole experts. */

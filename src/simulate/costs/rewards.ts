@@ -51,8 +51,9 @@ function isRising(list: unknown, least: number): list is readonly number[] {
  *
  *     ms(b, K) = 1000 b n(K) / r(b, K)
  *
- * r is interpolated along log b; beyond its ends the rate per sequence is constant. Policies get no cost table,
- * and prompts and catching up take no time, because nothing was published about them.
+ * r is interpolated along log b. Below the smallest published batch the rate per sequence is constant, above the
+ * largest one r itself is. Policies get no cost table, and prompts and catching up take no time, because nothing was
+ * published about them.
  *
  * @param end of the run, over which the acceptance is averaged.
  */

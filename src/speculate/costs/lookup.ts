@@ -66,7 +66,10 @@ function product(count: number, ms: number): number {
   return count > 0 && ms > 0 ? count * ms : 0;
 }
 
-/** Measured over predicted round time (refine.ts); 1 if no such round was seen. @param batch padded. */
+/**
+ * Measured over predicted round time (refine.ts): 1 if no round was seen, the factor of all rounds if none of this
+ * batch and steps was. @param batch padded.
+ */
 export function ratioOf({ refined }: CostTable, batch: number, steps: number): number {
   if (refined === undefined) return 1;
   const own = refined.rounds.find((each) => each.batch === batch && each.steps === steps);

@@ -173,8 +173,8 @@ export function openGroupPicker(
   }
 
   /**
-   * Whether the next group surely has the same requests: none waits or prefills, pages suffice, the draft stays on the
-   * GPU and no host drafter is asked.
+   * Whether nothing but the rounds of these requests decides what follows them: no request waits or prefills, pages
+   * suffice, the draft cannot leave the GPU and no host drafter is asked.
    */
   function followsItself(states: readonly RequestState[]): boolean {
     const { waiting, running, roomy } = places;

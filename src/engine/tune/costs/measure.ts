@@ -83,7 +83,10 @@ async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Prom
   ) ?? SHORT_CONTEXT;
 }
 
-/** When to stop: after `end` only probes of rank 0 and less are begun, after `last` only those of rank below 0. */
+/**
+ * When to stop. First runs: after `end` only those of probes of rank 0 or less are begun, after `last` only those of
+ * rank below 0. Passes: after `end` only as many as FEWEST_REPEATS needs are begun, after `last` none.
+ */
 interface Deadline extends Pick<Clocked, "signal" | "onProgress" | "now"> {
   readonly end: number;
   readonly last: number;

@@ -41,7 +41,7 @@ function nvfp4Values(words: Uint32Array<ArrayBuffer>, cols: number): Float32Arra
   });
 }
 
-/** NVFP4 scales are stored divided by this, so that f16 represents scales from 2^-24 to 2^6 with all its bits. */
+/** NVFP4 scales are stored divided by this: f16 then has all bits of the scales of weights from 2^-24 to 2^6. */
 export const NVFP4_UNIT: number = 2 ** -12;
 
 /** Numbers of 4 bits, e2m1: a sign, 2 bits of exponent and one of mantissa. */

@@ -1,6 +1,6 @@
 /**
  * gpt-oss stores tensors of all experts of a layer, [experts, ..]. This presents them as matrices and vectors in which
- * each expert has consecutive rows. The names of the tensors alone decide what they are:
+ * each expert has consecutive rows. The tensors alone, not config.json, decide what they are:
  *
  *     X_blocks, X_scales  MXFP4: u8 [experts, out, in / 32, 16] and [experts, out, in / 32]
  *     X                   with X_bias beside it: [experts, in, out], transposed here

@@ -8,7 +8,7 @@ import { widen } from "../../files/widen.ts";
 
 /** Scales [ceil(rows / block.rows), ceil(cols / block.cols)]. */
 export interface Scales {
-  /** f32 bits of the scales; the bits that u4 uses for zero points are 0. */
+  /** f32 bits of the scales alone: u4's zero points are not in them yet. */
   readonly bits: Uint32Array;
   readonly block: { readonly rows: number; readonly cols: number };
   /** Blocks along k. */

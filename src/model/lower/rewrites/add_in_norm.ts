@@ -17,7 +17,7 @@ export const addInNorm: Rewrite = {
   },
 };
 
-/** The norm of a sum, if it may compute the sum itself: all other readers of the sum must run after the norm. */
+/** The norm of a sum, if it may compute the sum itself: no reader of the sum in another part may be before the norm. */
 export function normAfter(
   edits: Edits,
   { out }: Pick<OpOf<"add">, "out">,

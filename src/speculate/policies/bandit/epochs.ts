@@ -77,7 +77,7 @@ export function epochPolicy<Stats>(
     return rule.choose(stats, { bucket, context, draw });
   }
 
-  /** Drops a round of another arm, which was launched before the epoch began. */
+  /** Learns a round. A round of another arm was launched before the epoch began and is dropped. */
   function learn(state: EpochState<Stats>, outcome: RoundOutcome): EpochState<Stats> {
     const bucket = bucketOf(buckets, outcome.batchSize);
     const old = state.epochs[bucket] ?? fresh;
