@@ -7,7 +7,7 @@ import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
 /** Parameters that all matmul kernels take, matmul.wgsl included, besides the epilogue's. */
-interface CachedParameters {
+interface CommonParameters {
   /** Format of W: lib/weights_FORMAT. */
   readonly weights: WeightFormat;
   /** What is stored in `out`: see lib/matmul_outputs.wgsl. */
@@ -58,7 +58,7 @@ interface StageParameters {
 }
 
 /** matmul_prefetch.wgsl. */
-interface PrefetchParameters extends CachedParameters, StageParameters {
+interface PrefetchParameters extends CommonParameters, StageParameters {
   /** Blocks of a row of W that a lane multiplies per stage. */
   readonly STEPS: number;
 }
@@ -70,7 +70,7 @@ interface StagedParameters extends PrefetchParameters {
 }
 
 /** Parameters of matmul_resident.wgsl, besides those of its hold. */
-interface ResidentParameters extends CachedParameters, StageParameters {
+interface ResidentParameters extends CommonParameters, StageParameters {
   /** Whether each invocation adds attention's splits for half a vec8 at a time, and how many halves it has. */
   readonly HALVES: boolean;
   readonly HALF_LOADS: number;
@@ -79,7 +79,7 @@ interface ResidentParameters extends CachedParameters, StageParameters {
   readonly TURNS: boolean;
 }
 
-const CACHED = kernelOf<CachedParameters & Pick<StageParameters, "dots"> & EpilogueParameters>(
+const CACHED = kernelOf<CommonParameters & Pick<StageParameters, "dots"> & EpilogueParameters>(
   "matmul/matmul",
 );
 const STAGED = kernelOf<StagedParameters & EpilogueParameters>("matmul/matmul_staged");
@@ -172,7 +172,7 @@ function takesHalves(shape: ResidentShape, lanes: number): boolean {
     2 * shape.rows * shape.stage <= lanes * shape.groups;
 }
 
-function parametersOf(shape: MatmulShape, of: MatmulCode): CachedParameters {
+function parametersOf(shape: MatmulShape, of: MatmulCode): CommonParameters {
   const { format, epilogue, lanes, packedLanes = lanes } = of;
   const { rows, pairs, groups } = shape;
   const sums = sumsAtOnce(shape);

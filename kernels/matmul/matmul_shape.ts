@@ -47,6 +47,8 @@ export type MatmulShape =
     readonly groups: number;
   }
   & (
+    // matmul.wgsl, which reads x through the cache. The others are matmul_staged.wgsl, matmul_prefetch.wgsl and
+    // matmul_resident.wgsl; all have its order of sums.
     | { readonly kind: "cached" }
     | {
       /**

@@ -97,7 +97,7 @@ function layerOf(of: Allocations, sizes: LatentSizes, { format, cells }: Run, la
         matrix: of.matrix(heads * (nope + rope) + rank + rope, hidden, format),
       },
     },
-    norms: { attention: undefined, post: of.random(hidden), mlp: undefined },
+    norms: { afterAttention: undefined, beforeMlp: of.random(hidden), afterMlp: undefined },
     kv: { keys: of.random(cells * (rank + rope)), values: of.random(4) },
     mlp: mixtureMlp(of, sizes, { format, normalize: false }),
     label,

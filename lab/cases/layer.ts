@@ -201,7 +201,7 @@ export function attentionOf(
       qkNorm: from.random(2 * headDim),
       o: from.matrix(hidden, heads * headDim, format),
     },
-    norms: { attention: undefined, post: from.random(hidden), mlp: undefined },
+    norms: { afterAttention: undefined, beforeMlp: from.random(hidden), afterMlp: undefined },
     kv: { keys: from.random(cells), values: from.random(cells) },
   } as const;
 }

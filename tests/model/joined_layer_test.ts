@@ -45,7 +45,7 @@ function layerOf(normed: boolean): PlacedLayer {
       gateUp: matrix(2 * INTERMEDIATE, HIDDEN, "gate_up"),
       down: matrix(HIDDEN, INTERMEDIATE),
     },
-    norms: { attention: normed ? LARGE : undefined, post: LARGE, mlp: undefined },
+    norms: { afterAttention: normed ? LARGE : undefined, beforeMlp: LARGE, afterMlp: undefined },
     kv: { keys: LARGE, values: LARGE },
     label: "layer",
   };

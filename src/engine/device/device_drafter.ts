@@ -18,11 +18,14 @@ export interface DeviceDrafter {
   readonly auxHidden: readonly AuxHidden[];
   /** Whether it reads the output of the target's final norm; otherwise the head may apply the norm itself. */
   readonly readsFinal: boolean;
-  /** Draft tokens 1 to depth - 1 of each sequence; the last `extend` or `head` left token 0. */
+  /**
+   * Draft tokens 1 to depth - 1 of each sequence: level l makes token l + 1. `head` or `headAfterExtend` made token 0
+   * before, so 3 draft steps are two levels.
+   */
   levels(shape: RoundShape): Dispatch[];
   /** Stores the draft's keys and values of the rows that a round of this shape accepted. */
   extend(shape: RoundShape, rows: ForwardRows): Dispatch[];
-  /** Like `head`, right after `extend`. */
+  /** Draft token 0, like `head`, right after `extend`: a standalone draft reuses the hidden rows of `extend`. */
   headAfterExtend(batch: number): Dispatch[];
   /** Whether there are packed rounds of its chains. */
   readonly packs: boolean;

@@ -55,7 +55,7 @@ export interface RoundParts {
 export interface RoundSpec extends RoundShape {
   /** Whether the host has drafted; default false: the device does. */
   readonly proposed?: boolean;
-  /** Default: the greedy one. */
+  /** How tokens are chosen. `canonical` fills in the greedy kind. */
   readonly choice?: SamplingKind;
   /**
    * Makes the round a packed one, whose forward has rows only for the drafts that are verified: the verify rows of all

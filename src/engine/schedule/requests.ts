@@ -50,7 +50,7 @@ export interface Requests {
 interface Parts {
   readonly core: Pick<Runner, "setSampling">;
   readonly pages: Pick<SequencePages, "share" | "close">;
-  readonly places: RunQueue<RequestState>;
+  readonly runQueue: RunQueue<RequestState>;
   readonly outputs: OutputConfig;
   readonly drafter: HostDrafter | undefined;
   readonly grammars: Grammars | undefined;
@@ -58,9 +58,9 @@ interface Parts {
 }
 
 export function openRequests(
-  { core, pages, places, outputs, drafter, grammars, clock }: Parts,
+  { core, pages, runQueue, outputs, drafter, grammars, clock }: Parts,
 ): Requests {
-  const { waiting, running } = places;
+  const { waiting, running } = runQueue;
   let submitted = 0;
 
   /**
@@ -74,7 +74,7 @@ export function openRequests(
     // Tokens that the device chose after the request had ended are dropped.
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
-    if (places.remove(state)) {
+    if (runQueue.remove(state)) {
       if (!failed) pages.share(sequence, decoding);
       pages.close(sequence);
     }
@@ -146,7 +146,7 @@ export function openRequests(
       // A request that is no longer in `opening` has ended meanwhile.
       if (!opening.delete(state)) continue;
       if (isCancelled(state)) finish(state);
-      else if (error === undefined) places.enqueue(state);
+      else if (error === undefined) runQueue.enqueue(state);
       else fault(state, error);
     }
   }
@@ -205,7 +205,7 @@ export function openRequests(
         drafter: requestDrafter(drafter, request),
       };
       if (request.grammar) void openGrammar(state);
-      else places.enqueue(state);
+      else runQueue.enqueue(state);
       woken();
       return state;
     },
@@ -216,7 +216,7 @@ export function openRequests(
         endCancelled();
         let admitted = false;
         while (promptTokens() < rows) {
-          const state = places.admit();
+          const state = runQueue.admit();
           if (state === undefined) break;
           admitted = true;
           begin(state);
@@ -250,7 +250,7 @@ export function openRequests(
       opening.clear();
       woken();
       for (const state of failed) {
-        places.remove(state);
+        runQueue.remove(state);
         state.done = true;
         closed(state);
         endWithError(state, error);

@@ -145,8 +145,8 @@ export function openScheduler(
   const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
   const { capacity } = core;
   const pages = sequencePages(core, cache);
-  const places = openRunQueue<RequestState>(kvAllocator(pages, capacity));
-  const { waiting, running } = places;
+  const runQueue = openRunQueue<RequestState>(kvAllocator(pages, capacity));
+  const { waiting, running } = runQueue;
   const elastic = core.elastic && elasticDraft({
     core,
     memory: core.elastic,
@@ -157,7 +157,7 @@ export function openScheduler(
   const itlLimit = openItlLimit(options.sloItlMs);
   const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
-  const requests = openRequests({ core, pages, places, outputs, drafter, grammars, clock });
+  const requests = openRequests({ core, pages, runQueue, outputs, drafter, grammars, clock });
   const prefill = openPrefill({
     core,
     pages,
@@ -173,7 +173,7 @@ export function openScheduler(
   const groups = openGroupPicker({
     core,
     pages,
-    places,
+    runQueue,
     requests,
     outputs,
     speculation,
@@ -186,10 +186,10 @@ export function openScheduler(
   });
   const counts: SchedulerCounts = {
     get preemptions() {
-      return places.preemptions;
+      return runQueue.preemptions;
     },
     get waits() {
-      return places.waits;
+      return runQueue.waits;
     },
     get catchUps() {
       return prefill.catchUps;

@@ -5,8 +5,8 @@ export interface TensorNames {
   /** Possible prefixes of lm_head; absent: none. */
   readonly headPrefixes?: readonly string[];
   /**
-   * Role -> module within a layer (`layers.N.`). Roles that share a module are rows of one matrix,
-   * in the order in which they are asked for. Modules of experts have the expert's number at EXPERT.
+   * Role -> module within a layer (`layers.N.`). Matrix roles that share a module are rows of one matrix, in the
+   * order in which they are asked for. Modules of experts have the expert's number at EXPERT.
    */
   readonly modules: Readonly<Record<LayerRole, string>>;
   /** The final norm; default "norm". */
@@ -89,7 +89,8 @@ export const LLAMA_NAMES: TensorNames = {
     kNorm: "self_attn.k_norm",
     outputGate: "self_attn.gate_proj",
     o: "self_attn.o_proj",
-    // Llama has no norms after a branch; these are the names in families that have all four norms.
+    // Llama has no norms after a branch; these are the names in families that have all four norms. A family with both
+    // roles must rename one: otherwise both load the same tensor.
     attentionNorm: "post_attention_layernorm",
     postNorm: "post_attention_layernorm",
     gate: "mlp.gate_proj",

@@ -42,8 +42,8 @@ export type PlacedLayer = DecoderLayer & {
 const LATENT_EPS = 1e-6;
 
 /**
- * Records a decoder layer on the residual stream x: y = x + attention(norm(x)), then y + mlp(norm(y)). Norms are before
- * a branch, after it, or both.
+ * Records a decoder layer on the residual stream x: y = x + attention(input), then y + mlp(norm(y)). Norms are before a
+ * branch, after it, or both; the caller records the one before the attention.
  *
  * @param input the attention's input: x, normed if the layer has a norm before its attention.
  */
@@ -163,8 +163,8 @@ export function layerEnd(
     );
     return graph.add(to, out, `${label}.${role}Add`, at);
   };
-  const after = joined(x, branch, norms.attention, "attention");
-  const input = normed(after, norms.post, "postNorm");
+  const after = joined(x, branch, norms.afterAttention, "attention");
+  const input = normed(after, norms.beforeMlp, "postNorm");
   const out = mlp.kind === "dense"
     ? denseMlp(graph, mlp, input, { label, roles: DENSE_LABELS })
     : mlp.parallelMlp
@@ -177,7 +177,7 @@ export function layerEnd(
     })
     : mixture(graph, mlp, input, { label });
   const to = scalar ? undefined : at;
-  let stream = joined(after, out, norms.mlp, "mlp", perLayer ? undefined : to);
+  let stream = joined(after, out, norms.afterMlp, "mlp", perLayer ? undefined : to);
   if (perLayer && embedded) {
     const own = layerEmbedding(graph, perLayer, { x: stream, embedded, label });
     stream = joined(stream, own, perLayer.norm, "perLayer", to);

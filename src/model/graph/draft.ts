@@ -135,8 +135,8 @@ export function draftLast(
   graph.call({
     reads: [],
     writes: [q, x],
-    lowers: true,
-    record: (_, { lowered }) => [
+    resetsScales: true,
+    record: (_, { attentionScales: lowered }) => [
       draftEnds({ last, all: { rows, ...extended }, ends, lowered }, { batch, qCols, cols }),
     ],
   }, "draft.ends");

@@ -386,7 +386,7 @@ export interface Call {
   readonly reads: readonly Value[];
   readonly writes: readonly Value[];
   /** Whether it resets the scales of attention's output to the largest value, as a norm that stores scales does. */
-  readonly lowers?: boolean;
+  readonly resetsScales?: boolean;
   record(at: (value: Value) => Operand, of: CallContext): Dispatch[];
 }
 
@@ -394,8 +394,8 @@ export interface Call {
 export interface CallContext {
   /** Returns the number of partial results per row of a value that `partials` wrote. */
   partialsOf(value: Value): number;
-  /** The scales of the rows of attention's output, if the call `lowers` them and they are in use. */
-  readonly lowered: Operand | undefined;
+  /** The scales of the rows of attention's output, if the call `resetsScales` and they are in use. */
+  readonly attentionScales: Operand | undefined;
 }
 
 export type Operation =

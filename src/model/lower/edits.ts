@@ -70,11 +70,17 @@ export class Edits {
     return this.placeOf(op) < this.placeOf(other);
   }
 
-  /** Whether an operation was replaced or removed by this rewrite. */
+  /**
+   * Whether an operation was replaced or removed by this rewrite. Test it if two matches can share an operation.
+   */
   isChanged(op: LoweredOp): boolean {
     return this.#changed.has(op);
   }
 
+  /**
+   * Puts operations in the place of one. A merged operation belongs where all of its inputs are written and nothing has
+   * read its output yet.
+   */
   replace(op: LoweredOp, ...by: readonly LoweredOp[]): void {
     this.#changed.set(op, by);
   }

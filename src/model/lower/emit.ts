@@ -394,7 +394,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     case "call":
       return op.record(at, {
         partialsOf: (value) => to.partials.get(value) ?? missing(`partial results of ${op.label}`),
-        lowered: op.lowers ? scalesOf(context, "attentionOutput") : undefined,
+        attentionScales: op.resetsScales ? scalesOf(context, "attentionOutput") : undefined,
       });
   }
 }

@@ -1,4 +1,4 @@
-/** The plain lowering: one kernel for each operation of a graph. */
+/** The plain lowering: each operation of a graph with its unfused defaults. `emit.ts` picks the kernels. */
 import { tileWords } from "../../../kernels/experts/experts.ts";
 import { partialWords } from "../../../kernels/attention/attention.ts";
 import { attentionWords } from "../../../kernels/attention/attention_on_device.ts";

@@ -50,9 +50,9 @@ export interface DecoderLayer {
    * there is none. The caller has the norm of the attention's input.
    */
   readonly norms: {
-    readonly attention: Operand | undefined;
-    readonly post: Operand | undefined;
-    readonly mlp: Operand | undefined;
+    readonly afterAttention: Operand | undefined;
+    readonly beforeMlp: Operand | undefined;
+    readonly afterMlp: Operand | undefined;
   };
   /** For the layer's own embedding of each token, if the model has that, see graph/gemma4.ts. */
   readonly perLayer?: PerLayerWeights | undefined;
@@ -85,9 +85,9 @@ export function loadLayer(
       ? loadMixtureMlp(source, spec.mlp)
       : loadDenseMlp(source, spec.mlp),
     norms: {
-      attention: normIf(after, "attentionNorm"),
-      post: normIf(before, "postNorm"),
-      mlp: normIf(after, "mlpNorm"),
+      afterAttention: normIf(after, "attentionNorm"),
+      beforeMlp: normIf(before, "postNorm"),
+      afterMlp: normIf(after, "mlpNorm"),
     },
     ...spec.perLayerWidth !== undefined && {
       perLayer: {

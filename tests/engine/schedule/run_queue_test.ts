@@ -67,67 +67,67 @@ Deno.test("forwards of prompts have half of the rows while others decode, 256 at
 const names = (requests: readonly Counted[]) => requests.map(({ name }) => name).join("");
 
 Deno.test("requests are admitted in order while there are slots; one whose prefix is being stored waits, and those behind it", () => {
-  const places = openRunQueue(counting(3, 100));
-  for (const name of "abcd") places.enqueue(request(name, 1));
-  const first = places.admit();
+  const queue = openRunQueue(counting(3, 100));
+  for (const name of "abcd") queue.enqueue(request(name, 1));
+  const first = queue.admit();
   assert.equal(first?.name, "a");
-  assert.equal(places.admit(), undefined, "its prefix is being stored");
+  assert.equal(queue.admit(), undefined, "its prefix is being stored");
   (first as Counted).decoding = true;
-  assert.equal(places.admit()?.name, "b");
-  assert.equal(places.admit()?.name, "c", "b stores nothing that c waits for");
-  assert.equal(places.admit(), undefined, "no slot");
-  assert.deepEqual([names(places.running), names(places.waiting), places.waits], ["abc", "d", 0]);
+  assert.equal(queue.admit()?.name, "b");
+  assert.equal(queue.admit()?.name, "c", "b stores nothing that c waits for");
+  assert.equal(queue.admit(), undefined, "no slot");
+  assert.deepEqual([names(queue.running), names(queue.waiting), queue.waits], ["abc", "d", 0]);
 });
 
 Deno.test("the youngest gives its pages back, waits first in line, and is counted", () => {
   const budget = counting(3, 8);
-  const places = openRunQueue(budget);
-  for (const name of "abcd") places.enqueue(request(name, 2));
-  for (let one = places.admit(); one; one = places.admit()) one.decoding = true;
-  assert.equal(names(places.running), "abc");
-  assert.equal(names(places.grow()), "ab", "two pages are free, three are wanted");
-  assert.deepEqual([names(places.waiting), places.preemptions, budget.free()], ["cd", 1, 2]);
+  const queue = openRunQueue(budget);
+  for (const name of "abcd") queue.enqueue(request(name, 2));
+  for (let one = queue.admit(); one; one = queue.admit()) one.decoding = true;
+  assert.equal(names(queue.running), "abc");
+  assert.equal(names(queue.grow()), "ab", "two pages are free, three are wanted");
+  assert.deepEqual([names(queue.waiting), queue.preemptions, budget.free()], ["cd", 1, 2]);
   // It could have its prompt's two pages, which are there.
-  assert.equal(places.admit()?.name, "c");
+  assert.equal(queue.admit()?.name, "c");
 });
 
 Deno.test("a request that is short of pages waits, and nothing is reserved ahead meanwhile", () => {
-  const places = openRunQueue(counting(3, 8));
-  places.enqueue(request("a", 2));
-  places.enqueue(request("b", 7));
-  (places.admit() as Counted).decoding = true;
-  assert.equal(places.admit(), undefined);
-  assert.equal(places.waits, 1);
+  const queue = openRunQueue(counting(3, 8));
+  queue.enqueue(request("a", 2));
+  queue.enqueue(request("b", 7));
+  (queue.admit() as Counted).decoding = true;
+  assert.equal(queue.admit(), undefined);
+  assert.equal(queue.waits, 1);
   const ahead = { most: 4, numSteps: 0, left: [9] };
-  assert.equal(places.reserveAhead(places.grow(), ahead), 1);
+  assert.equal(queue.reserveAhead(queue.grow(), ahead), 1);
 });
 
 Deno.test("rounds ahead leave half of the available pages, and end with the last of the tokens", () => {
   const budget = counting(1, 12);
-  const places = openRunQueue(budget);
-  places.enqueue(request("a", 2));
-  (places.admit() as Counted).decoding = true;
-  const grown = places.grow();
+  const queue = openRunQueue(budget);
+  queue.enqueue(request("a", 2));
+  (queue.admit() as Counted).decoding = true;
+  const grown = queue.grow();
   assert.equal(budget.free(), 9);
   const ahead = { most: 8, numSteps: 1, left: [100] };
   // One round is reserved: four further pages of nine.
-  assert.equal(places.reserveAhead(grown, ahead), 5);
+  assert.equal(queue.reserveAhead(grown, ahead), 5);
   assert.equal(budget.free(), 5);
-  assert.equal(places.reserveAhead(grown, { ...ahead, left: [3] }), 2);
+  assert.equal(queue.reserveAhead(grown, { ...ahead, left: [3] }), 2);
 });
 
 Deno.test("pages that may not be given while a group is unread are given before, and no rounds without them", () => {
   const budget = counting(1, 500);
-  const places = openRunQueue(budget);
-  places.enqueue(request("a", 2));
-  (places.admit() as Counted).decoding = true;
-  const grown = places.grow();
+  const queue = openRunQueue(budget);
+  queue.enqueue(request("a", 2));
+  (queue.admit() as Counted).decoding = true;
+  const grown = queue.grow();
   const ahead = { most: 1, numSteps: 0, left: [100], early: true };
-  assert.equal(places.reserveAhead(grown, ahead), 1);
+  assert.equal(queue.reserveAhead(grown, ahead), 1);
   // Of its prompt, and of 32 rounds.
   assert.equal(budget.free(), 500 - 34);
-  assert.equal(places.reserveAhead(grown, { ...ahead, most: 8, unread: 30 }), 2);
-  assert.equal(places.reserveAhead(grown, { ...ahead, unread: 32 }), 0);
+  assert.equal(queue.reserveAhead(grown, { ...ahead, most: 8, unread: 30 }), 2);
+  assert.equal(queue.reserveAhead(grown, { ...ahead, unread: 32 }), 0);
   assert.equal(budget.free(), 500 - 34);
 });
 
@@ -141,28 +141,28 @@ Deno.test("whatever comes, no page leaks and the order of admission is kept", ()
   );
   fc.assert(fc.property(requests, fc.integer({ min: 1, max: 4 }), (given, slots) => {
     const budget = counting(slots, 12);
-    const places = openRunQueue(budget);
+    const queue = openRunQueue(budget);
     const rounds = new Map<Counted, number>();
     for (const [i, [needs, count]] of given.entries()) {
       const one = request(String.fromCharCode(97 + i), needs);
       rounds.set(one, count);
-      places.enqueue(one);
+      queue.enqueue(one);
     }
     let steps = 0;
-    while (places.waiting.length + places.running.length > 0) {
+    while (queue.waiting.length + queue.running.length > 0) {
       assert.ok(steps++ < 1000, "it goes on for ever");
-      const admitted = places.admit();
+      const admitted = queue.admit();
       if (admitted) admitted.decoding = true;
-      for (const one of places.grow()) {
+      for (const one of queue.grow()) {
         assert.ok(one.held >= one.needs + one.rounds + 1);
         one.rounds++;
         if (one.rounds < (rounds.get(one) as number)) continue;
-        assert.ok(places.remove(one));
+        assert.ok(queue.remove(one));
         budget.close(one);
       }
-      const held = places.running.reduce((sum, { held }) => sum + held, 0);
+      const held = queue.running.reduce((sum, { held }) => sum + held, 0);
       assert.equal(budget.free() + held, 12);
-      assert.ok(places.running.length <= slots);
+      assert.ok(queue.running.length <= slots);
     }
     assert.equal(budget.free(), 12);
   }));

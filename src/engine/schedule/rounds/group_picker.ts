@@ -63,7 +63,7 @@ interface Parts {
     "capacity" | "draft" | "overlaps" | "pool" | "ranks" | "states"
   >;
   readonly pages: Pick<SequencePages, "available">;
-  readonly places: Pick<
+  readonly runQueue: Pick<
     RunQueue<RequestState>,
     "waiting" | "running" | "roomy" | "grow" | "reserveAhead"
   >;
@@ -79,7 +79,7 @@ interface Parts {
 }
 
 export function openGroupPicker(
-  { core, pages, places, requests, outputs, speculation, drafter, ...parts }: Parts,
+  { core, pages, runQueue, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
   const { costs, syncInterval, itlLimit, proposalGain, elastic } = parts;
   const { vocabSize, eosTokenIds } = outputs;
@@ -91,7 +91,7 @@ export function openGroupPicker(
 
   function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, core.pool.total];
-    const load = { waiting: places.waiting.length, freePages, totalPages };
+    const load = { waiting: runQueue.waiting.length, freePages, totalPages };
     const [table, mostMs] = [costs(), itlLimit.roundMs];
     const round = { roundsPerSync: together, costs: table, ranks: core.ranks, mostMs };
     return roundContext(states, { ...load, ...round });
@@ -143,7 +143,7 @@ export function openGroupPicker(
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
     const overlapped = core.overlaps === true && lags && followsItself(states);
-    const awaited = places.waiting.length > 0;
+    const awaited = runQueue.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
     const ahead = { gain, toCome, overlapped, awaited, longestMs: itlLimit.groupMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
@@ -151,7 +151,7 @@ export function openGroupPicker(
     // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that
     // would restore the limit, and the state or window that is cached would be one past the end of the text.
     const early = core.overlaps === true && core.states !== undefined;
-    return places.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
+    return runQueue.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
 
   /** A round that verifies the host's drafts; undefined if it drafts nothing for any request. */
@@ -177,7 +177,7 @@ export function openGroupPicker(
    * suffice, the draft cannot leave the GPU and no host drafter is asked.
    */
   function followsItself(states: readonly RequestState[]): boolean {
-    const { waiting, running, roomy } = places;
+    const { waiting, running, roomy } = runQueue;
     const isCalm = waiting.length === 0 && running.length === states.length && roomy && !elastic;
     return isCalm && !asksHost(states);
   }
@@ -185,7 +185,7 @@ export function openGroupPicker(
   return {
     pick() {
       while (true) {
-        const grown = places.grow();
+        const grown = runQueue.grow();
         const proposed = propose(grown);
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
@@ -227,7 +227,7 @@ export function openGroupPicker(
       const valid = validity(states, 0);
       // These rounds are not learned yet, so only a choice that never changes may be used.
       if (valid.holds !== Infinity) return undefined;
-      places.grow();
+      runQueue.grow();
       const texts = states.map((state, at) => textAfter(state, ids(at)));
       const after = chooseRounds(states, { valid, texts });
       together = after.count;

@@ -1,5 +1,5 @@
 /** Converts rows of quantized checkpoints to float32, for tables whose rows are looked up or read in two ways. */
-import { GROUP, isFp4, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
 import { e4m3 } from "./e4m3.ts";
 import { rowWords } from "./modules.ts";
 
@@ -66,8 +66,15 @@ export const E2M1: readonly number[] = [
 
 /** The number that each stored code stands for, before zero point and scale are applied. */
 function valueTable(format: Prequantized): Float32Array {
-  if (format === "u4") return Float32Array.from({ length: 16 }, (_, u) => u);
-  if (isFp4(format)) return Float32Array.from(E2M1);
-  if (format === "i8") return Float32Array.from({ length: 256 }, (_, u) => u - 128);
-  return Float32Array.from({ length: 256 }, (_, byte) => e4m3(byte));
+  switch (format) {
+    case "u4":
+      return Float32Array.from({ length: 16 }, (_, u) => u);
+    case "mxfp4":
+    case "nvfp4":
+      return Float32Array.from(E2M1);
+    case "i8":
+      return Float32Array.from({ length: 256 }, (_, u) => u - 128);
+    case "f8":
+      return Float32Array.from({ length: 256 }, (_, byte) => e4m3(byte));
+  }
 }

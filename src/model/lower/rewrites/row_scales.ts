@@ -115,7 +115,7 @@ function isNoted(edits: Edits, value: Value): boolean {
     case "norm_pair":
       return op.notes;
     case "call":
-      return op.lowers === true;
+      return op.resetsScales === true;
     default:
       return false;
   }
