@@ -45,12 +45,12 @@ using engine = await openEngine({
   device: { autotune: "off" },
   limits: { contextLength: longest + 64, ...kvDtype ? { kvDtype } : {} },
 });
-const { core } = engine;
-await fillCells(core);
-using profiler = await openProfiler(core.gpu);
-using sequence = openSequence(core);
-core.setSampling(sequence, GREEDY);
-core.reserve(sequence, longest + 1);
+const { runner } = engine;
+await fillCells(runner);
+using profiler = await openProfiler(runner.gpu);
+using sequence = openSequence(runner);
+runner.setSampling(sequence, GREEDY);
+runner.reserve(sequence, longest + 1);
 
 /** Measures the chunk that ends at `context`: median times by label, and of the whole chunk in one pass. */
 async function chunk(context: number) {
@@ -58,13 +58,13 @@ async function chunk(context: number) {
   const ids = Array.from({ length: context }, (_, i) => 3 + (31 * i) % 1000);
   sequence.ids.splice(0, Infinity, ...ids);
   sequence.stored = sequence.draftStored = context - count;
-  await core.prefill([{ sequence, to: context }]);
-  const { body } = await core.programs.prompt({
+  await runner.prefill([{ sequence, to: context }]);
+  const { body } = await runner.programs.prompt({
     rows: count,
     cells: mostCells([{ pages: sequence.pages.slice(0, Math.ceil(context / 16)) }]),
   });
   const began = performance.now();
-  while (performance.now() - began < (core.gpu.info.software ? 0 : 200)) {
+  while (performance.now() - began < (runner.gpu.info.software ? 0 : 200)) {
     await profiler.time([body]);
   }
   const apartMs: number[][] = [];

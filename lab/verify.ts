@@ -57,7 +57,7 @@ using engine = await openEngine({
   limits: { maxBatch, contextLength: context + 8 * (depth + 1) + tier.rows },
   hooks: { plan: { policy } },
 });
-const { core } = engine;
+const { runner } = engine;
 
 interface Setting {
   readonly name: string;
@@ -96,22 +96,22 @@ function settings(batch: number): Setting[] {
 /** Opens sequences whose prompts fill the context. */
 async function prompted(sequences: readonly OpenSequence[]): Promise<void> {
   for (const [i, sequence] of sequences.entries()) {
-    core.setSampling(sequence, { ...GREEDY, seed: i });
+    runner.setSampling(sequence, { ...GREEDY, seed: i });
     const ids = Array.from({ length: context }, (_, at) => (at * 31 + i * 7) % 1000 + 3);
-    await prefillPrompt(core, sequence, ids);
+    await prefillPrompt(runner, sequence, ids);
   }
 }
 
 async function timed(batch: number): Promise<string[][]> {
   using stack = new DisposableStack();
-  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
-  for (const sequence of sequences) core.reserve(sequence, core.capacity.contextLength);
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(runner)));
+  for (const sequence of sequences) runner.reserve(sequence, runner.capacity.contextLength);
   await prompted(sequences);
   const all = settings(batch);
   const found = all.map((): RoundResult[] => []);
   for (let time = 0; time < Number(flags.times) + 2; time++) {
     for (const [i, { asked }] of all.entries()) {
-      const [result] = await core.rounds(sequences, { ...asked, count: 1 });
+      const [result] = await runner.rounds(sequences, { ...asked, count: 1 });
       if (result && time >= 2) found[i]?.push(result); // the first two warm up
       const long = sequences.some(({ stored }) => stored + depth + 1 > context + 6 * (depth + 1));
       if (!long) continue;

@@ -56,7 +56,7 @@ export interface Machine {
 /** An engine in this thread, with what it is made of. */
 export interface LocalEngine extends Engine, Disposable {
   readonly text: EngineText;
-  readonly core: Runner;
+  readonly runner: Runner;
   readonly outputs: OutputConfig;
   readonly counts: Readonly<SchedulerCounts>;
   /** What is kept of earlier requests. */
@@ -164,7 +164,7 @@ export async function openEngine(
   const fitted = { ...allocated, maxKvTokens: kvTokens };
   const plain = capacityOf({ ...fitted, tiers: [chain(0)] }, gpu, layers);
   const asked = { ...query, settings: fitted };
-  const { core, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
+  const { runner, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
     const loaded = random
       ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
       : await loadWeights(gpu, models, loading);
@@ -189,7 +189,7 @@ export async function openEngine(
     if (plan.packs) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     const compileMs = performance.now() - warming;
-    return { core: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
+    return { runner: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
   });
   const { name } = checkpoint;
   const { vocabSize } = config;
@@ -207,13 +207,13 @@ export async function openEngine(
     tier,
   };
   const { roundsPerSync = "auto", residency } = limits;
-  const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(core, draftAlgorithm);
+  const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(runner, draftAlgorithm);
   const { maxBatchedRows, sloItlMs } = limits;
   const chunkRows = maxBatchedRows ??
     (gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows);
   const weights = weightReport(models, model, paper.measured.tensorBytes);
   const costs = openCosts({
-    core,
+    runner,
     chunkRows,
     depths: depthsOf(tiers),
     choice: device.costs,
@@ -246,7 +246,7 @@ export async function openEngine(
   const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
   stack.defer(grammars.close);
   const scheduler = openScheduler({
-    core,
+    runner,
     cache,
     outputs,
     speculation,
@@ -295,14 +295,14 @@ export async function openEngine(
   const status = () => ({
     counts: { ...counts },
     speculation: speculation.report,
-    pages: { free: core.pool.free + cache.evictable, total: core.pool.total },
+    pages: { free: runner.pool.free + cache.evictable, total: runner.pool.total },
   });
   const owned = stack.move();
   const dispose = () => owned.dispose();
   return {
     info,
     text,
-    core,
+    runner,
     outputs,
     counts,
     cache,

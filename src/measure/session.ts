@@ -95,13 +95,13 @@ async function runCell(
   const rounds: RoundSample[] = [];
   const chunks: PrefillSample[] = [];
   const { seed, setting } = spec;
-  const maxBatch = engine.core.capacity.batch;
+  const maxBatch = engine.runner.capacity.batch;
   const { speculation } = planOf(setting, { maxBatch, seed, onWarning });
-  const cache = cacheOf(engine.core);
+  const cache = cacheOf(engine.runner);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   let start = 0;
   const loop = engineLoop(openScheduler({
-    core: engine.core,
+    runner: engine.runner,
     cache,
     outputs: engine.outputs,
     speculation: learningCosts(speculation, engine.costs),
@@ -155,7 +155,7 @@ async function cacheContext({ submit }: EngineLoop, promptIds: readonly number[]
 }
 
 function vocabularyOf(engine: LocalEngine): number {
-  return engine.core.models.target.config.vocabSize;
+  return engine.runner.models.target.config.vocabSize;
 }
 
 interface Work {

@@ -119,14 +119,14 @@ for (const { name, kernels } of cases) {
   const isShort = kernels === "software" || name === DRAWN;
   const { test } = isShort ? Deno : exhaustive;
   test(`${name} speculates as it decodes, ${kernels} kernels: greedy, num_steps ${STEPS}`, async () => {
-    const core = await openSpeculating(name, kernels === "software");
-    using sequence = openSequence(core);
-    assert.ok(core.reserve(sequence, CELLS));
+    const runner = await openSpeculating(name, kernels === "software");
+    using sequence = openSequence(runner);
+    assert.ok(runner.reserve(sequence, CELLS));
     const expected = greedyIds(name);
     const [prompt, text] = [expected.slice(0, 8), expected.slice(8)];
     for (const numSteps of STEPS) {
       const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(core, [sequence], [prompt], options);
+      const [found] = await decode(runner, [sequence], [prompt], options);
       assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
       assert.ok(found.accepted.length > 0);
     }

@@ -76,12 +76,12 @@ Deno.test("attention on matrix units: greedy text is the same at 1 to 24 rows", 
   if (gpu.matrixUnit === undefined) return;
   using _ = variable(VARIABLE, "on");
   const prompts = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
-  const core = await openFledgling("eagle3", prompts.length, gpu);
+  const runner = await openFledgling("eagle3", prompts.length, gpu);
   using stack = new DisposableStack();
-  const sequences = prompts.map(() => stack.use(openWhole(core)));
+  const sequences = prompts.map(() => stack.use(openWhole(runner)));
   const texts = async (first: number, lanes: number, numSteps: number) => {
     const [end, of] = [first + lanes, { numSteps, most: 16, sampling: [GREEDY] }];
-    const found = await decode(core, sequences.slice(first, end), prompts.slice(first, end), of);
+    const found = await decode(runner, sequences.slice(first, end), prompts.slice(first, end), of);
     return found.map(({ ids }) => ids);
   };
   const plain: number[][] = [];
@@ -89,6 +89,6 @@ Deno.test("attention on matrix units: greedy text is the same at 1 to 24 rows", 
   for (const [lanes, steps] of [[1, 3], [1, 7], [3, 0], [3, 3], [3, 7]] as const) {
     assert.deepEqual(await texts(0, lanes, steps), plain.slice(0, lanes), `${lanes} x ${steps}`);
   }
-  assert.ok(core.models.target.tuning.attentionUnits);
+  assert.ok(runner.models.target.tuning.attentionUnits);
   gpu[Symbol.dispose]();
 });

@@ -89,7 +89,7 @@ async function together(options: LocalOptions, count: number, all: boolean) {
   const requests = Array.from({ length: count }, (_, n) => request(engine, n, all));
   const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
   assertNothingHeld(engine);
-  return { results, counts: { ...engine.counts }, ranks: engine.core.ranks };
+  return { results, counts: { ...engine.counts }, ranks: engine.runner.ranks };
 }
 
 const outputs = (results: readonly GenerateResult[]) =>

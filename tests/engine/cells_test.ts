@@ -66,25 +66,25 @@ function prompt(length: number, seed: number): number[] {
   return Array.from({ length }, (_, i) => (i * i * 7 + i * seed + seed) % 301);
 }
 
-async function prompted(core: Runner, ids: readonly number[]): Promise<OpenSequence> {
-  const sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, ids.length + 1));
-  core.setSampling(sequence, GREEDY);
-  await prefillPrompt(core, sequence, ids);
+async function prompted(runner: Runner, ids: readonly number[]): Promise<OpenSequence> {
+  const sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, ids.length + 1));
+  runner.setSampling(sequence, GREEDY);
+  await prefillPrompt(runner, sequence, ids);
   return sequence;
 }
 
 /** Tokens of two sequences, whose pages grow from under 256 cells to more, and to over 512. */
-async function decode(core: Runner): Promise<{ tokens: number[][]; cells: Set<number> }> {
+async function decode(runner: Runner): Promise<{ tokens: number[][]; cells: Set<number> }> {
   const tokens: number[][] = [];
   const cells = new Set<number>();
   for (const [from, to] of [[216, 264], [472, 520]] as const) {
-    using short = await prompted(core, prompt(40, 5));
-    using long = await prompted(core, prompt(from, 11));
+    using short = await prompted(runner, prompt(40, 5));
+    using long = await prompted(runner, prompt(from, 11));
     while (long.stored < to) {
-      for (const each of [short, long]) assert.ok(core.reserve(each, each.stored + 8 * 4));
+      for (const each of [short, long]) assert.ok(runner.reserve(each, each.stored + 8 * 4));
       cells.add(mostCells([short, long]));
-      await core.rounds([short, long], { shape: chain(3), count: 8 });
+      await runner.rounds([short, long], { shape: chain(3), count: 8 });
     }
     tokens.push(...[short, long].map(({ ids, stored }) => ids.slice(0, stored)));
   }
@@ -101,10 +101,10 @@ function groupsOf({ steps }: Program): number | undefined {
 }
 
 Deno.test("few cells: attention's workgroups cover what slots have pages for", async () => {
-  const core = await open();
+  const runner = await open();
   const at = async (cells?: number) =>
     groupsOf(
-      (await core.programs.round({
+      (await runner.programs.round({
         batch: 1,
         ...chain(3),
         ...cells === undefined ? {} : { cells },
@@ -116,13 +116,13 @@ Deno.test("few cells: attention's workgroups cover what slots have pages for", a
   assert.equal(await at(16), 4);
   assert.equal(await at(257), 8);
   assert.equal(await at(CONTEXT + 2 * 4), whole);
-  const work = (cells: number) => core.programs.round({ batch: 1, ...chain(3), cells });
+  const work = (cells: number) => runner.programs.round({ batch: 1, ...chain(3), cells });
   assert.equal(await work(300), await work(500));
 });
 
 exhaustive.test("few cells: the same tokens as with workgroups for a whole context", async () => {
-  const core = await open();
-  const { tokens, cells } = await decode(core);
+  const runner = await open();
+  const { tokens, cells } = await decode(runner);
   assert.ok(Math.min(...cells) <= 256 && Math.max(...cells) > 512, `${[...cells]}`);
   const whole = await open();
   const { round, prompt } = whole.programs;

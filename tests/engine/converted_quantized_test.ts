@@ -23,16 +23,16 @@ Deno.test.afterAll(() => gpu[Symbol.dispose]());
 async function logitsOf(model: string, quantize?: Quantization): Promise<Float32Array> {
   using models = openModels({ model, draft: "none" });
   const weights = await loadWeights(gpu, models, quantize ? { quantize } : {});
-  const core = await openRunner(gpu, weights, {
+  const runner = await openRunner(gpu, weights, {
     batch: 1,
     shapes: chains([0]),
     prefillRows: 16,
     contextLength: CELLS,
     pages: CELLS / PAGE,
   });
-  using sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, CELLS));
-  const logits = (await forward(core, sequence, PROMPT, ["logits"])).get("logits");
+  using sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, CELLS));
+  const logits = (await forward(runner, sequence, PROMPT, ["logits"])).get("logits");
   assert.ok(logits);
   return Float32Array.from(logits);
 }

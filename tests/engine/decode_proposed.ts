@@ -33,7 +33,7 @@ export interface ProposedDecoding {
 
 /** Decodes prompts together. Drafts are right up to a place, which changes with round and sequence. */
 export async function decodeProposed(
-  core: Runner,
+  runner: Runner,
   prompts: readonly (readonly number[])[],
   { chunk, most, context, shape = chain(0), expected = [], propose }: ProposedDecoding,
 ): Promise<Decoded[]> {
@@ -45,20 +45,20 @@ export async function decodeProposed(
     found[i]!.logprobs.push(logprob ?? NaN);
   };
   for (const sequence of sequences) {
-    assert.ok(core.openSlot(sequence));
-    assert.ok(core.reserve(sequence, context));
-    core.setSampling(sequence, GREEDY);
+    assert.ok(runner.openSlot(sequence));
+    assert.ok(runner.reserve(sequence, context));
+    runner.setSampling(sequence, GREEDY);
   }
   const accepted = new Set<number>();
   try {
-    await prefillAll(core, sequences, chunk, put);
+    await prefillAll(runner, sequences, chunk, put);
     for (let round = 0; found.some(({ ids }) => ids.length < most); round++) {
       const proposals = found.map(({ ids }, i) => {
         const next = expected[i]?.ids.slice(ids.length) ?? [];
         return propose(next, (3 * round + i) % (shape.depth + 1), round + i);
       });
       const asked = { shape, count: 1, logprobs: 0 };
-      const [result] = await core.rounds(sequences, {
+      const [result] = await runner.rounds(sequences, {
         ...asked,
         ...shape.depth > 0 && { proposals },
       });
@@ -70,13 +70,13 @@ export async function decodeProposed(
     assert.deepEqual([...accepted].toSorted(), [...Array(shape.depth + 1).keys()]);
     return found;
   } finally {
-    for (const sequence of sequences) core.closeSlot(sequence);
+    for (const sequence of sequences) runner.closeSlot(sequence);
   }
 }
 
 /** Stores the prompts: each forward has a chunk of every prompt that is not stored yet. */
 export async function prefillAll(
-  core: Runner,
+  runner: Runner,
   sequences: readonly Sequence[],
   chunk: number,
   put: (i: number, id: number, logprob: number | undefined) => void,
@@ -88,7 +88,7 @@ export async function prefillAll(
       to: Math.min(sequence.ids.length, sequence.stored + chunk),
       logprobs: 0,
     }));
-    const tokens = await core.prefill(chunks);
+    const tokens = await runner.prefill(chunks);
     for (const [i, { sequence }] of chunks.entries()) {
       const token = tokens[i];
       if (token === undefined) continue;

@@ -46,15 +46,15 @@ async function drafted(files: HeadFiles): Promise<Decoded | undefined> {
     gpu ??= await openGpu();
     using models = openModels({ draft });
     assert.deepEqual(models.warnings, []);
-    const core = await openRunner(gpu, await loadWeights(gpu, models), {
+    const runner = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: chains([3]),
       prefillRows: 64,
       contextLength: 160,
       pages: 11,
     });
-    using sequence = openWhole(core);
-    const [output] = await decode(core, [sequence], [PROMPT], {
+    using sequence = openWhole(runner);
+    const [output] = await decode(runner, [sequence], [PROMPT], {
       numSteps: 3,
       most: 24,
       sampling: [GREEDY],

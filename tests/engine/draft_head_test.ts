@@ -44,8 +44,8 @@ interface Drafted {
 }
 
 /** What the head drafts of random hidden rows, for 1 to BATCH sequences, with both plans. */
-async function draftedOf(core: Runner): Promise<Drafted[]> {
-  const { gpu, models, capacity } = core;
+async function draftedOf(runner: Runner): Promise<Drafted[]> {
+  const { gpu, models, capacity } = runner;
   const draft = models.draft ?? assert.fail();
   const buffers = { ...roundBuffers(gpu, capacity), drafts: draft.drafts };
   const { compile } = compiler(gpu);
@@ -71,7 +71,7 @@ async function draftedOf(core: Runner): Promise<Drafted[]> {
     const x = numbers(BATCH * draft.config.hiddenSize, batch);
     write(draft.extended.x, x as Float32Array<ArrayBuffer>);
     const ours = eagleDrafter(draft, buffers).head(batch);
-    const plain = eagleDrafter(withLogits(core), buffers).head(batch);
+    const plain = eagleDrafter(withLogits(runner), buffers).head(batch);
     assert.deepEqual(labels(ours), ["draft.head", "draft_choose.0"]);
     assert.deepEqual(labels(plain), [
       "draft.head",
@@ -96,9 +96,9 @@ for (const kind of ["eagle3", "eagle1"] as const) {
   drawn.test(`${kind}: hardware's head stores partial results, and the drafts are those of its logits, with confidence or without`, async () => {
     const runs = [];
     for (const confident of [false, true]) {
-      const core = await openHardware(kind, BATCH, confident);
-      runs.push(await draftedOf(core));
-      core.gpu[Symbol.dispose]();
+      const runner = await openHardware(kind, BATCH, confident);
+      runs.push(await draftedOf(runner));
+      runner.gpu[Symbol.dispose]();
     }
     const [alone = [], confident = []] = runs;
     assert.deepEqual(confident.map(({ tokens }) => tokens), alone.map(({ tokens }) => tokens));
@@ -115,10 +115,10 @@ drawn.test("the drafts of hardware's kernels for a golden prompt are those of th
   const golden = goldenCases().find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
   const of = { numSteps: 3, most: 24, sampling: [GREEDY] };
   const found = [];
-  for (const core of [await openHardware("eagle3", 1), await openFledgling("eagle3", 1)]) {
-    using sequence = openWhole(core);
-    found.push(await decode(core, [sequence], [golden.prompt_ids], of));
-    core.gpu[Symbol.dispose]();
+  for (const runner of [await openHardware("eagle3", 1), await openFledgling("eagle3", 1)]) {
+    using sequence = openWhole(runner);
+    found.push(await decode(runner, [sequence], [golden.prompt_ids], of));
+    runner.gpu[Symbol.dispose]();
   }
   assert.deepEqual(found[0], found[1]);
 });

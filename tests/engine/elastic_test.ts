@@ -52,7 +52,7 @@ async function run(options: LocalOptions, prepare: (engine: LocalEngine) => void
     };
   });
   const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
-  const { core: { pool, elastic }, counts, cache } = engine;
+  const { runner: { pool, elastic }, counts, cache } = engine;
   assert.equal(pool.free + cache.evictable, pool.total, "no page is lost");
   cache.clear();
   assert.equal(pool.free, pool.total, "what is cached is where the pages are");
@@ -78,11 +78,11 @@ Deno.test("the draft leaves for KV pages and comes back: every text is that of p
       Object.assign(of, { [name]: (...all: unknown[]) => (log.push(name), call(...all)) });
     }
   };
-  const found = await run(ELASTIC, ({ core }) => {
-    const { paged, draft } = core.elastic ?? assert.fail("the draft may leave");
+  const found = await run(ELASTIC, ({ runner }) => {
+    const { paged, draft } = runner.elastic ?? assert.fail("the draft may leave");
     const { move } = paged;
     Object.assign(paged, { move: (some: PageMove[]) => (moves.push(...some), move(some)) });
-    logging(core, ["prefill", "begin"]);
+    logging(runner, ["prefill", "begin"]);
     logging(paged, ["resize", "move"]);
     logging(draft, ["copyOut", "allocate", "copyIn"]);
   });
@@ -134,7 +134,7 @@ exhaustive.test("pages that cannot be vacated stay, and the draft comes back ano
     ...ELASTIC,
     limits: { ...ELASTIC.limits, residency },
     hooks: { ...ELASTIC.hooks, plan: speculate },
-  }, ({ core: { pool } }) => {
+  }, ({ runner: { pool } }) => {
     const resize = pool.resize.bind(pool);
     Object.assign(pool, { resize: (total: number) => (sizes.push(total), resize(total)) });
   });
@@ -166,9 +166,9 @@ exhaustive.test("with more pages fewer requests wait and fewer are preempted", a
 exhaustive.test("a draft that there is no room for any more is told of once; plain decoding goes on", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
-  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ core }) => {
+  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ runner }) => {
     const allocate = () => Promise.reject(new OutOfMemory("no room"));
-    Object.assign(core.elastic?.draft ?? assert.fail(), { allocate });
+    Object.assign(runner.elastic?.draft ?? assert.fail(), { allocate });
   });
   assert.deepEqual(found.ids, plain.ids);
   assert.equal(found.counts.elastic?.draft, "lost");
@@ -181,8 +181,8 @@ exhaustive.test("a draft that there is no room for any more is told of once; pla
 exhaustive.test("pages that there is no memory for: the draft comes back all the same", async () => {
   const warnings: string[] = [];
   const onWarning = (line: string) => void warnings.push(line);
-  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ core }) => {
-    const { paged, most } = core.elastic ?? assert.fail();
+  const found = await run({ ...ELASTIC, hooks: { ...ELASTIC.hooks, onWarning } }, ({ runner }) => {
+    const { paged, most } = runner.elastic ?? assert.fail();
     const { resize } = paged;
     let calls = 0;
     const failing = (pages: number) =>
@@ -209,7 +209,7 @@ exhaustive.test("a grammar's forced tokens are verified while the draft is away"
       },
       hooks: {
         onRound: (round) => {
-          if (engine.core.elastic?.away) away.push(round);
+          if (engine.runner.elastic?.away) away.push(round);
         },
         ...more.hooks,
       },
@@ -254,7 +254,7 @@ Deno.test("where the draft may not leave, a line says why", async () => {
       limits: { elasticDraft: true, ...options.limits },
       hooks: { onWarning, ...options.hooks },
     });
-    assert.equal(engine.core.elastic, undefined);
+    assert.equal(engine.runner.elastic, undefined);
     return warnings;
   };
   const why = (text: string) => [`--elastic-draft is not used: ${text}`];

@@ -1,4 +1,4 @@
-// The scheduler and the loop on a core without a device.
+// The scheduler and the loop on a runner without a device.
 import assert from "node:assert/strict";
 import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import type { EngineSizes } from "../../src/engine/device/buffers.ts";
@@ -21,7 +21,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { FAKE_EOS, type FakeRunner, fakeRunner, tokenAfter, VOCAB } from "./fake_runner.ts";
 
 export interface Fake {
-  readonly core: FakeRunner;
+  readonly runner: FakeRunner;
   readonly cache: PrefixCache;
   readonly scheduler: Scheduler;
   readonly loop: EngineLoop;
@@ -54,7 +54,7 @@ export function openFake(
       >
     > = {},
 ): Fake {
-  const core = fakeRunner({
+  const runner = fakeRunner({
     batch: 3,
     shapes: [...chains([0, 1, 3, 5]), ...TREES.shapes],
     prefillRows: 16,
@@ -63,7 +63,7 @@ export function openFake(
     pages: 30,
     ...capacity,
   }, draft);
-  const cache = cached ? cacheOf(core) : noPrefixCache();
+  const cache = cached ? cacheOf(runner) : noPrefixCache();
   const outputs = {
     tokenizer: {
       vocabSize: VOCAB,
@@ -78,11 +78,11 @@ export function openFake(
     eosTokenIds: [FAKE_EOS],
     vocabSize: VOCAB,
     algorithm: draft === "none" ? "NONE" : "EAGLE3",
-    contextLength: core.capacity.contextLength,
+    contextLength: runner.capacity.contextLength,
     tier: chain(3),
   } as const;
   const scheduler = openScheduler({
-    core,
+    runner,
     cache,
     outputs,
     speculation: staticPlan(chain(3)).speculation,
@@ -91,7 +91,7 @@ export function openFake(
     ...chunkRows === undefined ? {} : { chunkRows },
     ...more,
   });
-  return { core, cache, scheduler, loop: engineLoop(scheduler) };
+  return { runner, cache, scheduler, loop: engineLoop(scheduler) };
 }
 
 /** Proposes right and wrong tokens side by side, as many as the text says; at times none at all. */
@@ -144,7 +144,7 @@ export function alone(
 }
 
 /** Every page is free or only cached, and a cleared cache gives all of them back. */
-export function assertNothingLeaked({ core: { pool }, cache }: Fake): void {
+export function assertNothingLeaked({ runner: { pool }, cache }: Fake): void {
   assert.equal(pool.free + cache.evictable, pool.total);
   cache.clear();
   assert.equal(pool.free, pool.total);

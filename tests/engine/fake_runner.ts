@@ -108,7 +108,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
 
   /** Groups that have begun and are not read. */
   let begun = 0;
-  const core: FakeRunner = {
+  const runner: FakeRunner = {
     ranks: false,
     compileMs: 0,
     capacity,
@@ -135,7 +135,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     reserve(sequence, count) {
       const missing = Math.ceil(count / PAGE) - sequence.pages.length;
       assert.ok(count <= tablePages(capacity) * PAGE, "more pages than a row of the block table");
-      assert.ok(missing <= 0 || begun === 0 || !core.states, "pages while a group is unread");
+      assert.ok(missing <= 0 || begun === 0 || !runner.states, "pages while a group is unread");
       if (missing > pool.free) return false;
       for (let i = 0; i < missing; i++) sequence.pages.push(pool.take() as number);
       tables.set(slotOf(sequence), [...sequence.pages]);
@@ -150,7 +150,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
     async prefill(chunks) {
       assert.equal(begun, 0, "what has begun is read first");
-      await core.onWork();
+      await runner.onWork();
       assert.equal(new Set(chunks.map(({ sequence }) => slotOf(sequence))).size, chunks.length);
       const tokens = chunks.map(({ sequence, to }) => to - sequence.stored);
       const { count, firsts } = promptRows(tokens, promptRun(capacity));
@@ -170,7 +170,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     },
     async catchUp(sequences) {
       assert.equal(begun, 0, "what has begun is read first");
-      await core.onWork();
+      await runner.onWork();
       for (const sequence of sequences) {
         for (let cell = sequence.draftStored; cell < sequence.stored; cell++) {
           const found = cells[at(sequence, cell)];
@@ -183,7 +183,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     begin(sequences, asked) {
       assert.ok(sequences.length > 0);
       assert.equal(new Set(sequences.map(slotOf)).size, sequences.length);
-      assert.ok(begun < (core.overlaps ? 2 : 1), "what has begun is read first");
+      assert.ok(begun < (runner.overlaps ? 2 : 1), "what has begun is read first");
       begun++;
       return Promise.resolve({
         results() {
@@ -209,7 +209,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     sequences: readonly Sequence[],
     { shape, count, depths, proposals, deviceDepth = 0, maskFor }: RoundRequest,
   ): Promise<RoundResult[]> {
-    await core.onWork();
+    await runner.onWork();
     assert.ok(capacity.shapes.some((one) => isDeepStrictEqual(one, shape)), "no such shape");
     if (proposals) {
       assert.deepEqual([count, proposals.length], [1, sequences.length]);
@@ -262,5 +262,5 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     return { accepted, ids, drafts: proposal?.tokens ?? Array(depth).fill(0) };
   }
 
-  return core;
+  return runner;
 }

@@ -68,9 +68,9 @@ export async function openFledgling(
 }
 
 /** A sequence with pages for the whole context. */
-export function openWhole(core: Runner): OpenSequence {
-  const sequence = openSequence(core);
-  if (!core.reserve(sequence, core.capacity.contextLength)) throw new Error("no room");
+export function openWhole(runner: Runner): OpenSequence {
+  const sequence = openSequence(runner);
+  if (!runner.reserve(sequence, runner.capacity.contextLength)) throw new Error("no room");
   return sequence;
 }
 
@@ -86,7 +86,7 @@ export interface Decoded {
  * early go on as ballast, so that every round has the same batch.
  */
 export async function decode(
-  core: Runner,
+  runner: Runner,
   sequences: readonly Sequence[],
   prompts: readonly (readonly number[])[],
   { numSteps, most, sampling, perSync = 1, verifying = () => ({}) }: {
@@ -103,16 +103,16 @@ export async function decode(
   for (const [i, sequence] of sequences.entries()) {
     const ids = prompts[i] ?? [];
     const stopIds = perSync > 1 ? [EOS] : [];
-    core.setSampling(sequence, sampling[i % sampling.length] as Sampling, stopIds);
+    runner.setSampling(sequence, sampling[i % sampling.length] as Sampling, stopIds);
     // What is stored of the prompt stays, and its last token is run again; a state of fixed size has gone on since.
-    const from = core.recurrent || sequence.stored < ids.length ? 0 : ids.length - 1;
-    const first = await prefillPrompt(core, sequence, ids, from);
+    const from = runner.recurrent || sequence.stored < ids.length ? 0 : ids.length - 1;
+    const first = await prefillPrompt(runner, sequence, ids, from);
     outputs.push({ ids: [first], accepted: [], drafts: [] });
   }
   const ended = ({ ids }: Decoded) => ids.at(-1) === EOS || ids.length >= most;
   while (!outputs.every(ended)) {
     const asked = { shape: chain(numSteps), count: perSync, ...verifying() };
-    const rounds = await core.rounds(sequences, asked);
+    const rounds = await runner.rounds(sequences, asked);
     for (const [i, lane] of rounds.flatMap(({ sequences }) => [...sequences.entries()])) {
       const output = outputs[i] as Decoded;
       if (ended(output)) continue;

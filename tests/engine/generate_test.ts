@@ -101,9 +101,9 @@ Deno.test("a request on the embedded model", async (t) => {
 
   await t.step("rounds create no pipeline, bind group or buffer", async () => {
     await run({});
-    const before = { ...engine.core.created };
+    const before = { ...engine.runner.created };
     await run({});
-    assert.deepEqual({ ...engine.core.created }, before);
+    assert.deepEqual({ ...engine.runner.created }, before);
   });
 
   await t.step("a context that fills ends the text", async () => {
@@ -209,9 +209,9 @@ function shared(
 
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
   using engine = await openEngine({ hooks: { plan: statically(3) } });
-  const { norm } = engine.core.models.target.weights;
+  const { norm } = engine.runner.models.target.weights;
   const broken = new Float32Array(256).fill(NaN);
-  engine.core.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
+  engine.runner.gpu.device.queue.writeBuffer(norm.buffer, norm.offset ?? 0, broken);
   const promptIds = user(engine, "Hello!");
   await assert.rejects(collect(engine.submit({ promptIds, ...REQUEST })), (error) => {
     assert.ok(error instanceof UsageError);

@@ -12,13 +12,13 @@ const cases = goldenCases();
 
 for (const kind of ["eagle3", "eagle1"] as const) {
   Deno.test(`${kind} decodes the golden prompts as PyTorch does`, async (t) => {
-    const core = await openFledgling(kind, 1);
+    const runner = await openFledgling(kind, 1);
     // The target's rounds are the same with either head, so each prompt is decoded with one: a third with EAGLE-1's.
     const some = cases.filter((_, i) => EXHAUSTIVE || (kind === "eagle1") === (i % 3 === 0));
     for (const golden of some) {
       await t.step(golden.task, async () => {
-        using sequence = openWhole(core);
-        const [found] = await decode(core, [sequence], [golden.prompt_ids], {
+        using sequence = openWhole(runner);
+        const [found] = await decode(runner, [sequence], [golden.prompt_ids], {
           numSteps: 3,
           most: 160,
           sampling: [GREEDY],
@@ -37,7 +37,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
         );
       });
     }
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 }
 
@@ -47,16 +47,16 @@ for (const kind of ["eagle3", "eagle1"] as const) {
 // shows it). With the rounded frequencies the golden logits come out; with the true ones they are
 // up to 3.1e-3 away.
 Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async () => {
-  const core = await openFledgling("eagle3", 1);
-  const { logits, ropes, config } = core.models.target;
+  const runner = await openFledgling("eagle3", 1);
+  const { logits, ropes, config } = runner.models.target;
   const [rope = assert.fail()] = withRoundedBuffers(config).ropes;
   const table = ropeTable(rope, rope.width, { positions: 64, context: 64 });
-  core.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, Float32Array.from(table));
+  runner.gpu.device.queue.writeBuffer(ropes[0]!.buffer, 0, Float32Array.from(table));
   for (const golden of cases) {
-    using sequence = openWhole(core);
-    core.setSampling(sequence, GREEDY);
-    await prefillPrompt(core, sequence, golden.prompt_ids);
-    const row = new Float32Array(await readBuffer(core.gpu, logits));
+    using sequence = openWhole(runner);
+    runner.setSampling(sequence, GREEDY);
+    await prefillPrompt(runner, sequence, golden.prompt_ids);
+    const row = new Float32Array(await readBuffer(runner.gpu, logits));
     for (const [i, id] of golden.first_logits.ids.entries()) {
       const wanted = golden.first_logits.values[i] ?? NaN;
       const found = row[id] ?? NaN;
@@ -66,18 +66,18 @@ Deno.test("first logits of the golden prompts are PyTorch's within 1e-4", async 
       );
     }
   }
-  core.gpu[Symbol.dispose]();
+  runner.gpu[Symbol.dispose]();
 });
 
 Deno.test("the kernels of hardware adapters decode a golden prompt, with and without drafts", async () => {
   const gpu = await openGpu();
   const hardware = { ...gpu, info: { ...gpu.info, software: false } };
-  const core = await openFledgling("eagle3", 1, hardware);
-  using sequence = openWhole(core);
+  const runner = await openFledgling("eagle3", 1, hardware);
+  using sequence = openWhole(runner);
   const golden = cases.find(({ min_margin }) => min_margin > 0.05) ?? assert.fail();
   for (const numSteps of [0, 3]) {
     const how = { numSteps, most: 24, sampling: [GREEDY] };
-    const [found] = await decode(core, [sequence], [golden.prompt_ids], how);
+    const [found] = await decode(runner, [sequence], [golden.prompt_ids], how);
     assert.deepEqual(found?.ids, golden.greedy_ids.slice(0, 24));
   }
   gpu[Symbol.dispose]();

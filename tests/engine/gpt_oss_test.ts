@@ -43,17 +43,17 @@ async function open(name: string, software: boolean): Promise<Runner> {
  * @param right texts that are proposed, with an error after 0 to STEPS tokens; absent: nothing is.
  */
 async function texts(
-  core: Runner,
+  runner: Runner,
   prompts: readonly (readonly number[])[],
   right?: readonly (readonly number[])[],
 ): Promise<{ readonly ids: number[][]; readonly accepted: Set<number> }> {
-  const sequences = prompts.map(() => openSequence(core));
+  const sequences = prompts.map(() => openSequence(runner));
   const ids: number[][] = [];
   const accepted = new Set<number>();
   for (const [i, sequence] of sequences.entries()) {
-    assert.ok(core.reserve(sequence, CELLS - STEPS));
-    core.setSampling(sequence, GREEDY, []);
-    ids.push([await prefillPrompt(core, sequence, prompts[i] ?? [], 0)]);
+    assert.ok(runner.reserve(sequence, CELLS - STEPS));
+    runner.setSampling(sequence, GREEDY, []);
+    ids.push([await prefillPrompt(runner, sequence, prompts[i] ?? [], 0)]);
   }
   for (let round = 0; ids.some(({ length }) => length < TOKENS); round++) {
     const proposals = right?.map((text, i) => {
@@ -63,7 +63,7 @@ async function texts(
       return { tokens, parents: tokens.map((_, k) => k) };
     });
     const shape = chain(right ? STEPS : 0);
-    const [result] = await core.rounds(sequences, {
+    const [result] = await runner.rounds(sequences, {
       shape,
       count: 1,
       ...proposals && { proposals },
@@ -80,13 +80,13 @@ async function texts(
 for (const [name, kernels] of [["gpt_oss", "software"], ["gpt_oss_mxfp4", "hardware"]] as const) {
   const { test } = kernels === "software" ? Deno : exhaustive;
   test(`${name}: proposals, right and wrong, leave the text as it is, ${kernels} kernels`, async () => {
-    const core = await open(name, kernels === "software");
+    const runner = await open(name, kernels === "software");
     const plain: number[][] = [];
-    for (const prompt of PROMPTS) plain.push(...(await texts(core, [prompt])).ids);
-    assert.deepEqual((await texts(core, PROMPTS)).ids, plain);
+    for (const prompt of PROMPTS) plain.push(...(await texts(runner, [prompt])).ids);
+    assert.deepEqual((await texts(runner, PROMPTS)).ids, plain);
     for (const some of [[0], [0, 1, 2, 3]]) {
       const of = <T>(all: readonly T[]) => some.map((i) => all[i] as T);
-      const found = await texts(core, of(PROMPTS), of(plain));
+      const found = await texts(runner, of(PROMPTS), of(plain));
       assert.deepEqual(found.ids, of(plain));
       assert.deepEqual([...found.accepted].toSorted(), [0, 1, 2, 3]);
     }

@@ -23,31 +23,31 @@ for (const draft of ["none", undefined]) {
       limits: sizes,
       hooks: { plan: growthPlan(POINTS) },
     });
-    const { core } = engine;
-    await fillCells(core);
-    const free = core.pool.free;
+    const { runner } = engine;
+    await fillCells(runner);
+    const free = runner.pool.free;
     const works: number[] = [];
     for (const point of POINTS) {
-      const found = await measureRounds(core, point, { times: 3 });
+      const found = await measureRounds(runner, point, { times: 3 });
       assert.equal(found?.rounds.length, 3);
       works.push(found?.work.bytes ?? 0);
       for (const { ms, draftMs, verifyMs, extendMs } of found?.rounds ?? []) {
         assert.ok(ms >= draftMs + verifyMs + extendMs);
-        if (core.gpu.info.features.includes("timestamp-query")) assert.ok(verifyMs > 0);
+        if (runner.gpu.info.features.includes("timestamp-query")) assert.ok(verifyMs > 0);
         // A level of a chain of three; without a draft its pass is empty.
         if (draft === undefined && point.rows > 1 && verifyMs > 0) assert.ok(draftMs > 0.05);
       }
-      assert.equal(core.pool.free, free);
+      assert.equal(runner.pool.free, free);
     }
     // At least the keys and values of 3 x 200 cells more.
-    const { layers } = core.models.target.config;
+    const { layers } = runner.models.target.config;
     const [{ attention }] = layers as [typeof layers[number]];
     assert.ok(attention.kind === "heads");
     const cell = layers.length * 2 * 4 * attention.numKvHeads * attention.headDim;
     assert.ok((works[1] ?? 0) - (works[0] ?? 0) > 600 * cell);
     // More sequences than slots, and more cells than pages.
     const most = { context: 200, rows: 1 };
-    assert.equal(await measureRounds(core, { ...most, batch: 4 }, { times: 1 }), undefined);
+    assert.equal(await measureRounds(runner, { ...most, batch: 4 }, { times: 1 }), undefined);
   });
 }
 
@@ -55,17 +55,17 @@ Deno.test("growth: a prefill stores the last tokens of a context, chunk by chunk
   const points = [{ context: 200, batch: 1, rows: 1 }];
   const { depths: _, ...sizes } = enginesSizes(points);
   using engine = await openEngine({ limits: sizes, model: { draft: "none" } });
-  const { core } = engine;
+  const { runner } = engine;
   const asked = { context: 200, count: 40, chunkRows: 16, times: 2 };
-  const found = await measurePrefill(core, asked);
+  const found = await measurePrefill(runner, asked);
   assert.deepEqual([found?.count, found?.ms.length], [40, 2]);
   // Two products a weight and row: attention adds to it.
-  const { vocabSize, hiddenSize } = core.models.target.config;
+  const { vocabSize, hiddenSize } = runner.models.target.config;
   assert.ok((found?.work.flops ?? 0) > 2 * vocabSize * hiddenSize);
-  const whole = await measurePrefill(core, { ...asked, count: 200, times: 1 });
+  const whole = await measurePrefill(runner, { ...asked, count: 200, times: 1 });
   assert.ok((whole?.work.flops ?? 0) > 4 * (found?.work.flops ?? Infinity));
   const longer = { ...asked, context: 100_000 };
-  await assert.rejects(measurePrefill(core, longer), /a sequence holds/);
+  await assert.rejects(measurePrefill(runner, longer), /a sequence holds/);
 });
 
 for (const kvDtype of ["f32", "f16", "bf16"] as const) {
@@ -74,10 +74,10 @@ for (const kvDtype of ["f32", "f16", "bf16"] as const) {
       model: { draft: "none" },
       limits: { kvDtype, contextLength: 64 },
     });
-    const { core } = engine;
-    await fillCells(core);
-    const [{ keys }] = core.models.target.kv as [typeof core.models.target.kv[number]];
-    const words = new Uint32Array(await readBuffer(core.gpu, keys));
+    const { runner } = engine;
+    await fillCells(runner);
+    const [{ keys }] = runner.models.target.kv as [typeof runner.models.target.kv[number]];
+    const words = new Uint32Array(await readBuffer(runner.gpu, keys));
     const numbers = kvDtype === "f32"
       ? [...new Float32Array(words.buffer)]
       : kvDtype === "f16"

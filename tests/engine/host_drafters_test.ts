@@ -121,19 +121,19 @@ Deno.test("HYBRID: host and device draft in the same round", async () => {
     hooks: { plan: statically(3, [0, 3]) },
   });
   using _ = engine;
-  const { core } = engine;
-  const created = { ...core.created };
+  const { runner } = engine;
+  const created = { ...runner.created };
   let mixed = 0;
-  const { begin } = core;
-  core.begin = (sequences, asked) => {
+  const { begin } = runner;
+  runner.begin = (sequences, asked) => {
     const drafted = new Set(asked.proposals?.map((proposal) => proposal === undefined));
     if (drafted.size === 2 && asked.deviceDepth === 3) mixed++;
-    return begin.call(core, sequences, asked);
+    return begin.call(runner, sequences, asked);
   };
   const which = [0, 1, 2, 3];
   assertSame(await together(engine, which), which);
   assert.ok(mixed > 3, `${mixed}`);
-  assert.deepEqual({ ...core.created }, created);
+  assert.deepEqual({ ...runner.created }, created);
 });
 
 Deno.test("a request that asks for no drafts gets none, and says so", async () => {

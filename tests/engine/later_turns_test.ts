@@ -94,7 +94,7 @@ for (const name of WINDOWS) {
     using plain = await openPlain(name, 512);
     const system = idsOf(150, 5);
     // Hardware's larger forwards make rings longer than this context. Without rings the second request finds the pages.
-    const first = engine.core.models.windows.length > 0 ? 2 : 1;
+    const first = engine.runner.models.windows.length > 0 ? 2 : 1;
     for (const turn of [0, 1, 2, 3]) {
       const ids = [...system, ...idsOf(40 + turn, 6 + turn)];
       const found = await generate(engine, ids, 12);
@@ -135,8 +135,8 @@ for (const name of ["qwen3_5", "lfm2"]) {
   });
 }
 
-function assertRings(name: string, { core }: LocalEngine, plain: LocalEngine): void {
-  const rings = [core, plain.core].map(({ models }) => models.windows.length);
+function assertRings(name: string, { runner }: LocalEngine, plain: LocalEngine): void {
+  const rings = [runner, plain.runner].map(({ models }) => models.windows.length);
   assert.deepEqual(rings, WINDOWS.includes(name) ? [1, 0] : [0, 0]);
 }
 

@@ -62,10 +62,10 @@ Deno.test("logprobs: those of the target before penalties and temperature, as ma
     assert.equal(told?.length, most === undefined ? undefined : outputIds.length);
     if (told === undefined || most === undefined) continue;
     const ids = [...promptIds, ...outputIds];
-    using sequence = openSequence(engine.core, ids);
-    engine.core.reserve(sequence, ids.length);
-    const { vocabSize } = engine.core.models.target.config;
-    const logits = (await forward(engine.core, sequence, ids, ["logits"])).get("logits");
+    using sequence = openSequence(engine.runner, ids);
+    engine.runner.reserve(sequence, ids.length);
+    const { vocabSize } = engine.runner.models.target.config;
+    const logits = (await forward(engine.runner, sequence, ids, ["logits"])).get("logits");
     for (const [i, one] of told.entries()) {
       const row = promptIds.length - 1 + i;
       const exact = logprobs(logits?.subarray(row * vocabSize, (row + 1) * vocabSize) ?? []);

@@ -34,13 +34,18 @@ for (const [name, stored] of Object.entries(STORED)) {
   Deno.test(`hardware kernels, ${name}: greedy text is the same at 1 to 24 rows`, async () => {
     const gpu = await openGpu();
     const hardware = { ...gpu, info: { ...gpu.info, software: false } };
-    const core = await openFledgling("eagle3", PROMPTS.length, hardware, stored);
+    const runner = await openFledgling("eagle3", PROMPTS.length, hardware, stored);
     using stack = new DisposableStack();
-    const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
+    const sequences = PROMPTS.map(() => stack.use(openWhole(runner)));
     const texts = async (first: number, { lanes, steps }: { lanes: number; steps: number }) => {
       const of = { numSteps: steps, most: 16, sampling: [GREEDY] };
       const end = first + lanes;
-      const found = await decode(core, sequences.slice(first, end), PROMPTS.slice(first, end), of);
+      const found = await decode(
+        runner,
+        sequences.slice(first, end),
+        PROMPTS.slice(first, end),
+        of,
+      );
       return found.map(({ ids }) => ids);
     };
     const plain: number[][] = [];

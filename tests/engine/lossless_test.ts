@@ -49,10 +49,10 @@ const STEPS_IN_TURN: Choice = (group, head) =>
     ? [...group % 2 === 0 ? [0] : [], 1 + (group >> 1) % 7]
     : [...group % 2 === 1 ? [0] : [], 1 + ((group >> 1) + 3) % 7];
 
-/** One core for all tests with these keys and values. */
+/** One runner for all tests with these keys and values. */
 const cores = new Map<string, Promise<Runner>>();
 Deno.test.afterAll(async () => {
-  for (const core of cores.values()) (await core).gpu[Symbol.dispose]();
+  for (const runner of cores.values()) (await runner).gpu[Symbol.dispose]();
 });
 
 function coreOf(head: Head, kvDtype: KvDtype): Promise<Runner> {
@@ -78,17 +78,17 @@ async function sameAtEverySetting(
   const plain = new Map<number, string>();
   const met = new Set<string>();
   for (const head of ["eagle3", "eagle1"] as const) {
-    const core = await coreOf(head, kvDtype);
+    const runner = await coreOf(head, kvDtype);
     let drafted = 0;
     for (let first = 0; first < prompts.length; first += BATCH) {
       const group = prompts.slice(first, first + BATCH);
       using stack = new DisposableStack();
-      const sequences = group.map(() => stack.use(openWhole(core)));
+      const sequences = group.map(() => stack.use(openWhole(runner)));
       const samplings = group.map((_, i) => sampling[(first + i) % sampling.length] as Sampling);
       for (const numSteps of choice(first / BATCH, head)) {
         const together = perSync[numSteps % perSync.length] ?? 1;
         const how = { numSteps, most, sampling: samplings, perSync: together };
-        const found = await decode(core, sequences, group, how);
+        const found = await decode(runner, sequences, group, how);
         drafted += found.reduce((sum, { accepted }) => sum + accepted.length * numSteps, 0);
         check(plain, first, found, `${head}, num_steps ${numSteps}, ${together} rounds per sync`);
         group.forEach((_, i) => met.add(`${head} ${numSteps} ${(first + i) % PROMPT_KINDS}`));

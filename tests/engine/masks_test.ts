@@ -37,18 +37,18 @@ function maskAfter({ models }: Runner, which: number, ids: readonly number[]): U
 
 /** Masks of every row of what is verified. */
 function masksOf(
-  core: Runner,
+  runner: Runner,
   sequences: readonly Sequence[],
   proposals: readonly Proposal[],
   { rows }: DraftShape,
 ): Uint32Array {
-  const size = maskAfter(core, 0, []).length;
+  const size = maskAfter(runner, 0, []).length;
   const masks = new Uint32Array(sequences.length * rows * size);
   for (const [i, { ids }] of sequences.entries()) {
     const proposal = proposals[i] as Proposal;
     for (let row = 0; row <= proposal.tokens.length; row++) {
       const path = pathTo(proposal, row).slice(1).map((at) => proposal.tokens[at - 1] as number);
-      masks.set(maskAfter(core, i, [...ids, ...path]), (i * rows + row) * size);
+      masks.set(maskAfter(runner, i, [...ids, ...path]), (i * rows + row) * size);
     }
   }
   return masks;
@@ -56,23 +56,23 @@ function masksOf(
 
 /** Output of each prompt with `asked` rounds, and the drafts that were accepted. */
 async function decodeMasked(
-  core: Runner,
+  runner: Runner,
   ask: (sequences: readonly Sequence[]) => RoundRequest,
 ): Promise<{ readonly texts: string[]; readonly told: number[][]; readonly accepted: number }> {
   using stack = new DisposableStack();
-  const sequences = PROMPTS.map(() => stack.use(openWhole(core)));
+  const sequences = PROMPTS.map(() => stack.use(openWhole(runner)));
   for (const [i, sequence] of sequences.entries()) {
     const ids = PROMPTS[i] ?? [];
-    core.setSampling(sequence, SAMPLINGS[i] ?? GREEDY);
+    runner.setSampling(sequence, SAMPLINGS[i] ?? GREEDY);
     sequence.ids.push(...ids);
-    await core.prefill([{ sequence, to: ids.length, mask: maskAfter(core, i, ids) }]);
+    await runner.prefill([{ sequence, to: ids.length, mask: maskAfter(runner, i, ids) }]);
   }
   let accepted = 0;
   const told: number[][] = sequences.map(() => []);
   const output = ({ ids }: Sequence, i: number) =>
     ids.slice(PROMPTS[i]?.length, (PROMPTS[i]?.length ?? 0) + MOST);
   while (sequences.some((sequence, i) => output(sequence, i).length < MOST)) {
-    const [round] = await core.rounds(sequences, { ...ask(sequences), logprobs: 0 });
+    const [round] = await runner.rounds(sequences, { ...ask(sequences), logprobs: 0 });
     for (const [i, lane] of round?.sequences.entries() ?? []) {
       accepted += lane.accepted;
       told[i]?.push(...lane.logprobs?.map(({ logprob }) => logprob) ?? []);
@@ -93,12 +93,12 @@ const plain = await decodeMasked(cores.eagle3, (sequences) => ({
 
 Deno.test("masks: every token is allowed, and the masks change the text", async () => {
   let forbidden = 0;
-  const core = cores.eagle3;
-  const free = await decodeMasked(core, () => ({ shape: chain(0), count: 1 }));
+  const runner = cores.eagle3;
+  const free = await decodeMasked(runner, () => ({ shape: chain(0), count: 1 }));
   for (const [i, text] of plain.texts.entries()) {
     const ids = text.split(",").map(Number);
     for (const [at, id] of ids.entries()) {
-      const mask = maskAfter(core, i, [...PROMPTS[i] ?? [], ...ids.slice(0, at)]);
+      const mask = maskAfter(runner, i, [...PROMPTS[i] ?? [], ...ids.slice(0, at)]);
       assert.ok(isAllowed(mask, id), `token ${at} of prompt ${i}`);
     }
     if (free.texts[i] !== text) forbidden++;
@@ -106,14 +106,14 @@ Deno.test("masks: every token is allowed, and the masks change the text", async 
   assert.equal(forbidden, PROMPTS.length - 1);
 });
 
-for (const [head, core] of Object.entries(cores)) {
+for (const [head, runner] of Object.entries(cores)) {
   drawn.test(`masks: chains that the device drafts with ${head}, the text of plain decoding`, async () => {
     for (const shape of [chain(1), chain(3), chain(7), { depth: 4, width: 4, rows: 12 }]) {
       const numSteps = JSON.stringify(shape);
-      const found = await decodeMasked(core, (sequences) => ({
+      const found = await decodeMasked(runner, (sequences) => ({
         shape,
         count: 1,
-        maskFor: (proposals) => Promise.resolve(masksOf(core, sequences, proposals, shape)),
+        maskFor: (proposals) => Promise.resolve(masksOf(runner, sequences, proposals, shape)),
       }));
       assert.deepEqual(found.texts, plain.texts, `num_steps ${numSteps}`);
       assert.deepEqual(found.told, plain.told, `num_steps ${numSteps}`);
@@ -123,42 +123,42 @@ for (const [head, core] of Object.entries(cores)) {
 }
 
 Deno.test("masks: some drafts of each, and none", async () => {
-  const core = cores.eagle3;
+  const runner = cores.eagle3;
   const shape = chain(3);
   let round = 0;
-  const found = await decodeMasked(core, (sequences) => {
+  const found = await decodeMasked(runner, (sequences) => {
     const depths = sequences.map((_, i) => (round + i) % 4);
     round++;
     const maskFor = (proposals: readonly Proposal[]) => {
       assert.deepEqual(proposals.map(({ tokens }) => tokens.length), depths);
-      return masksOf(core, sequences, proposals, shape);
+      return masksOf(runner, sequences, proposals, shape);
     };
     return round % 5 === 0
-      ? { shape: chain(0), count: 1, maskFor: (none) => masksOf(core, sequences, none, chain(0)) }
+      ? { shape: chain(0), count: 1, maskFor: (none) => masksOf(runner, sequences, none, chain(0)) }
       : { shape, count: 1, depths, maskFor };
   });
   assert.deepEqual(found.texts, plain.texts);
 });
 
 Deno.test("masks: trees from the host", async () => {
-  const core = cores.eagle3;
-  const found = await decodeMasked(core, (sequences) => {
+  const runner = cores.eagle3;
+  const found = await decodeMasked(runner, (sequences) => {
     const proposals = sequences.map(({ ids }, i) => {
       const done = ids.length - (PROMPTS[i]?.length ?? 0);
       const [a = 5, b = 6, c = 7] = (plain.texts[i] ?? "").split(",").map(Number).slice(done);
       // Right ones in the second branch; the first may be forbidden.
       return { tokens: [9, a, a ^ 1, b, 11, c], parents: [0, 0, 2, 2, 1, 4] };
     });
-    return { shape: TREE, count: 1, proposals, masks: masksOf(core, sequences, proposals, TREE) };
+    return { shape: TREE, count: 1, proposals, masks: masksOf(runner, sequences, proposals, TREE) };
   });
   assert.deepEqual(found.texts, plain.texts);
   assert.ok(found.accepted >= 3 * (MOST - 4) / 4 * 3, `${found.accepted} accepted`);
 });
 
 Deno.test("masks: of another size, or for several rounds, they are a bug", async () => {
-  const core = cores.eagle3;
-  using sequence = openWhole(core);
+  const runner = cores.eagle3;
+  using sequence = openWhole(runner);
   const masks = new Uint32Array(3);
-  await assert.rejects(core.rounds([sequence], { shape: chain(0), count: 1, masks }), /3 words/);
-  await assert.rejects(core.rounds([sequence], { shape: chain(0), count: 2, masks }), /2 rounds/);
+  await assert.rejects(runner.rounds([sequence], { shape: chain(0), count: 1, masks }), /3 words/);
+  await assert.rejects(runner.rounds([sequence], { shape: chain(0), count: 2, masks }), /2 rounds/);
 });

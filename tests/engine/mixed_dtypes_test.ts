@@ -69,16 +69,16 @@ Deno.test.afterAll(() => gpu[Symbol.dispose]());
 async function load(checkpoint: Checkpoint, quantize?: "q8") {
   using models = checkModels(checkpoint, undefined);
   const choice = quantize ? { quantize } : {};
-  const core = await openRunner(gpu, await loadWeights(gpu, models, choice), {
+  const runner = await openRunner(gpu, await loadWeights(gpu, models, choice), {
     batch: 1,
     shapes: chains([0]),
     prefillRows: 64,
     contextLength: 32,
     pages: 2 * PAGE,
   });
-  using sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, 32));
-  const logits = (await forward(core, sequence, PROMPT, ["logits"])).get("logits")!;
+  using sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, 32));
+  const logits = (await forward(runner, sequence, PROMPT, ["logits"])).get("logits")!;
   return { logits, bytes: openPaper(models, choice, gpu).measured.tensorBytes.target };
 }
 

@@ -138,14 +138,14 @@ async function open(
 
 /** Logits of `perSlot` more tokens of each of the sequences, by sequence and depth. */
 async function logitsOf(
-  core: Runner,
+  runner: Runner,
   { slots, sequences, perSlot }: {
     readonly slots: readonly number[];
     readonly sequences: readonly number[];
     readonly perSlot: number;
   },
 ): Promise<Map<string, Uint32Array>> {
-  const { gpu, models: { target } } = core;
+  const { gpu, models: { target } } = runner;
   const rows = sequences.flatMap((sequence) =>
     Array.from({ length: perSlot }, (_, depth) => ({ sequence, depth }))
   );
@@ -174,14 +174,14 @@ async function logitsOf(
  *
  * @param most how many of these numbers of rows are run at most.
  */
-async function allLogits(core: Runner, most = Infinity): Promise<Map<string, Uint32Array>[]> {
+async function allLogits(runner: Runner, most = Infinity): Promise<Map<string, Uint32Array>[]> {
   using stack = new DisposableStack();
   const slots: number[] = [];
   for (const [i, length] of LENGTHS.entries()) {
-    const sequence = stack.use(openSequence(core));
-    assert.ok(core.reserve(sequence, length + DEPTH + 1));
-    core.setSampling(sequence, GREEDY);
-    await prefillPrompt(core, sequence, Array.from({ length }, (_, at) => token(i, at)));
+    const sequence = stack.use(openSequence(runner));
+    assert.ok(runner.reserve(sequence, length + DEPTH + 1));
+    runner.setSampling(sequence, GREEDY);
+    await prefillPrompt(runner, sequence, Array.from({ length }, (_, at) => token(i, at)));
     slots.push(slotOf(sequence));
   }
   const all = [...LENGTHS.keys()];
@@ -193,7 +193,7 @@ async function allLogits(core: Runner, most = Infinity): Promise<Map<string, Uin
   ];
   const found = [];
   for (const forward of forwards.slice(0, most)) {
-    found.push(await logitsOf(core, { slots, ...forward }));
+    found.push(await logitsOf(runner, { slots, ...forward }));
   }
   return found;
 }

@@ -71,8 +71,8 @@ Deno.test("the NextN layer computes what transformers does", async () => {
 
 Deno.test("an MTP layer of Qwen3.5 computes its formula, and speculates as the model decodes", async () => {
   await using folder = await mtpFolder("qwen3_5");
-  const core = await open({ model: folder.path });
-  await compareNextn(core, golden("expected_nextn", folderOf("qwen3_5")));
+  const runner = await open({ model: folder.path });
+  await compareNextn(runner, golden("expected_nextn", folderOf("qwen3_5")));
   await speculate(await open({ model: folder.path }), "qwen3_5");
 });
 
@@ -88,14 +88,14 @@ Deno.test("NEXTN of an export without tensors mtp.* says so", () => {
   assert.throws(wrong, /Cannot use ".*": it has no tensors mtp\.\*, which NEXTN drafts with/);
 });
 
-async function speculate(core: Awaited<ReturnType<typeof open>>, name: string): Promise<void> {
-  using sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, CELLS));
+async function speculate(runner: Awaited<ReturnType<typeof open>>, name: string): Promise<void> {
+  using sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, CELLS));
   const greedy = golden("expected", folderOf(name)).get("greedy_ids")!;
   const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
   for (const numSteps of [0, 1, 3]) {
     const options = { numSteps, most: text.length, sampling: [GREEDY] };
-    const [found] = await decode(core, [sequence], [prompt], options);
+    const [found] = await decode(runner, [sequence], [prompt], options);
     assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
   }
   const most = text.length;
@@ -105,9 +105,9 @@ async function speculate(core: Awaited<ReturnType<typeof open>>, name: string): 
     sampling: [GREEDY],
     verifying: () => ({ shape: TREE }),
   };
-  const [found] = await decode(core, [sequence], [prompt], trees);
+  const [found] = await decode(runner, [sequence], [prompt], trees);
   assert.deepEqual(found?.ids, text, "trees");
-  core.gpu[Symbol.dispose]();
+  runner.gpu[Symbol.dispose]();
 }
 
 Deno.test("a donor has the tensors mtp.* of an export without", async () => {
@@ -145,12 +145,12 @@ async function mtpFolder(name: string): Promise<AsyncDisposable & { readonly pat
 
 /** @param expected hidden states and logits of its `input_ids`, but for the last. */
 async function compareNextn(
-  core: Awaited<ReturnType<typeof open>>,
+  runner: Awaited<ReturnType<typeof open>>,
   expected: ReturnType<typeof golden>,
 ): Promise<void> {
-  const { gpu, models: { target, draft } } = core;
-  using sequence = openSequence(core);
-  assert.ok(draft && core.reserve(sequence, CELLS));
+  const { gpu, models: { target, draft } } = runner;
+  using sequence = openSequence(runner);
+  assert.ok(draft && runner.reserve(sequence, CELLS));
   const ids = expected.get("input_ids")!;
   const rowsOf = (tokens: readonly number[]): Operand => {
     const rows = tokens.map((token, cell) => ({ token, position: cell, cell, base: cell + 1 }));
@@ -196,18 +196,18 @@ for (const software of [true, false]) {
   const kernels = `kernels of ${software ? "software" : "hardware"} adapters`;
   const { test } = software ? Deno : exhaustive;
   test(`deepseek_v3 speculates with its NextN layer as it decodes, ${kernels}`, async () => {
-    const core = await open({ software });
-    using sequence = openSequence(core);
-    assert.ok(core.reserve(sequence, CELLS));
+    const runner = await open({ software });
+    using sequence = openSequence(runner);
+    assert.ok(runner.reserve(sequence, CELLS));
     const greedy = golden("expected").get("greedy_ids")!;
     const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
     for (const numSteps of [0, 1, 3]) {
       const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(core, [sequence], [prompt], options);
+      const [found] = await decode(runner, [sequence], [prompt], options);
       assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
       assert.ok(found.accepted.length > 0);
     }
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 }
 
@@ -224,33 +224,33 @@ exhaustive.test("with states of fixed size sequences side by side have it too, i
 const SIDE_BY_SIDE = 3;
 
 async function sideBySide(
-  core: Awaited<ReturnType<typeof open>>,
+  runner: Awaited<ReturnType<typeof open>>,
   ids: readonly number[],
 ): Promise<void> {
   const batch = SIDE_BY_SIDE;
   using stack = new DisposableStack();
-  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
-  for (const sequence of sequences) assert.ok(core.reserve(sequence, CELLS));
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(runner)));
+  for (const sequence of sequences) assert.ok(runner.reserve(sequence, CELLS));
   const prompts = [ids.slice(0, 8), ids.slice(3, 17), ids.slice(10, 13)];
   const options = { most: 12, sampling: [GREEDY] };
   const alone = [];
   for (const [i, prompt] of prompts.entries()) {
-    const [found] = await decode(core, [sequences[i]!], [prompt], { ...options, numSteps: 0 });
+    const [found] = await decode(runner, [sequences[i]!], [prompt], { ...options, numSteps: 0 });
     alone.push(found?.ids);
   }
   for (const numSteps of [0, 1, 3]) {
-    const found = await decode(core, sequences, prompts, { ...options, numSteps });
+    const found = await decode(runner, sequences, prompts, { ...options, numSteps });
     assert.deepEqual(found.map((one) => one.ids), alone, `num_steps ${numSteps}`);
     if (numSteps === 0) continue;
     const intercepts = Array<number>(numSteps).fill(0);
     for (const drafts of [1, 4]) {
       const verify = { drafts: Math.min(drafts, 3 * numSteps), slope: 1, intercepts };
       const verifying = () => ({ verify: { ...verify, leastConfidence: 0 } });
-      const packed = await decode(core, sequences, prompts, { ...options, numSteps, verifying });
+      const packed = await decode(runner, sequences, prompts, { ...options, numSteps, verifying });
       assert.deepEqual(packed.map((one) => one.ids), alone, `${drafts} drafts of ${numSteps}`);
     }
   }
-  core.gpu[Symbol.dispose]();
+  runner.gpu[Symbol.dispose]();
 }
 
 Deno.test("glm4_moe_lite with a NextN layer of random weights speculates as it decodes", async () => {
@@ -275,17 +275,17 @@ Deno.test("glm4_moe_lite with a NextN layer of random weights speculates as it d
     more.push(["model.layers.3.eh_proj.weight", projection]);
     const file = fileOf(new Map([...stored, ...layer, ...more]));
     await Deno.writeFile(`${folder}/model.safetensors`, file);
-    const core = await open({ model: folder });
-    using sequence = openSequence(core);
-    assert.ok(core.reserve(sequence, CELLS));
+    const runner = await open({ model: folder });
+    using sequence = openSequence(runner);
+    assert.ok(runner.reserve(sequence, CELLS));
     const greedy = golden("expected", from).get("greedy_ids")!;
     const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
     for (const numSteps of [0, 1, 3]) {
       const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(core, [sequence], [prompt], options);
+      const [found] = await decode(runner, [sequence], [prompt], options);
       assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
     }
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -39,12 +39,12 @@ async function open(name: string, software: boolean): Promise<Runner> {
 
 /** Logits of the rows of a forward, each by its sequence and depth. */
 async function logitsOf(
-  core: Runner,
+  runner: Runner,
   rows: readonly ({ readonly sequence: number; readonly depth: number } | undefined)[],
   perSlot: number,
   slots: readonly number[],
 ): Promise<Map<string, Uint32Array>> {
-  const { gpu, models: { target } } = core;
+  const { gpu, models: { target } } = runner;
   const words = new Uint32Array(rows.length * ROW_WORDS);
   for (const [i, row] of rows.entries()) {
     if (row === undefined) continue;
@@ -83,14 +83,14 @@ for (const [name, software] of CASES) {
   const isShort = software && (name === "llama2" || name === "gemma2");
   const { test } = isShort ? Deno : exhaustive;
   test(`${name}, ${software ? "software" : "hardware"} kernels: logits of packed rows are those of padded rows, to the bit`, async () => {
-    const core = await open(name, software);
+    const runner = await open(name, software);
     using stack = new DisposableStack();
     const slots: number[] = [];
     for (const [i, length] of LENGTHS.entries()) {
-      const sequence = stack.use(openSequence(core));
-      assert.ok(core.reserve(sequence, length + 10));
-      core.setSampling(sequence, GREEDY);
-      await prefillPrompt(core, sequence, Array.from({ length }, (_, at) => token(i, at)));
+      const sequence = stack.use(openSequence(runner));
+      assert.ok(runner.reserve(sequence, length + 10));
+      runner.setSampling(sequence, GREEDY);
+      await prefillPrompt(runner, sequence, Array.from({ length }, (_, at) => token(i, at)));
       slots.push(slotOf(sequence));
     }
     const wanted = LENGTHS.map((_, sequence) =>
@@ -101,17 +101,17 @@ for (const [name, software] of CASES) {
       ...Array<undefined>(DEPTH + 1 - own.length),
     ]);
     const packed = [...wanted.flat(), undefined, undefined, undefined];
-    const whole = await logitsOf(core, padded, DEPTH + 1, slots);
-    const found = await logitsOf(core, packed, 1, slots);
+    const whole = await logitsOf(runner, padded, DEPTH + 1, slots);
+    const found = await logitsOf(runner, packed, 1, slots);
     assert.deepEqual([...found.keys()], [...whole.keys()]);
     for (const [row, bits] of whole) {
       assert.deepEqual(found.get(row), bits, row);
     }
     const alone = wanted[2] ?? [];
-    const one = await logitsOf(core, [...alone, undefined, undefined], alone.length + 2, slots);
+    const one = await logitsOf(runner, [...alone, undefined, undefined], alone.length + 2, slots);
     for (const [row, bits] of one) assert.deepEqual(bits, whole.get(row), `${row} alone`);
     const values = new Float32Array([...whole.values()][0]?.buffer ?? new ArrayBuffer(0));
     assert.ok(new Set(values).size > 10, "logits of a model");
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 }

@@ -61,17 +61,17 @@ for (const kind of ["eagle3", "eagle1"] as const) {
     const batches = BATCHES[kind][software ? "software" : "hardware"];
     const most = software ? 16 : 12;
     exhaustive.test(`${kind}, ${software ? "software" : "hardware"} kernels: any depths and budgets decode what plain rounds do, batch ${batches}`, async () => {
-      const core = await open(kind, software, Math.max(...batches));
-      assert.ok(core.ranks);
+      const runner = await open(kind, software, Math.max(...batches));
+      assert.ok(runner.ranks);
       for (const batch of batches) {
         using stack = new DisposableStack();
-        const sequences = PROMPTS.slice(0, batch).map(() => stack.use(openWhole(core)));
+        const sequences = PROMPTS.slice(0, batch).map(() => stack.use(openWhole(runner)));
         const prompts = PROMPTS.slice(0, batch);
         const ids = async (numSteps: number, seed: number) => {
           const perSync = [1, 3][seed % 2] ?? 1;
           const how = { numSteps, most, sampling: SAMPLED, perSync };
           const asked = numSteps > 0 ? { verifying: verifying(seed, batch, numSteps) } : {};
-          const found = await decode(core, sequences, prompts, { ...how, ...asked });
+          const found = await decode(runner, sequences, prompts, { ...how, ...asked });
           return found.map(({ ids }) => ids);
         };
         const plain = await ids(0, 0);
@@ -79,7 +79,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
           assert.deepEqual(await ids(numSteps, seed), plain, `batch ${batch}, seed ${seed}`);
         }
       }
-      core.gpu[Symbol.dispose]();
+      runner.gpu[Symbol.dispose]();
     });
   }
 }
@@ -94,12 +94,12 @@ function near(sequences: readonly Drafted[], budget: VerifyBudget): boolean {
 for (const kind of ["eagle3", "eagle1"] as const) {
   const { test } = kind === "eagle3" ? Deno : exhaustive;
   test(`${kind}: the device verifies the drafts that the budget's rule chooses, in every round of a group`, async () => {
-    const core = await open(kind, true, 4);
+    const runner = await open(kind, true, 4);
     using stack = new DisposableStack();
-    const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(core)));
+    const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(runner)));
     for (const [i, sequence] of sequences.entries()) {
-      core.setSampling(sequence, GREEDY);
-      await prefillPrompt(core, sequence, PROMPTS[i] ?? []);
+      runner.setSampling(sequence, GREEDY);
+      await prefillPrompt(runner, sequence, PROMPTS[i] ?? []);
     }
     let compared = 0;
     const verifiedAs = new Set<string>();
@@ -107,7 +107,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       const verify = drawnBudget(group, 4, 5);
       const depths = group % 3 === 2 ? [5, 0, 3, 5] : undefined;
       const asked = { shape: chain(5), count: 3, verify, ...depths && { depths } };
-      for (const { sequences: results } of await core.rounds(sequences, asked)) {
+      for (const { sequences: results } of await runner.rounds(sequences, asked)) {
         const confidences = results.map(({ confidences = [] }) => confidences);
         assert.ok(confidences.flat().every((c) => c > 0 && c <= 1));
         assert.deepEqual(confidences.map(({ length }) => length), [5, 5, 5, 5]);
@@ -125,7 +125,7 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       }
     }
     assert.ok(compared > 15 && verifiedAs.size > 5, `${compared} compared, ${[...verifiedAs]}`);
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 
   exhaustive.test(`${kind}: drafts are the same whether their confidence is told or not`, async () => {
@@ -134,12 +134,17 @@ for (const kind of ["eagle3", "eagle1"] as const) {
       for (const confident of [false, true]) {
         const gpu = await openGpu();
         const of = { confident, shapes: chains([3]) };
-        const core = await openFledgling(kind, 2, { ...gpu, info: { ...gpu.info, software } }, of);
-        assert.equal(core.ranks, confident);
+        const runner = await openFledgling(
+          kind,
+          2,
+          { ...gpu, info: { ...gpu.info, software } },
+          of,
+        );
+        assert.equal(runner.ranks, confident);
         using stack = new DisposableStack();
-        const sequences = [0, 1].map(() => stack.use(openWhole(core)));
+        const sequences = [0, 1].map(() => stack.use(openWhole(runner)));
         const how = { numSteps: 3, most: 12, sampling: SAMPLED };
-        found.push(await decode(core, sequences, PROMPTS, how));
+        found.push(await decode(runner, sequences, PROMPTS, how));
         gpu[Symbol.dispose]();
       }
       assert.deepEqual(found[1], found[0]);
@@ -148,17 +153,17 @@ for (const kind of ["eagle3", "eagle1"] as const) {
 }
 
 drawn.test("what was prepared at start serves every number of rows", async () => {
-  const core = await open("eagle3", true, 4);
+  const runner = await open("eagle3", true, 4);
   const shapes = chains([0, 2, 5]);
-  await core.warmUp(shapes);
-  await core.warmUpPacked(shapes);
-  await core.warmUpPrompts();
-  const created = { ...core.created };
+  await runner.warmUp(shapes);
+  await runner.warmUpPacked(shapes);
+  await runner.warmUpPrompts();
+  const created = { ...runner.created };
   using stack = new DisposableStack();
-  const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(core)));
+  const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(runner)));
   for (const [i, sequence] of sequences.entries()) {
-    core.setSampling(sequence, GREEDY, [EOS]);
-    await prefillPrompt(core, sequence, PROMPTS[i] ?? []);
+    runner.setSampling(sequence, GREEDY, [EOS]);
+    await prefillPrompt(runner, sequence, PROMPTS[i] ?? []);
   }
   for (let batch = 1; batch <= 4; batch++) {
     for (const depth of [2, 5]) {
@@ -171,25 +176,25 @@ drawn.test("what was prepared at start serves every number of rows", async () =>
         const some = sequences.slice(0, batch);
         for (const how of [{ verify }, { depths }]) {
           const asked = { shape: chain(depth), count: 1, ...how };
-          await core.rounds(some, asked);
+          await runner.rounds(some, asked);
         }
       }
     }
   }
-  assert.deepEqual(core.created, created);
-  core.gpu[Symbol.dispose]();
+  assert.deepEqual(runner.created, created);
+  runner.gpu[Symbol.dispose]();
 });
 
 Deno.test("budgets are not used without confidences, and no rounds are packed by them", async () => {
-  const core = await openFledgling("eagle3", 1, undefined, { shapes: chains([3]) });
-  assert.equal(core.ranks, false);
-  using sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, 400));
-  core.setSampling(sequence, GREEDY);
-  await prefillPrompt(core, sequence, PROMPTS[0] ?? []);
+  const runner = await openFledgling("eagle3", 1, undefined, { shapes: chains([3]) });
+  assert.equal(runner.ranks, false);
+  using sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, 400));
+  runner.setSampling(sequence, GREEDY);
+  await prefillPrompt(runner, sequence, PROMPTS[0] ?? []);
   const asked = { shape: chain(3), count: 1, verify: { ...drawnBudget(1, 1, 3), drafts: 0 } };
-  const [round] = await core.rounds([sequence], asked);
+  const [round] = await runner.rounds([sequence], asked);
   assert.equal(round?.sequences[0]?.drafts.length, 3);
   assert.equal(round?.sequences[0]?.confidences, undefined);
-  core.gpu[Symbol.dispose]();
+  runner.gpu[Symbol.dispose]();
 });

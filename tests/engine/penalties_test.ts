@@ -34,14 +34,14 @@ exhaustive.test("penalties: the same text at num_steps 0 to 7 with both drafts, 
   const gpu = await openGpu();
   let plain: string[] | undefined;
   for (const head of ["eagle3", "eagle1"] as const) {
-    const core = await openFledgling(head, prompts.length, gpu);
+    const runner = await openFledgling(head, prompts.length, gpu);
     using stack = new DisposableStack();
-    const sequences = prompts.map(() => stack.use(openWhole(core)));
+    const sequences = prompts.map(() => stack.use(openWhole(runner)));
     let accepted = 0;
     for (const [numSteps, perSync] of [1, 3, 2, 8, 1, 5, 2, 3].entries()) {
       if (head === "eagle1" && numSteps % 2 === 0) continue;
       const how = { numSteps, perSync, most: 22, sampling: SAMPLINGS };
-      const found = await decode(core, sequences, prompts, how);
+      const found = await decode(runner, sequences, prompts, how);
       accepted += found.reduce((sum, one) => sum + one.accepted.reduce((a, b) => a + b, 0), 0);
       const texts = found.map(({ ids }) => ids.join());
       plain ??= texts;
@@ -123,7 +123,7 @@ drawn.test("penalties: trees from the host, batch 1 to 4", async () => {
       hooks: { drafter },
       limits: { maxBatch: 4 },
     }, which);
-    assert.ok(engine.core.created.modules > 0);
+    assert.ok(engine.runner.created.modules > 0);
   }
 });
 

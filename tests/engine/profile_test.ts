@@ -10,11 +10,11 @@ import { chain } from "../../src/speculate/round_shape.ts";
 import { openFledgling } from "./fledgling.ts";
 import { denseLayer } from "../model/dense_layer.ts";
 
-const core = await openFledgling("eagle3", 2);
-Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
+const runner = await openFledgling("eagle3", 2);
+Deno.test.afterAll(() => runner.gpu[Symbol.dispose]());
 
-const ignore = !core.gpu.info.features.includes("timestamp-query");
-const { config } = core.models.target;
+const ignore = !runner.gpu.info.features.includes("timestamp-query");
+const { config } = runner.models.target;
 const IDS = Array.from({ length: 300 }, (_, i) => 5 + i % 900);
 
 function launchesOf({ launches }: PartSamples, suffix: string) {
@@ -33,10 +33,10 @@ Deno.test({
   ignore,
   async fn() {
     using stack = new DisposableStack();
-    const profiler = stack.use(await openCoreProfiler(core));
-    const sequences = [openSequence(core), openSequence(core)].map((each) => stack.use(each));
+    const profiler = stack.use(await openCoreProfiler(runner));
+    const sequences = [openSequence(runner), openSequence(runner)].map((each) => stack.use(each));
     const ids = IDS.slice(0, 40);
-    assert.ok(await fillSequences(core, sequences, ids, { numSteps: 3 }));
+    assert.ok(await fillSequences(runner, sequences, ids, { numSteps: 3 }));
     const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps: 3, cycles: 1 });
     assert.deepEqual(parts.map(({ part }) => part), ["draft", "verify", "extend"]);
     for (const part of parts) checkTimes(part, 4);
@@ -58,7 +58,7 @@ Deno.test({
       2 * hiddenSize * intermediateSize + 4 * rows * (intermediateSize + hiddenSize),
     );
     assert.equal(launchesOf(verify, "accept")[0]?.bytes, undefined);
-    if (!core.gpu.info.software) return; // hardware splitK attention over the keys
+    if (!runner.gpu.info.software) return; // hardware splitK attention over the keys
     const [attention] = launchesOf(verify, ".attention");
     const kvBytes = 2 * 40 * 2 * 4 * numKvHeads * headDim; // two sequences of 40 cells
     assert.equal(attention?.bytes, kvBytes + 2 * 4 * rows * numHeads * headDim);
@@ -70,12 +70,12 @@ Deno.test({
   name: "plain rounds have one part; a prefill has all its chunks, and rounds go on after both",
   ignore,
   async fn() {
-    using profiler = await openCoreProfiler(core);
-    using sequence = openSequence(core);
-    assert.ok(await fillSequences(core, [sequence], IDS, { numSteps: 0 }));
+    using profiler = await openCoreProfiler(runner);
+    using sequence = openSequence(runner);
+    assert.ok(await fillSequences(runner, [sequence], IDS, { numSteps: 0 }));
     const round = { shape: chain(0), count: 1 };
-    const [first] = await core.rounds([sequence], round);
-    await prefillPrompt(core, sequence, IDS, IDS.length - 1);
+    const [first] = await runner.rounds([sequence], round);
+    await prefillPrompt(runner, sequence, IDS, IDS.length - 1);
     const plain = await profiler.rounds({
       sequences: [sequence],
       ids: IDS,
@@ -88,7 +88,7 @@ Deno.test({
     // The draft's layer is wanted for the last row of the prompt alone, in its last chunk.
     assert.equal(launchesOf(prefill, ".down").length, 2 * config.layers.length + 1);
     assert.equal(launchesOf(prefill, "accept_prompt").length, 1);
-    const [again] = await core.rounds([sequence], round);
+    const [again] = await runner.rounds([sequence], round);
     assert.deepEqual(again?.sequences[0]?.ids, first?.sequences[0]?.ids);
   },
 });
@@ -97,12 +97,12 @@ Deno.test({
   name: "rounds over cells that were filled at random see as many as rounds over a prompt",
   ignore,
   async fn() {
-    using profiler = await openCoreProfiler(core);
-    await fillCells(core);
+    using profiler = await openCoreProfiler(runner);
+    await fillCells(runner);
     const parts: PartSamples[] = [];
     for (const filled of [false, true]) {
-      using sequence = openSequence(core);
-      assert.ok(await fillSequences(core, [sequence], IDS, { numSteps: 0, filled }));
+      using sequence = openSequence(runner);
+      assert.ok(await fillSequences(runner, [sequence], IDS, { numSteps: 0, filled }));
       assert.equal(sequence.stored, IDS.length);
       const asked = { sequences: [sequence], ids: IDS, numSteps: 0, cycles: 1 };
       parts.push(...(await profiler.rounds(asked)).parts);
@@ -115,9 +115,9 @@ Deno.test({
 
 Deno.test({
   name: "the read bandwidth of a software adapter is no floor",
-  ignore: ignore || !core.gpu.info.software,
+  ignore: ignore || !runner.gpu.info.software,
   async fn() {
-    using profiler = await openCoreProfiler(core);
+    using profiler = await openCoreProfiler(runner);
     assert.equal(await profiler.readBandwidth(), undefined);
   },
 });

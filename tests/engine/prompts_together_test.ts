@@ -57,13 +57,13 @@ function mixture(
 
 /** Opens a sequence with what is stored of it. */
 async function opened(
-  core: Runner,
+  runner: Runner,
   { ids, cached, sampling }: Asked,
 ): Promise<Sequence & Disposable> {
-  const sequence = openWhole(core);
-  core.setSampling(sequence, sampling);
+  const sequence = openWhole(runner);
+  runner.setSampling(sequence, sampling);
   sequence.ids.push(...ids);
-  if (cached > 0) await core.prefill([{ sequence, to: cached }]);
+  if (cached > 0) await runner.prefill([{ sequence, to: cached }]);
   return sequence;
 }
 
@@ -72,11 +72,11 @@ async function opened(
  *
  * @param rows most rows of a forward; absent: each prompt has a forward of its own.
  */
-async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
+async function outcome(runner: Runner, asked: readonly Asked[], rows?: number) {
   using stack = new DisposableStack();
   const sequences: Sequence[] = [];
-  for (const one of asked) sequences.push(stack.use(await opened(core, one)));
-  const { vocabSize } = core.models.target.config;
+  for (const one of asked) sequences.push(stack.use(await opened(runner, one)));
+  const { vocabSize } = runner.models.target.config;
   const firsts: (FirstToken | undefined)[] = asked.map(() => undefined);
   let forwards = 0;
   while (firsts.includes(undefined)) {
@@ -84,9 +84,9 @@ async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
     const left = storing.map((i) => (asked[i]?.ids.length ?? 0) - (sequences[i]?.stored ?? 0));
     const tokens = rows === undefined
       ? left.slice(0, 1)
-      : promptChunks(left, { rows, run: promptRun(core.capacity) });
+      : promptChunks(left, { rows, run: promptRun(runner.capacity) });
     const together = storing.slice(0, tokens.length);
-    const stored = await core.prefill(together.map((i, at) => {
+    const stored = await runner.prefill(together.map((i, at) => {
       const [{ ids, masked, logprobs }, sequence] = [asked[i] as Asked, sequences[i] as Sequence];
       const mask = masked ? mostAllowed(vocabSize, ids, 5) : undefined;
       return { sequence, to: sequence.stored + (tokens[at] ?? 0), mask, logprobs };
@@ -94,7 +94,7 @@ async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
     for (const [at, i] of together.entries()) firsts[i] = stored[at];
     forwards++;
   }
-  const rounds = await core.rounds(sequences, { shape: chain(3), count: 2, logprobs: 0 });
+  const rounds = await runner.rounds(sequences, { shape: chain(3), count: 2, logprobs: 0 });
   return {
     forwards,
     found: {
@@ -110,18 +110,18 @@ async function outcome(core: Runner, asked: readonly Asked[], rows?: number) {
 
 /** @param longest most tokens of the prompts of a mixture, one number for each mixture. */
 async function assertAlike(
-  core: Runner,
+  runner: Runner,
   { longest, budgets }: {
     readonly longest: readonly number[];
     readonly budgets: readonly number[];
   },
 ) {
-  const { vocabSize: vocab } = core.models.target.config;
+  const { vocabSize: vocab } = runner.models.target.config;
   for (const [seed, most] of longest.entries()) {
     const asked = mixture(seed, { longest: most, vocab });
-    const alone = await outcome(core, asked);
+    const alone = await outcome(runner, asked);
     for (const rows of budgets) {
-      const together = await outcome(core, asked, rows);
+      const together = await outcome(runner, asked, rows);
       assert.deepEqual(together.found, alone.found, `mixture ${seed}, ${rows} rows`);
       if (rows === 256) assert.ok(together.forwards < alone.forwards);
     }
@@ -163,26 +163,26 @@ async function kernelsOf(kind: "software" | "hardware"): Promise<Gpu> {
 Deno.test.afterAll(async () => (await openGpu())[Symbol.dispose]());
 
 Deno.test("prompts in one forward have the bits of each by itself", async () => {
-  const core = await openEmbedded(await openGpu(), "eagle3");
-  await assertAlike(core, { longest: [40, 100], budgets: [64] });
+  const runner = await openEmbedded(await openGpu(), "eagle3");
+  await assertAlike(runner, { longest: [40, 100], budgets: [64] });
 });
 
 exhaustive.test("more mixtures of prompts, and the kernels of hardware", async () => {
   const gpu = await openGpu();
   for (const kind of ["eagle3", "eagle1"] as const) {
-    const core = await openEmbedded(gpu, kind);
-    await assertAlike(core, { longest: [200, 40, 200, 40], budgets: [64, 256] });
+    const runner = await openEmbedded(gpu, kind);
+    await assertAlike(runner, { longest: [200, 40, 200, 40], budgets: [64, 256] });
   }
-  const core = await openEmbedded(await kernelsOf("hardware"), "eagle3");
-  await assertAlike(core, { longest: [200, 40], budgets: [256] });
+  const runner = await openEmbedded(await kernelsOf("hardware"), "eagle3");
+  await assertAlike(runner, { longest: [200, 40], budgets: [256] });
 });
 
 // Latents, windows and mixtures.
 for (const name of ["gemma2", "deepseek_v2_groups", "deepseek_v3", "mixtral"]) {
   for (const kind of ["software", "hardware"] as const) {
     exhaustive.test(`prompts in one forward: ${name}, ${kind} kernels`, async () => {
-      const core = await openGolden(await kernelsOf(kind), name);
-      await assertAlike(core, { longest: [60], budgets: [64, 256] });
+      const runner = await openGolden(await kernelsOf(kind), name);
+      await assertAlike(runner, { longest: [60], budgets: [64, 256] });
     });
   }
 }

@@ -53,13 +53,13 @@ for (const kernels of ["software", "hardware"]) {
       await t.step(name, async () => {
         await using folder = await changed(name, change);
         const { prompts, greedy } = golden(name);
-        const core = await open(folder.path, kernels === "software");
-        const plain = await decode(core, prompts);
+        const runner = await open(folder.path, kernels === "software");
+        const plain = await decode(runner, prompts);
         if (greedy && !change) assert.deepEqual(plain[0], greedy.slice(0, MOST));
-        assert.deepEqual(await decode(core, prompts, plain), plain);
-        assert.deepEqual(await decode(core, prompts.slice(0, 1), plain), plain.slice(0, 1));
-        if (name === SHARING) assert.deepEqual(await decode(core, prompts, plain, TREE), plain);
-        core.gpu[Symbol.dispose]();
+        assert.deepEqual(await decode(runner, prompts, plain), plain);
+        assert.deepEqual(await decode(runner, prompts.slice(0, 1), plain), plain.slice(0, 1));
+        if (name === SHARING) assert.deepEqual(await decode(runner, prompts, plain, TREE), plain);
+        runner.gpu[Symbol.dispose]();
       });
     }
   });
@@ -100,18 +100,18 @@ async function changed(
  * first sibling.
  */
 async function decode(
-  core: Runner,
+  runner: Runner,
   prompts: readonly (readonly number[])[],
   known?: readonly (readonly number[])[],
   shape: DraftShape = chain(STEPS),
 ): Promise<number[][]> {
   using stack = new DisposableStack();
-  const sequences = prompts.map(() => stack.use(openSequence(core)));
+  const sequences = prompts.map(() => stack.use(openSequence(runner)));
   const outputs: number[][] = [];
   for (const [i, sequence] of sequences.entries()) {
-    assert.ok(core.reserve(sequence, CELLS));
-    core.setSampling(sequence, GREEDY);
-    outputs.push([await prefillPrompt(core, sequence, prompts[i] as number[])]);
+    assert.ok(runner.reserve(sequence, CELLS));
+    runner.setSampling(sequence, GREEDY);
+    outputs.push([await prefillPrompt(runner, sequence, prompts[i] as number[])]);
   }
   const accepted = new Set<number>();
   for (let round = 0; outputs.some(({ length }) => length < MOST); round++) {
@@ -121,7 +121,7 @@ async function decode(
       const tokens = next.map((id, at) => at === wrong ? id ^ 1 : id);
       return isChain(shape) ? chainOf(tokens) : secondChildren(tokens);
     });
-    const [found] = await core.rounds(
+    const [found] = await runner.rounds(
       sequences,
       proposals ? { shape, count: 1, proposals, deviceDepth: 0 } : { shape: chain(0), count: 1 },
     );

@@ -71,16 +71,16 @@ async function logitsAndTexts(
   tiers: readonly number[],
   units = false,
 ) {
-  const core = await open(gpu, checkpoint, units);
-  using sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, CELLS));
+  const runner = await open(gpu, checkpoint, units);
+  using sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, CELLS));
   const texts: string[] = [];
   for (const numSteps of tiers) {
     const options = { numSteps, most: 24, sampling: [GREEDY] };
-    const [found] = await decode(core, [sequence], [PROMPT], options);
+    const [found] = await decode(runner, [sequence], [PROMPT], options);
     texts.push(found!.ids.join());
   }
-  const logits = (await forward(core, sequence, PROMPT, ["logits"])).get("logits")!;
+  const logits = (await forward(runner, sequence, PROMPT, ["logits"])).get("logits")!;
   return { logits, texts };
 }
 

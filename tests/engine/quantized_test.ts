@@ -84,12 +84,12 @@ for (const choice of [{}, ...CHOICES]) {
 for (const choice of CHOICES) {
   exhaustive.test(`quantized weights: text is the same at num_steps 0 to 7, ${name(choice)}`, async () => {
     const prompts = goldenCases().slice(0, 8).map(({ prompt_ids }) => prompt_ids);
-    const core = await openFledgling("eagle3", prompts.length, undefined, choice);
+    const runner = await openFledgling("eagle3", prompts.length, undefined, choice);
     using stack = new DisposableStack();
-    const sequences = prompts.map(() => stack.use(openWhole(core)));
+    const sequences = prompts.map(() => stack.use(openWhole(runner)));
     let [plain, accepted] = ["", 0];
     for (const numSteps of [0, 1, 3, 7]) {
-      const found = await decode(core, sequences, prompts, {
+      const found = await decode(runner, sequences, prompts, {
         numSteps,
         most: 32,
         sampling: [GREEDY],
@@ -100,7 +100,7 @@ for (const choice of CHOICES) {
       assert.equal(text, plain, `num_steps ${numSteps}`);
     }
     assert.ok(accepted > 50, `${accepted} drafts accepted`);
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 }
 

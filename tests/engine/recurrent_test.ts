@@ -31,30 +31,35 @@ for (const name of ["lfm2", "lfm2_moe", "qwen3_5", "qwen3_5_moe", "qwen3_next"])
     // Layers and mixtures of LFM2-MoE are those of others.
     const { test } = software && name !== "lfm2_moe" ? Deno : drawn;
     test(`${name}, ${software ? "software" : "hardware"} kernels: the bits of plain decoding after rejections at every length, in batches, for any chunks`, async () => {
-      const core = await openGolden(name, software);
+      const runner = await openGolden(name, software);
       const plain = [];
       for (const prompt of PROMPTS) {
-        const [alone] = await decode(core, [prompt], { chunk: 64, steps: 0, expected: [] });
+        const [alone] = await decode(runner, [prompt], { chunk: 64, steps: 0, expected: [] });
         plain.push(alone!);
       }
       for (const steps of [1, 3, 7]) {
-        const all = await decode(core, PROMPTS, { chunk: 8 * steps, steps, expected: plain });
+        const all = await decode(runner, PROMPTS, { chunk: 8 * steps, steps, expected: plain });
         assert.deepEqual(all, plain, `${steps} drafts`);
       }
-      assert.deepEqual(await decode(core, PROMPTS, { chunk: 5, steps: 0, expected: [] }), plain);
-      const all = await decode(core, PROMPTS, { chunk: 64, steps: 3, expected: plain, tree: TREE });
+      assert.deepEqual(await decode(runner, PROMPTS, { chunk: 5, steps: 0, expected: [] }), plain);
+      const all = await decode(runner, PROMPTS, {
+        chunk: 64,
+        steps: 3,
+        expected: plain,
+        tree: TREE,
+      });
       assert.deepEqual(all, plain, "trees");
     });
   }
 
   Deno.test(`${name}: nothing is cached of prefixes, whose pages do not hold the state`, async () => {
-    const core = await openGolden(name, true);
-    const cache = cacheOf(core);
+    const runner = await openGolden(name, true);
+    const cache = cacheOf(runner);
     const ids = PROMPTS[1]!;
-    const pages = Array.from({ length: 4 }, () => core.pool.take() as number);
+    const pages = Array.from({ length: 4 }, () => runner.pool.take() as number);
     cache.insert({ ids, stored: ids.length, draftStored: 0, pages });
     assert.deepEqual(cache.match([...ids, 5]), { pages: [], draftStored: 0 });
-    core.pool.release(pages);
+    runner.pool.release(pages);
   });
 }
 
@@ -78,14 +83,14 @@ function among(path: readonly number[], round: number): { tokens: number[]; pare
 
 /** @param how.tree drafts are trees of this shape, of `steps` levels. */
 function decode(
-  core: Runner,
+  runner: Runner,
   prompts: readonly (readonly number[])[],
   { steps, tree, ...how }: Pick<ProposedDecoding, "chunk" | "expected"> & {
     readonly steps: number;
     readonly tree?: DraftShape;
   },
 ): Promise<Decoded[]> {
-  return decodeProposed(core, prompts, {
+  return decodeProposed(runner, prompts, {
     ...how,
     shape: tree ?? chain(steps),
     most: MOST,

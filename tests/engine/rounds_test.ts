@@ -23,15 +23,15 @@ const [CASE] = goldenCases().toSorted((a, b) => b.greedy_ids.length - a.greedy_i
 const PROMPT = CASE?.prompt_ids ?? [];
 const GREEDY_IDS = CASE?.greedy_ids ?? [];
 
-const core = await openFledgling("eagle3", 3);
-Deno.test.afterAll(() => core.gpu[Symbol.dispose]());
+const runner = await openFledgling("eagle3", 3);
+Deno.test.afterAll(() => runner.gpu[Symbol.dispose]());
 
 /** A sequence that has stored the prompt and has pages for `more` tokens beyond it. */
 async function prompted(more: number, stopIds: readonly number[] = []): Promise<OpenSequence> {
-  const sequence = openSequence(core);
-  assert.ok(core.reserve(sequence, PROMPT.length + more));
-  core.setSampling(sequence, GREEDY, stopIds);
-  await prefillPrompt(core, sequence, PROMPT);
+  const sequence = openSequence(runner);
+  assert.ok(runner.reserve(sequence, PROMPT.length + more));
+  runner.setSampling(sequence, GREEDY, stopIds);
+  await prefillPrompt(runner, sequence, PROMPT);
   return sequence;
 }
 
@@ -54,9 +54,9 @@ for (const numSteps of [0, 3]) {
     using short = await prompted(1);
     using long = await prompted(100);
     const own = [...short.pages, ...long.pages];
-    const before = await otherKeys(core, own);
-    const rounds = await core.rounds([short, long], { shape: chain(numSteps), count: 8 });
-    assert.deepEqual(await otherKeys(core, own), before);
+    const before = await otherKeys(runner, own);
+    const rounds = await runner.rounds([short, long], { shape: chain(numSteps), count: 8 });
+    assert.deepEqual(await otherKeys(runner, own), before);
     const [cut, whole] = [idsOf(rounds, 0), idsOf(rounds, 1)];
     assert.ok(whole.every((ids) => ids.length > 0));
     assert.deepEqual(whole.flat(), GREEDY_IDS.slice(1, 1 + whole.flat().length));
@@ -71,8 +71,8 @@ for (const numSteps of [0, 3]) {
     assert.deepEqual(cut, [...fitting, ...Array(8 - fitting.length).fill([])]);
     assert.equal(short.stored, PROMPT.length + fitting.flat().length);
     // With more pages it goes on where it was.
-    assert.ok(core.reserve(short, PROMPT.length + 100));
-    const more = await core.rounds([short], { shape: chain(numSteps), count: 2 });
+    assert.ok(runner.reserve(short, PROMPT.length + 100));
+    const more = await runner.rounds([short], { shape: chain(numSteps), count: 2 });
     const found = [...cut, ...idsOf(more, 0)].flat();
     assert.deepEqual(found, GREEDY_IDS.slice(1, 1 + found.length));
   });
@@ -82,7 +82,7 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
   using sequence = await prompted(100, [EOS, stop]);
-  const rounds = await core.rounds([sequence], { shape: chain(2), count: 8 });
+  const rounds = await runner.rounds([sequence], { shape: chain(2), count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
   const last = rounds.findLast(({ sequences }) => sequences[0]?.ids.length);
@@ -93,9 +93,9 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
     ...GREEDY_IDS.slice(0, sequence.stored - PROMPT.length),
   ]);
   // The same prompt again, without that stop.
-  core.setSampling(sequence, GREEDY, [EOS]);
-  await prefillPrompt(core, sequence, PROMPT, PROMPT.length - 1);
-  const again = await core.rounds([sequence], { shape: chain(2), count: 8 });
+  runner.setSampling(sequence, GREEDY, [EOS]);
+  await prefillPrompt(runner, sequence, PROMPT, PROMPT.length - 1);
+  const again = await runner.rounds([sequence], { shape: chain(2), count: 8 });
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
@@ -108,7 +108,7 @@ Deno.test("each sequence has as many drafts verified as it is told, for as long 
   const sequences = [first, second, third];
   const seen = new Set<string>();
   for (const depths of [[3, 0, 1], [0, 2, 3], undefined, [1, 1, 0], undefined]) {
-    const rounds = await core.rounds(sequences, {
+    const rounds = await runner.rounds(sequences, {
       shape: chain(3),
       count: 2,
       ...depths && { depths },

@@ -37,9 +37,9 @@ function prompt(answer: string): number[] {
 }
 
 /** Logits of `rows` rows of the last forward. */
-async function logitRows(core: Runner, rows: number): Promise<Float32Array[]> {
-  const all = new Float32Array(await readBuffer(core.gpu, core.models.target.logits));
-  const { vocabSize } = core.models.target.config;
+async function logitRows(runner: Runner, rows: number): Promise<Float32Array[]> {
+  const all = new Float32Array(await readBuffer(runner.gpu, runner.models.target.logits));
+  const { vocabSize } = runner.models.target.config;
   return Array.from(
     { length: rows },
     (_, row) => all.slice(row * vocabSize, (row + 1) * vocabSize),
@@ -48,7 +48,7 @@ async function logitRows(core: Runner, rows: number): Promise<Float32Array[]> {
 
 /** The prompt's next token `times` times in each of BATCH lanes, each with a seed of its own. */
 async function begin(
-  core: Runner,
+  runner: Runner,
   ids: readonly number[],
   { times, sampling, after = () => Promise.resolve() }: {
     readonly times: number;
@@ -58,15 +58,15 @@ async function begin(
   },
 ) {
   using stack = new DisposableStack();
-  const sequences: Sequence[] = Array.from({ length: BATCH }, () => stack.use(openWhole(core)));
+  const sequences: Sequence[] = Array.from({ length: BATCH }, () => stack.use(openWhole(runner)));
   const tokens: number[] = [];
   let logits: Float32Array | undefined;
   for (let time = 0; time < times; time++) {
     for (const [lane, sequence] of sequences.entries()) {
-      core.setSampling(sequence, { ...sampling, seed: time * BATCH + lane });
-      await prefillPrompt(core, sequence, ids, sequence.stored ? ids.length - 1 : 0);
+      runner.setSampling(sequence, { ...sampling, seed: time * BATCH + lane });
+      await prefillPrompt(runner, sequence, ids, sequence.stored ? ids.length - 1 : 0);
     }
-    logits ??= (await logitRows(core, 1))[0];
+    logits ??= (await logitRows(runner, 1))[0];
     const roots = sequences.map(({ ids }) => ids.at(-1) as number);
     tokens.push(...roots);
     await after(sequences, roots);
@@ -76,7 +76,7 @@ async function begin(
 
 /** What `rounds` rounds add after the prompt's next token, and the logits of their rows by that token. */
 async function sample(
-  core: Runner,
+  runner: Runner,
   ids: readonly number[],
   { rounds, numSteps, sampling }: {
     readonly rounds: number;
@@ -87,16 +87,16 @@ async function sample(
   const samples: Sample[] = [];
   const byRoot = new Map<number, Float32Array[]>();
   const after = async (sequences: readonly Sequence[], roots: readonly number[]) => {
-    const [drawn] = await core.rounds(sequences, { shape: chain(numSteps), count: 1 });
+    const [drawn] = await runner.rounds(sequences, { shape: chain(numSteps), count: 1 });
     const lanes = drawn?.sequences ?? [];
     samples.push(...lanes.map(({ drafts, ids }, i) => ({ root: roots[i] ?? 0, drafts, ids })));
     if (roots.every((root) => byRoot.has(root))) return;
-    const rows = await logitRows(core, BATCH * (numSteps + 1));
+    const rows = await logitRows(runner, BATCH * (numSteps + 1));
     roots.forEach((root, lane) =>
       byRoot.set(root, rows.slice(lane * (numSteps + 1), (lane + 1) * (numSteps + 1)))
     );
   };
-  await begin(core, ids, { times: rounds, sampling, after });
+  await begin(runner, ids, { times: rounds, sampling, after });
   return { samples, byRoot };
 }
 
@@ -127,16 +127,16 @@ for (const [sampling, numSteps] of CASES) {
   const { temperature, topK, topP, minP } = sampling;
   const { test } = numSteps === 3 ? Deno : exhaustive;
   test(`what the engine emits follows the target's law: ${[temperature, topK, topP, minP]}`, async () => {
-    const core = await openFledgling("eagle3", BATCH);
+    const runner = await openFledgling("eagle3", BATCH);
     // A digit or a comma comes next: many outcomes already after prefill.
-    const { roots, logits } = await begin(core, prompt("4, 61, 9"), {
+    const { roots, logits } = await begin(runner, prompt("4, 61, 9"), {
       times: EXHAUSTIVE ? 40 : 20,
       sampling,
     });
     assertFollows(roots, distribution(logits, sampling), "prefill");
 
     // A space comes next, and then a digit that no draft can know.
-    const { samples, byRoot } = await sample(core, prompt("4, 61,"), {
+    const { samples, byRoot } = await sample(runner, prompt("4, 61,"), {
       rounds: EXHAUSTIVE ? 88 : 36,
       numSteps,
       sampling,
@@ -151,6 +151,6 @@ for (const [sampling, numSteps] of CASES) {
     const accepted = same.filter(({ ids }) => ids.length > 1).map(({ ids }) => ids[1] as number);
     assert.ok(accepted.length >= (EXHAUSTIVE ? 50 : 20), `${accepted.length} accepted`);
     assertFollows(accepted, distribution(row1, sampling), "row behind an accepted draft");
-    core.gpu[Symbol.dispose]();
+    runner.gpu[Symbol.dispose]();
   });
 }

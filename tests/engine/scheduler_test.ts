@@ -183,12 +183,12 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
     limits: { maxBatch: 3, roundsPerSync: 3, preparePrompts: true },
     hooks: { plan: () => ({ tier: chain(3), tiers: chains(steps), speculation: restless(steps) }) },
   });
-  await engine.core.warmUp(chains(steps));
-  const { device } = engine.core.gpu;
+  await engine.runner.warmUp(chains(steps));
+  const { device } = engine.runner.gpu;
   // A first load makes the prefill programs it needs.
   const requests = Array.from({ length: 9 }, (_, n) => mixed(engine, n));
   await together(engine, requests, 1);
-  const before = { ...engine.core.created };
+  const before = { ...engine.runner.created };
   const made: string[] = [];
   const createBuffer = device.createBuffer.bind(device);
   device.createBuffer = (descriptor) => {
@@ -197,7 +197,7 @@ Deno.test("no pipeline, bind group or buffer is made after warm-up, in any tier"
   };
   await together(engine, requests, 1);
   device.createBuffer = createBuffer; // the device is not this engine's alone
-  assert.deepEqual({ ...engine.core.created }, before);
+  assert.deepEqual({ ...engine.runner.created }, before);
   assert.deepEqual(made, []);
 });
 

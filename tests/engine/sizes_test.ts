@@ -471,7 +471,7 @@ Deno.test("an engine has the KV cache that fits, and says how large it is; an un
       limits: { maxBatch: 8, ...gpuMemoryUtilization ? { gpuMemoryUtilization } : {} },
       hooks: { plan: statically(0), onWarning: (line) => lines.push(line) },
     }, { openGpu, gpuMemory });
-    assert.equal(engine.core.pool.total * 16, engine.info.kvTokens);
+    assert.equal(engine.runner.pool.total * 16, engine.info.kvTokens);
     return engine.info.kvTokens ?? 0;
   };
   let need = 0;

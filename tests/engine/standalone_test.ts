@@ -84,7 +84,7 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
   exhaustive.test(`a model drafts for itself: all of every chain is accepted, ${name}`, async () => {
     using gpu = await openGpu();
     using models = openModels({ draft: TARGET, algorithm: "STANDALONE" });
-    const core = await openRunner(gpu, await loadWeights(gpu, models), {
+    const runner = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: chains([0, 1, 3, 7]),
       prefillRows: 16,
@@ -94,13 +94,13 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
     const { prompt_ids } = goldenCases()[2]!;
     const outputs = [];
     for (const steps of [0, 1, 3, 7]) {
-      using sequence = openSequence(core);
-      core.reserve(sequence, 256);
-      core.setSampling(sequence, sampling);
-      await prefillPrompt(core, sequence, prompt_ids);
+      using sequence = openSequence(runner);
+      runner.reserve(sequence, 256);
+      runner.setSampling(sequence, sampling);
+      await prefillPrompt(runner, sequence, prompt_ids);
       const accepted: (number | undefined)[] = [];
       while (sequence.stored < prompt_ids.length + 48) {
-        const rounds = await core.rounds([sequence], { shape: chain(steps), count: 2 });
+        const rounds = await runner.rounds([sequence], { shape: chain(steps), count: 2 });
         accepted.push(...rounds.map(({ sequences }) => sequences[0]?.accepted));
       }
       assert.deepEqual(accepted, accepted.map(() => steps));
@@ -114,7 +114,7 @@ for (const [name, sampling] of [["greedy", GREEDY], ["sampled", SAMPLED]] as con
 Deno.test("rounds without drafts, then catching up: all is accepted again", async () => {
   using gpu = await openGpu();
   using models = openModels({ draft: TARGET });
-  const core = await openRunner(gpu, await loadWeights(gpu, models), {
+  const runner = await openRunner(gpu, await loadWeights(gpu, models), {
     // Lags longer than a chunk.
     batch: 3,
     shapes: chains([0, 3]),
@@ -125,19 +125,19 @@ Deno.test("rounds without drafts, then catching up: all is accepted again", asyn
   using stack = new DisposableStack();
   const sequences = goldenCases().slice(1, 4).map(({ prompt_ids }) => ({
     prompt_ids,
-    sequence: stack.use(openSequence(core)),
+    sequence: stack.use(openSequence(runner)),
   }));
   const all = sequences.map(({ sequence }) => sequence);
   for (const { prompt_ids, sequence } of sequences) {
-    core.reserve(sequence, 128);
-    core.setSampling(sequence, SAMPLED);
-    await prefillPrompt(core, sequence, prompt_ids);
+    runner.reserve(sequence, 128);
+    runner.setSampling(sequence, SAMPLED);
+    await prefillPrompt(runner, sequence, prompt_ids);
   }
   for (const missed of [1, 11]) {
-    for (let n = 0; n < missed; n++) await core.rounds(all, { shape: chain(0), count: 1 });
+    for (let n = 0; n < missed; n++) await runner.rounds(all, { shape: chain(0), count: 1 });
     assert.ok(all.every(({ stored, draftStored }) => stored === draftStored + missed));
-    await core.catchUp(all);
-    const rounds = await core.rounds(all, { shape: chain(3), count: 3 });
+    await runner.catchUp(all);
+    const rounds = await runner.rounds(all, { shape: chain(3), count: 3 });
     assert.deepEqual(
       rounds.flatMap(({ sequences }) => sequences.map(({ accepted }) => accepted)),
       Array(9).fill(3),
@@ -329,9 +329,9 @@ exhaustive.test("nothing is made after warm-up", async () => {
     limits: { maxBatch: 2 },
     hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation: inTurn(tiers) }) },
   });
-  const before = { ...engine.core.created };
+  const before = { ...engine.runner.created };
   await together(engine, 3);
-  assert.deepEqual({ ...engine.core.created }, before);
+  assert.deepEqual({ ...engine.runner.created }, before);
 });
 
 Deno.test("a draft with other tokens is refused, with the first that differ", async () => {

@@ -119,7 +119,7 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
   for (const algorithm of ["EAGLE3", "EAGLE"] as const) {
     using models = openModels({ algorithm });
     const tree = treeNamed("2:4:21");
-    const core = await openRunner(gpu, await loadWeights(gpu, models), {
+    const runner = await openRunner(gpu, await loadWeights(gpu, models), {
       batch: 1,
       shapes: [chain(2), tree],
       treeShapes: [tree],
@@ -130,16 +130,16 @@ Deno.test("a tree of every candidate begins with the chain's drafts", async () =
     for (const { prompt_ids } of goldenCases().slice(0, 4)) {
       const drafts = [];
       for (const shape of [chain(2), tree]) {
-        const sequence = openSequence(core);
-        core.reserve(sequence, 256);
-        core.setSampling(sequence, GREEDY);
-        await prefillPrompt(core, sequence, prompt_ids);
-        const rounds = await core.rounds([sequence], { shape, count: 3 });
+        const sequence = openSequence(runner);
+        runner.reserve(sequence, 256);
+        runner.setSampling(sequence, GREEDY);
+        await prefillPrompt(runner, sequence, prompt_ids);
+        const rounds = await runner.rounds([sequence], { shape, count: 3 });
         drafts.push(rounds.map(({ sequences }) => sequences[0]));
         // Both store what was committed but for the pending token.
         assert.equal(sequence.stored, sequence.ids.length - 1);
         assert.equal(sequence.draftStored, sequence.stored);
-        core.closeSlot(sequence);
+        runner.closeSlot(sequence);
       }
       const [chains, trees] = drafts;
       // The first rounds begin alike; level 1 is four candidates of each of the four before.
@@ -193,9 +193,9 @@ exhaustive.test("nothing is made after warm-up, in rounds of trees", async () =>
     limits: { maxBatch: 2 },
     hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation }) },
   });
-  const before = { ...engine.core.created };
+  const before = { ...engine.runner.created };
   await together(engine, 3);
-  assert.deepEqual({ ...engine.core.created }, before);
+  assert.deepEqual({ ...engine.runner.created }, before);
 });
 
 Deno.test("a request without drafts, where the engine's only tier is a tree, beside one with", async () => {

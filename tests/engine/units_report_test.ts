@@ -13,7 +13,7 @@ const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
 Deno.test("units: matrices there, and the others by the reason", async () => {
   using engine = await openEngine({ model: { draft: "none" } });
-  const { core: { gpu, models } } = engine;
+  const { runner: { gpu, models } } = engine;
   const { config, weights } = models.target;
   const limits = {
     maxComputeInvocationsPerWorkgroup: 1024,
@@ -116,7 +116,7 @@ Deno.test("units: an engine tells what its device has", async () => {
   if (engine.info.units === undefined) return;
   // The tests set EYRIE_MATRIX_UNITS; the head is an embedding and stays bf16.
   assert.deepEqual(engine.info.units.others, []);
-  const { layers } = engine.core.models.target.weights;
+  const { layers } = engine.runner.models.target.weights;
   assert.equal(engine.info.units.matrices, 4 * layers.length + 1);
   const [layer] = layers;
   assert.ok(layer?.mlp.kind === "dense" && layer.mlp.down.format === "q8");

@@ -74,12 +74,12 @@ function proposalOf(
 }
 
 function decode(
-  core: Runner,
+  runner: Runner,
   prompts: readonly (readonly number[])[],
   how: Pick<ProposedDecoding, "chunk" | "expected"> & { readonly shape?: DraftShape },
 ): Promise<Decoded[]> {
   const { shape = chain(0) } = how;
-  return decodeProposed(core, prompts, {
+  return decodeProposed(runner, prompts, {
     ...how,
     most: MOST,
     context: CONTEXT,
@@ -103,14 +103,14 @@ for (const [name, software] of CASES) {
     assert.equal(whole.models.windows.length, 0);
     const plain: Decoded[] = [];
     for (const prompt of PROMPTS) plain.push(...await decode(whole, [prompt], { chunk: 256 }));
-    const core = await open(name, software, { prefillRows: 64 });
-    const [ring, ...more] = core.models.windows;
+    const runner = await open(name, software, { prefillRows: 64 });
+    const [ring, ...more] = runner.models.windows;
     assert.ok(ring && more.length === 0 && ring.slotPages <= 3);
     const longest = PROMPTS[1]!;
     // One chunk that fills a forward, then as many chunks as fit in one.
-    assert.deepEqual(await decode(core, [longest], { chunk: 64 }), [plain[1]]);
+    assert.deepEqual(await decode(runner, [longest], { chunk: 64 }), [plain[1]]);
     for (const [shape, chunk] of [[chain(0), 16], [chain(3), 11], [TREE, 5]] as const) {
-      const all = await decode(core, PROMPTS, { chunk, shape, expected: plain });
+      const all = await decode(runner, PROMPTS, { chunk, shape, expected: plain });
       assert.deepEqual(all, plain, `${shape.depth}:${shape.width}, chunks of ${chunk}`);
     }
   });
@@ -121,7 +121,7 @@ Deno.test("a draft that has pages for the whole context drafts for a target with
   using models = await openSpeculated("gemma3");
   const weights = await loadSpeculated(gpu, models);
   const texts = async (steps: number, sizes: Pick<EngineSizes, "prefillRows" | "pages">) => {
-    const core = await openRunner(gpu, weights, {
+    const runner = await openRunner(gpu, weights, {
       batch: 2,
       shapes: [...chains([0, 3]), TREE],
       treeShapes: [TREE],
@@ -131,18 +131,18 @@ Deno.test("a draft that has pages for the whole context drafts for a target with
     });
     const sequences = [1, 3].map((i) => newSequence(PROMPTS[i]));
     for (const sequence of sequences) {
-      assert.ok(core.openSlot(sequence) && core.reserve(sequence, CONTEXT));
-      core.setSampling(sequence, GREEDY);
+      assert.ok(runner.openSlot(sequence) && runner.reserve(sequence, CONTEXT));
+      runner.setSampling(sequence, GREEDY);
     }
-    await prefillAll(core, sequences, 16, () => {});
+    await prefillAll(runner, sequences, 16, () => {});
     const ends = sequences.map(({ ids }) => ids.length + MOST);
     for (let round = 0; sequences.some(({ ids }, i) => ids.length < ends[i]!); round++) {
       const shape = steps === 0 ? chain(0) : round % 2 === 0 ? chain(steps) : TREE;
       const going = sequences.filter(({ ids }, i) => ids.length < ends[i]!);
-      await core.rounds(going, { shape, count: 3 });
+      await runner.rounds(going, { shape, count: 3 });
     }
     const found = sequences.map(({ ids }, i) => ids.slice(0, ends[i]));
-    return { found, rings: core.models.windows.length };
+    return { found, rings: runner.models.windows.length };
   };
   const pages = 2 * (CONTEXT / PAGE + 3);
   const plain = await texts(0, { prefillRows: 1024, pages });

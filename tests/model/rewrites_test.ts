@@ -98,16 +98,16 @@ for (const { name, software, kind } of CASES) {
     const gpu = await openGpu();
     const adapter = { ...gpu, info: { ...gpu.info, software } };
     using models = await opened(name, kind);
-    const core = await openRunner(adapter, await loaded(adapter, models, kind), {
+    const runner = await openRunner(adapter, await loaded(adapter, models, kind), {
       batch: 1,
       shapes: chains([0, 1]),
       prefillRows: 8,
       contextLength: 2 * PAGE,
       pages: 4,
     });
-    using sequence = openSequence(core);
-    assert.ok(core.reserve(sequence, PAGE));
-    const { target } = core.models;
+    using sequence = openSequence(runner);
+    assert.ok(runner.reserve(sequence, PAGE));
+    const { target } = runner.models;
     const { compile } = compiler(gpu);
     const slot = slotOf(sequence);
     /** Of the first token alone, then of the others, with what was stored before. */

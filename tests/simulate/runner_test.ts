@@ -36,7 +36,7 @@ async function scheduled(
   asked: readonly Asked[],
   { maxBatch, pages, chunkRows, roundsPerSync }: Machine,
 ): Promise<Schedule> {
-  const core = fakeRunner({
+  const runner = fakeRunner({
     batch: maxBatch,
     shapes: [chain(0)],
     prefillRows: chunkRows,
@@ -45,8 +45,8 @@ async function scheduled(
   }, "none");
   const batches: number[] = [];
   const scheduler = openScheduler({
-    core,
-    cache: cacheOf(core),
+    runner,
+    cache: cacheOf(runner),
     roundsPerSync,
     chunkRows,
     speculation: staticPlan(chain(0)).speculation,

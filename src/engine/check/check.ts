@@ -81,15 +81,15 @@ export async function checkModel(
   const paper = openPaper(models, options, gpu);
   const asked = { models, settings, gpu, paper };
   const { capacity } = await fitMemory(asked, gpuMemory);
-  const core = await loadOrAdvise(asked, async () => {
+  const runner = await loadOrAdvise(asked, async () => {
     const weights = await loadWeights(gpu, models, { ...options, measured: paper.measured });
     return await openRunner(gpu, weights, capacity);
   });
-  using sequence = openSequence(core);
-  core.reserve(sequence, longest);
+  using sequence = openSequence(runner);
+  runner.reserve(sequence, longest);
   const names = ["logits", ...Array.from({ length: config.layers.length + 1 }, (_, i) => hidden(i))]
     .filter((name) => file.tensors.has(name));
-  const actual = await forward(core, sequence, ids, names);
+  const actual = await forward(runner, sequence, ids, names);
   const tensors = names.map((name) => {
     const found = actual.get(name) as Float32Array;
     const wanted = readFloats(file, path, name, found.length);
@@ -106,7 +106,7 @@ export async function checkModel(
       { name, maxAbs, maxRel, relToStd, ok }
     )),
     argmaxAgreement,
-    greedyAgreement: greedyIds && await greedyAgreement(core, sequence, ids, greedyIds),
+    greedyAgreement: greedyIds && await greedyAgreement(runner, sequence, ids, greedyIds),
     ok: tensors.every(({ ok }) => ok),
   };
 }
@@ -118,7 +118,7 @@ function rounded(models: OpenedModels): OpenedModels {
 
 /** Decodes greedily after the prefix that `ids` and `expected` share. */
 async function greedyAgreement(
-  core: Runner,
+  runner: Runner,
   sequence: Sequence,
   ids: readonly number[],
   expected: readonly number[],
@@ -128,10 +128,10 @@ async function greedyAgreement(
   if (prompt === 0) {
     throw new UsageError(`Cannot check greedy_ids: they do not begin as input_ids do`);
   }
-  core.setSampling(sequence, GREEDY);
-  const found = [await prefillPrompt(core, sequence, ids.slice(0, prompt))];
+  runner.setSampling(sequence, GREEDY);
+  const found = [await prefillPrompt(runner, sequence, ids.slice(0, prompt))];
   while (prompt + found.length < expected.length) {
-    const [round] = await core.rounds([sequence], { shape: chain(0), count: 1 });
+    const [round] = await runner.rounds([sequence], { shape: chain(0), count: 1 });
     found.push(...round?.sequences[0]?.ids ?? []);
   }
   return agreement(found, expected.slice(prompt));

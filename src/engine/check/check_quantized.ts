@@ -101,7 +101,7 @@ async function measure(
   });
   const results: GenerateResult[] = [];
   for (const prompt of prompts) results.push(await answer(engine, prompt));
-  const { vocabSize } = engine.core.models.target.config;
+  const { vocabSize } = engine.runner.models.target.config;
   const ids = upTo(sequences ?? results.map(sequenceOf), KEPT_BYTES / 4 / vocabSize);
   return {
     weightBytes: engine.info.weights.bytes,
@@ -143,17 +143,17 @@ async function answer(engine: LocalEngine, prompt: string): Promise<GenerateResu
 
 /** Logits over each sequence from its start, one below the other. */
 async function logitsOf(
-  { core }: LocalEngine,
+  { runner }: LocalEngine,
   sequences: readonly (readonly number[])[],
   vocabSize: number,
 ): Promise<Float32Array> {
   const out = new Float32Array(sequences.reduce((sum, { length }) => sum + length, 0) * vocabSize);
-  const make = compiler(core.gpu);
+  const make = compiler(runner.gpu);
   let at = 0;
   for (const ids of sequences) {
-    using sequence = openSequence(core);
-    if (!core.reserve(sequence, ids.length)) throw new Error("no room for a sequence");
-    const found = await forward(core, sequence, ids, ["logits"], make);
+    using sequence = openSequence(runner);
+    if (!runner.reserve(sequence, ids.length)) throw new Error("no room for a sequence");
+    const found = await forward(runner, sequence, ids, ["logits"], make);
     out.set(found.get("logits") as Float32Array, at);
     at += ids.length * vocabSize;
   }

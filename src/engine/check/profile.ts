@@ -67,7 +67,7 @@ export interface PrefillRequest {
   readonly times: number;
 }
 
-/** Measures what a core runs, on the device's clock. */
+/** Measures what an engine runs, on the device's clock. */
 export interface CoreProfiler extends Disposable {
   /**
    * Times rounds that the device runs one after the other by itself. After a few, the prompt's last token is run again,
@@ -83,13 +83,13 @@ export interface CoreProfiler extends Disposable {
 }
 
 /** @throws UsageError where the adapter has no timestamp queries. */
-export async function openCoreProfiler(core: Runner): Promise<CoreProfiler> {
-  const profiler = await openProfiler(core.gpu);
+export async function openCoreProfiler(runner: Runner): Promise<CoreProfiler> {
+  const profiler = await openProfiler(runner.gpu);
   return {
-    rounds: (asked) => profileRounds(core, profiler, asked),
-    prefill: (asked) => profilePrefill(core, profiler, asked),
+    rounds: (asked) => profileRounds(runner, profiler, asked),
+    prefill: (asked) => profilePrefill(runner, profiler, asked),
     readBandwidth: async () =>
-      core.gpu.info.software ? undefined : await readBandwidth(core.gpu, profiler),
+      runner.gpu.info.software ? undefined : await readBandwidth(runner.gpu, profiler),
     [Symbol.dispose]: () => profiler[Symbol.dispose](),
   };
 }
@@ -99,30 +99,30 @@ export async function openCoreProfiler(core: Runner): Promise<CoreProfiler> {
  * `ids` count as stored. False when the pages do not suffice.
  */
 export async function fillSequences(
-  core: Runner,
+  runner: Runner,
   sequences: readonly Sequence[],
   ids: readonly number[],
   { numSteps, filled = false }: { readonly numSteps: number; readonly filled?: boolean },
 ): Promise<boolean> {
   for (const sequence of sequences) {
-    if (!core.reserve(sequence, ids.length + profileRoom(numSteps))) return false;
-    core.setSampling(sequence, GREEDY);
+    if (!runner.reserve(sequence, ids.length + profileRoom(numSteps))) return false;
+    runner.setSampling(sequence, GREEDY);
     if (filled) {
       sequence.ids.splice(0, Infinity, ...ids);
       sequence.stored = sequence.draftStored = ids.length;
-    } else await prefillPrompt(core, sequence, ids);
+    } else await prefillPrompt(runner, sequence, ids);
   }
   return true;
 }
 
 async function profileRounds(
-  core: Runner,
+  runner: Runner,
   profiler: Profiler,
   { sequences, ids, numSteps, cycles }: ProfileRequest,
 ): Promise<RoundSamples> {
   const shape = chain(numSteps);
   const tier = { ...shape, batch: sequences.length, cells: mostCells(sequences) };
-  const { draft, verify, extend } = await core.programs.round(tier);
+  const { draft, verify, extend } = await runner.programs.round(tier);
   const parts = Object.entries({ draft, verify, extend } as const)
     .filter(([, { steps }]) => steps.length > 0)
     .map(([part, program]) => ({ part: part as PartSamples["part"], program }));
@@ -130,9 +130,9 @@ async function profileRounds(
   const runs: { launches: number[][]; passes: number[]; round: number }[] = [];
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
-    for (const each of sequences) await prefillPrompt(core, each, ids, ids.length - 1);
-    await core.rounds(sequences, { shape, count: 1 }); // sets the batch
-    const warm = warmFrom !== undefined && performance.now() - warmFrom >= warmMs(core.gpu.info);
+    for (const each of sequences) await prefillPrompt(runner, each, ids, ids.length - 1);
+    await runner.rounds(sequences, { shape, count: 1 }); // sets the batch
+    const warm = warmFrom !== undefined && performance.now() - warmFrom >= warmMs(runner.gpu.info);
     for (let i = 0; i < ROUNDS_A_CYCLE; i++) {
       const launches = await timeApart(profiler, programs);
       const spans = await profiler.time(programs);
@@ -155,7 +155,7 @@ async function profileRounds(
 }
 
 async function profilePrefill(
-  core: Runner,
+  runner: Runner,
   profiler: Profiler,
   { sequence, ids, times }: PrefillRequest,
 ): Promise<PartSamples> {
@@ -164,9 +164,9 @@ async function profilePrefill(
   const launches: Launch[] = [];
   const launchMs: number[][] = Array.from({ length: times }, () => []);
   const passMs: number[] = Array(times).fill(0);
-  for (const { from, to } of chunks(core, ids)) {
-    await core.prefill([{ sequence, to }]); // writes the chunk's rows; it may run again then
-    const chunk = await core.programs.prompt({ rows: to - from, cells: mostCells([sequence]) });
+  for (const { from, to } of chunks(runner, ids)) {
+    await runner.prefill([{ sequence, to }]); // writes the chunk's rows; it may run again then
+    const chunk = await runner.programs.prompt({ rows: to - from, cells: mostCells([sequence]) });
     const { body, head, draft, draftHead } = chunk;
     const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
     const whole = { steps: programs.flatMap(({ steps }) => steps) };

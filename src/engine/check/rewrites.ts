@@ -112,15 +112,15 @@ interface Prepared {
  * @throws UsageError where slots or pages are short.
  */
 export async function* measureRewrites(
-  core: Runner,
+  runner: Runner,
   shape: RewriteShape,
   { pairs, signal }: { readonly pairs: number; readonly signal?: AbortSignal },
 ): AsyncGenerator<StartedRewrite | RewriteSamples | FailedRewrite> {
   using stack = new DisposableStack();
-  const { gpu } = core;
+  const { gpu } = runner;
   const { planOf, cells } = shape.kind === "prompt"
-    ? await preparePrompt(core, stack, shape.rows)
-    : await prepareRound(core, stack, shape.point);
+    ? await preparePrompt(runner, stack, shape.rows)
+    : await prepareRound(runner, stack, shape.point);
   const timer = stack.use(await openTimer(gpu));
   const { compile } = compiler(gpu);
   /** Compiled, and run once: adapters compile at the first run. */
@@ -162,35 +162,35 @@ export async function* measureRewrites(
 }
 
 async function preparePrompt(
-  core: Runner,
+  runner: Runner,
   stack: DisposableStack,
   rows: number,
 ): Promise<Prepared> {
-  const sequences = openSequences(core, stack, { batch: 1, cells: rows + 1 });
+  const sequences = openSequences(runner, stack, { batch: 1, cells: rows + 1 });
   const [sequence] = sequences ?? [];
   if (sequence === undefined) throw tooSmall({ batch: 1, cells: rows + 1 });
-  sequence.ids.push(...randomIds(core, rows));
-  await core.prefill([{ sequence, to: rows }]);
-  const planOf: Prepared["planOf"] = (without) => core.programs.promptPlan(rows, without);
+  sequence.ids.push(...randomIds(runner, rows));
+  await runner.prefill([{ sequence, to: rows }]);
+  const planOf: Prepared["planOf"] = (without) => runner.programs.promptPlan(rows, without);
   return { planOf, cells: mostCells([sequence]) };
 }
 
 /** Runs a round with random drafts: its batch and its drafts stay on the device. */
 async function prepareRound(
-  core: Runner,
+  runner: Runner,
   stack: DisposableStack,
   point: GrowthPoint,
 ): Promise<Prepared> {
   const { batch, rows } = point;
   const wanted = { batch, cells: pointCells(point) };
-  const sequences = openSequences(core, stack, wanted);
+  const sequences = openSequences(runner, stack, wanted);
   if (sequences === undefined) throw tooSmall(wanted);
-  await setBack(core, sequences, Math.max(1, point.context));
+  await setBack(runner, sequences, Math.max(1, point.context));
   const shape = chain(rows - 1);
-  const proposals = sequences.map((_, i) => randomChain(core, rows - 1, i));
-  await core.rounds(sequences, { shape, count: 1, ...rows > 1 ? { proposals } : {} });
+  const proposals = sequences.map((_, i) => randomChain(runner, rows - 1, i));
+  await runner.rounds(sequences, { shape, count: 1, ...rows > 1 ? { proposals } : {} });
   const spec = { ...shape, batch, proposed: rows > 1 };
-  const planOf: Prepared["planOf"] = (without) => core.programs.verifyPlan(spec, without);
+  const planOf: Prepared["planOf"] = (without) => runner.programs.verifyPlan(spec, without);
   return { planOf, cells: mostCells(sequences) };
 }
 

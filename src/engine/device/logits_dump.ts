@@ -24,13 +24,13 @@ export function hidden(layer: number): string {
  * @param make one for several calls, so that they share pipelines.
  */
 export async function forward(
-  core: Runner,
+  runner: Runner,
   sequence: Sequence,
   ids: readonly number[],
   names: readonly string[],
-  make: Compiler = compiler(core.gpu),
+  make: Compiler = compiler(runner.gpu),
 ): Promise<Map<string, Float32Array>> {
-  const { gpu, models: { target }, capacity } = core;
+  const { gpu, models: { target }, capacity } = runner;
   const { hiddenSize, vocabSize, layers: { length: numLayers } } = target.config;
   const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
   const auxHidden: (AuxHidden & { name: string })[] = Array.from(

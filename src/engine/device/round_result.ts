@@ -30,7 +30,7 @@ export interface SequenceResult {
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
-/** One round. Times are device times, 0 unless the core profiles. */
+/** One round. Times are device times, 0 unless the runner profiles. */
 export interface RoundResult {
   readonly sequences: readonly SequenceResult[];
   readonly draftMs: number;

@@ -60,7 +60,7 @@ export interface Runner {
   ): Promise<void>;
   /**
    * Like `warmUp`, for these tiers' rounds that verify only a part of the drafts (`RoundRequest.depths`, and `verify`
-   * if the core ranks). Rounds that need no pipelines of their own are not run.
+   * if the runner ranks). Rounds that need no pipelines of their own are not run.
    */
   warmUpPacked(shapes: readonly DraftShape[]): Promise<void>;
   /**
@@ -136,7 +136,7 @@ export interface RoundRequest {
    */
   readonly depths?: readonly number[];
   /**
-   * Budget by which the device decides how many, if the core `ranks`. Rounds with proposals, masks, penalties or
+   * Budget by which the device decides how many, if the runner `ranks`. Rounds with proposals, masks, penalties or
    * log-probabilities ignore it and verify all of `depths`.
    */
   readonly verify?: VerifyBudget;

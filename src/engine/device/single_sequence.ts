@@ -1,4 +1,4 @@
-/** One sequence on a core without the scheduler: for check, profile and bench. */
+/** One sequence on a runner without the scheduler: for check, profile and bench. */
 import type { Runner } from "./runner.ts";
 import { newSequence, rewind, type Sequence } from "./sequence.ts";
 
@@ -6,11 +6,11 @@ import { newSequence, rewind, type Sequence } from "./sequence.ts";
 export type OpenSequence = Sequence & Disposable;
 
 /** @throws Error when all slots are taken. */
-export function openSequence(core: Runner, ids: readonly number[] = []): OpenSequence {
+export function openSequence(runner: Runner, ids: readonly number[] = []): OpenSequence {
   const sequence = Object.assign(newSequence(ids), {
-    [Symbol.dispose]: () => core.closeSlot(sequence),
+    [Symbol.dispose]: () => runner.closeSlot(sequence),
   });
-  if (!core.openSlot(sequence)) throw new Error(`all ${core.capacity.batch} slots are taken`);
+  if (!runner.openSlot(sequence)) throw new Error(`all ${runner.capacity.batch} slots are taken`);
   return sequence;
 }
 
@@ -20,7 +20,7 @@ export function openSequence(core: Runner, ids: readonly number[] = []): OpenSeq
  * @returns the first token, which is added to the sequence's ids.
  */
 export async function prefillPrompt(
-  core: Runner,
+  runner: Runner,
   sequence: Sequence,
   ids: readonly number[],
   from: number = 0,
@@ -28,8 +28,8 @@ export async function prefillPrompt(
   sequence.ids.splice(0, Infinity, ...ids);
   rewind(sequence, from);
   while (true) {
-    const to = Math.min(ids.length, sequence.stored + core.capacity.prefillRows);
-    const [token] = await core.prefill([{ sequence, to }]);
+    const to = Math.min(ids.length, sequence.stored + runner.capacity.prefillRows);
+    const [token] = await runner.prefill([{ sequence, to }]);
     if (token !== undefined) return token.id;
   }
 }

@@ -44,7 +44,7 @@ export interface ElasticDraft {
 export type ElasticRunner = Pick<Runner, "pool" | "setPages" | "catchUp" | "capacity">;
 
 interface Parts {
-  readonly core: ElasticRunner;
+  readonly runner: ElasticRunner;
   readonly memory: ElasticMemory;
   readonly cache: PrefixCache;
   /** The sequences that hold pages. */
@@ -56,7 +56,7 @@ export function elasticDraft(
   parts: Parts,
   options: Partial<ResidencyOptions> = {},
 ): ElasticDraft {
-  const { core: { pool }, memory, cache } = parts;
+  const { runner: { pool }, memory, cache } = parts;
   const when = { ...RESIDENCY, ...options };
   let state: Residency = RESIDENT;
   let task: AsyncGenerator<void, MoveOutcome> | undefined;
@@ -100,7 +100,7 @@ export function elasticDraft(
 
 /** Unloads the draft, then adds KV pages in its place. It yields after each chunk. */
 async function* evict(
-  { core, memory, cache, running, onWarning }: Parts,
+  { runner, memory, cache, running, onWarning }: Parts,
 ): AsyncGenerator<void, MoveOutcome> {
   const { draft, paged, most } = memory;
   while (!await draft.copyOut()) yield;
@@ -115,7 +115,7 @@ async function* evict(
     return noMemory(error, "the memory of the draft cannot be given to KV pages", onWarning);
   } finally {
     // If memory ran out, only the pages that all buffers have are handed out.
-    core.pool.resize(paged.pages);
+    runner.pool.resize(paged.pages);
   }
 }
 
@@ -128,11 +128,11 @@ function noMemory(error: unknown, line: string, onWarning: (line: string) => voi
 
 /** Shrinks the KV pages to their former number, then loads the draft, which catches up on what it missed. */
 async function* load(parts: Parts): AsyncGenerator<void, MoveOutcome> {
-  const { core, memory: { draft, paged, fewest }, running, onWarning } = parts;
-  core.pool.resize(fewest);
-  while (core.pool.beyond !== undefined) {
+  const { runner, memory: { draft, paged, fewest }, running, onWarning } = parts;
+  runner.pool.resize(fewest);
+  while (runner.pool.beyond !== undefined) {
     if (!vacate(parts)) {
-      core.pool.resize(paged.pages);
+      runner.pool.resize(paged.pages);
       return "blocked";
     }
     yield;
@@ -143,14 +143,14 @@ async function* load(parts: Parts): AsyncGenerator<void, MoveOutcome> {
     await draft.allocate();
     yield;
   } catch (error) {
-    core.pool.resize(paged.pages);
+    runner.pool.resize(paged.pages);
     const line = "the draft cannot be brought back, nothing is drafted any more";
     return noMemory(error, line, onWarning);
   }
   while (!draft.copyIn()) yield;
-  for (let chunks = chunksOf(running(), core); chunks > 0; chunks--) {
+  for (let chunks = chunksOf(running(), runner); chunks > 0; chunks--) {
     yield;
-    await core.catchUp(running(), 1);
+    await runner.catchUp(running(), 1);
   }
   return "moved";
 }
@@ -164,8 +164,8 @@ function chunksOf(sequences: readonly Sequence[], { capacity }: Pick<ElasticRunn
 /**
  * Moves a chunk of the pages beyond the pool's total to lower page numbers; false if none could be moved or evicted.
  */
-function vacate({ core, memory: { paged }, cache, running }: Parts): boolean {
-  const { pool } = core;
+function vacate({ runner, memory: { paged }, cache, running }: Parts): boolean {
+  const { pool } = runner;
   const most = Math.max(1, Math.floor(MOVED_BYTES / paged.pageBytes));
   const moves: PageMove[] = [];
   let evicted = false;
@@ -184,7 +184,7 @@ function vacate({ core, memory: { paged }, cache, running }: Parts): boolean {
   if (moves.length > 0) paged.move(moves);
   const places = new Map(moves.map(({ from, to }) => [from, to]));
   for (const sequence of running()) {
-    core.setPages(sequence, sequence.pages.map((page) => places.get(page) ?? page));
+    runner.setPages(sequence, sequence.pages.map((page) => places.get(page) ?? page));
   }
   return evicted || moves.length > 0;
 }

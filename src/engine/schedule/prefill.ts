@@ -41,7 +41,7 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
+  readonly runner: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
@@ -61,7 +61,7 @@ interface Chunk extends PromptChunk {
 }
 
 export function openPrefill(
-  { core, pages, requests, syncInterval, elastic, budget, costs, itlLimit, onPrefill, clock }:
+  { runner, pages, requests, syncInterval, elastic, budget, costs, itlLimit, onPrefill, clock }:
     Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
@@ -91,7 +91,7 @@ export function openPrefill(
     }));
     const since = clock();
     const isAwaited = requests.running.some(({ decoding }) => decoding);
-    const most = { rows: budget(), run: promptRun(core.capacity) };
+    const most = { rows: budget(), run: promptRun(runner.capacity) };
     const allowed = isAwaited ? limited(prompts, most) : most;
     const tokens = promptChunks(prompts.map(({ left }) => left), allowed);
     yield* catchUp(storing.slice(0, tokens.length));
@@ -100,7 +100,7 @@ export function openPrefill(
     if (chunks.length === 0) return;
     const stored = chunks.map(({ sequence, to }) => ({ from: sequence.stored, to }));
     const began = clock();
-    const compiledBefore = core.compileMs;
+    const compiledBefore = runner.compileMs;
     const onCompile = (progress: CompileProgress) => {
       for (const { state } of chunks) {
         try {
@@ -111,8 +111,8 @@ export function openPrefill(
         }
       }
     };
-    const tokensChosen = yield* settled(core.prefill(chunks, onCompile));
-    const compileMs = core.compileMs - compiledBefore;
+    const tokensChosen = yield* settled(runner.prefill(chunks, onCompile));
+    const compileMs = runner.compileMs - compiledBefore;
     const ended = clock();
     const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
     onPrefill({ chunks: stored, rows, ms: ended - began - compileMs });
@@ -142,12 +142,12 @@ export function openPrefill(
 
   function* catchUp(states: readonly RequestState[]): Walk<number> {
     // Without features there is nothing to catch up from; the lag costs acceptance only.
-    if (core.draft !== "catches up" || elastic?.away) return 0;
+    if (runner.draft !== "catches up" || elastic?.away) return 0;
     const behind = states.map(({ sequence }) => sequence)
       .filter(({ draftStored, stored }) => draftStored < stored);
     if (behind.length === 0) return 0;
     const began = clock();
-    yield* settled(core.catchUp(behind));
+    yield* settled(runner.catchUp(behind));
     syncInterval.pause();
     const ms = clock() - began;
     catchUps++;

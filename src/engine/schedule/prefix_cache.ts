@@ -109,7 +109,7 @@ export function prefixCache(pool: PagePool, options: PrefixCacheOptions): Prefix
   return new PageTree(pool, options);
 }
 
-/** A prefix cache as this core's drafts need it. */
+/** A prefix cache as this runner's drafts need it. */
 export function cacheOf(
   { pool, draft, recurrent, states }: Pick<Runner, "pool" | "draft" | "recurrent" | "states">,
   algorithm?: OutputConfig["algorithm"],

@@ -48,7 +48,7 @@ export interface Requests {
 }
 
 interface Parts {
-  readonly core: Pick<Runner, "setSampling">;
+  readonly runner: Pick<Runner, "setSampling">;
   readonly pages: Pick<SequencePages, "share" | "close">;
   readonly runQueue: RunQueue<RequestState>;
   readonly outputs: OutputConfig;
@@ -58,7 +58,7 @@ interface Parts {
 }
 
 export function openRequests(
-  { core, pages, runQueue, outputs, drafter, grammars, clock }: Parts,
+  { runner, pages, runQueue, outputs, drafter, grammars, clock }: Parts,
 ): Requests {
   const { waiting, running } = runQueue;
   let submitted = 0;
@@ -177,7 +177,7 @@ export function openRequests(
     const { sampling, ignoreEos } = state.request;
     const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
     attempt(state, () => {
-      core.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
+      runner.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
       state.cached ??= state.sequence.stored;
       tellPrefill(state);
     });

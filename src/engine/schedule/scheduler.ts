@@ -96,7 +96,7 @@ export interface Scheduler {
 }
 
 export interface SchedulerOptions {
-  readonly core: SchedulerRunner;
+  readonly runner: SchedulerRunner;
   readonly cache: PrefixCache;
   readonly outputs: OutputConfig;
   readonly speculation: Speculation;
@@ -137,19 +137,19 @@ export interface SchedulerOptions {
 }
 
 export function openScheduler(
-  { core, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
+  { runner, cache, outputs, speculation, drafter, grammars, ...options }: SchedulerOptions,
 ): Scheduler {
   const { clock = () => performance.now(), promptsFirst = false } = options;
-  const { chunkRows = core.capacity.prefillRows, roundsPerSync = "auto" } = options;
+  const { chunkRows = runner.capacity.prefillRows, roundsPerSync = "auto" } = options;
   const { onPrefill = () => {}, costs = () => undefined, onWarning = () => {} } = options;
   const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
-  const { capacity } = core;
-  const pages = sequencePages(core, cache);
+  const { capacity } = runner;
+  const pages = sequencePages(runner, cache);
   const runQueue = openRunQueue<RequestState>(kvAllocator(pages, capacity));
   const { waiting, running } = runQueue;
-  const elastic = core.elastic && elasticDraft({
-    core,
-    memory: core.elastic,
+  const elastic = runner.elastic && elasticDraft({
+    runner,
+    memory: runner.elastic,
     cache,
     onWarning,
     running: () => running.map(({ sequence }) => sequence),
@@ -157,9 +157,9 @@ export function openScheduler(
   const itlLimit = openItlLimit(options.sloItlMs);
   const syncInterval = openSyncInterval(roundsPerSync);
   const proposalGain = openProposalGain();
-  const requests = openRequests({ core, pages, runQueue, outputs, drafter, grammars, clock });
+  const requests = openRequests({ runner, pages, runQueue, outputs, drafter, grammars, clock });
   const prefill = openPrefill({
-    core,
+    runner,
     pages,
     requests,
     syncInterval,
@@ -171,7 +171,7 @@ export function openScheduler(
     clock,
   });
   const groups = openGroupPicker({
-    core,
+    runner,
     pages,
     runQueue,
     requests,
@@ -211,7 +211,7 @@ export function openScheduler(
     const catchUpMs = round.shape.depth > 0 ? yield* prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
     const asked = { ...round, logprobs: mostLogprobs(states.map(({ request }) => request)) };
-    const rounds = yield* settled(core.begin(sequences, asked));
+    const rounds = yield* settled(runner.begin(sequences, asked));
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 
@@ -225,7 +225,7 @@ export function openScheduler(
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
     // The device runs the next group while the host reads and handles the results of this one.
-    const ahead = core.overlaps && !options.mail?.()
+    const ahead = runner.overlaps && !options.mail?.()
       ? yield* begin(groups.ahead(group))
       : undefined;
     const { states, round: { shape, count }, chosen } = group;
@@ -248,7 +248,7 @@ export function openScheduler(
     while (true) {
       const { length } = waiting;
       // The next request may continue from the state that is being saved of the last one.
-      if (length > 0 && core.states?.saving) yield core.states.saving;
+      if (length > 0 && runner.states?.saving) yield runner.states.saving;
       if (!(yield* requests.admit(prefill.budget))) return false;
       yield* prefill.step();
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);

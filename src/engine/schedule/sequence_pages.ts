@@ -40,8 +40,8 @@ export type PagesRunner = Pick<
   "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages" | "states"
 >;
 
-export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePages {
-  const { capacity, pool } = core;
+export function sequencePages(runner: PagesRunner, cache: PrefixCache): SequencePages {
+  const { capacity, pool } = runner;
   /** Tokens that a sequence had stored when its state was kept last, or those of the state that it began with. */
   const keptAt = new WeakMap<Sequence, number>();
 
@@ -50,7 +50,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     // Where eviction cannot free enough, nothing is evicted in vain.
     if (missing > pool.free + cache.evictable) return false;
     while (missing > pool.free && cache.evict());
-    return core.reserve(sequence, cells);
+    return runner.reserve(sequence, cells);
   }
 
   /**
@@ -58,7 +58,7 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
    * that other sequences share is stored (`branch`), or when enough tokens were stored since the last kept state.
    */
   function keepState(sequence: Sequence, whole: boolean): void {
-    const { states } = core;
+    const { states } = runner;
     const { ids, stored, branch } = sequence;
     if (!states) return;
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
@@ -82,25 +82,25 @@ export function sequencePages(core: PagesRunner, cache: PrefixCache): SequencePa
     open(sequence) {
       const { pages, draftStored, state, branch } = cache.match(sequence.ids);
       sequence.pages.push(...pages);
-      if (!core.openSlot(sequence)) {
+      if (!runner.openSlot(sequence)) {
         pool.release(sequence.pages.splice(0));
         return "no slot";
       }
       sequence.stored = pages.length * PAGE;
       sequence.draftStored = draftStored;
-      if (core.states) sequence.branch = branch;
+      if (runner.states) sequence.branch = branch;
       keptAt.set(sequence, sequence.stored);
-      if (state !== undefined) core.states?.load(sequence, state, sequence.stored);
+      if (state !== undefined) runner.states?.load(sequence, state, sequence.stored);
       if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
-      core.closeSlot(sequence);
+      runner.closeSlot(sequence);
       return "no pages";
     },
     awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
     share(sequence, whole) {
-      core.setPages(sequence, cache.insert(sequence));
+      runner.setPages(sequence, cache.insert(sequence));
       keepState(sequence, whole);
     },
-    close: core.closeSlot.bind(core),
+    close: runner.closeSlot.bind(runner),
   };
 }
 

@@ -128,7 +128,7 @@ async function opened(
       limits: { ...options.limits, ...sizes, preparePrompts: true, prefixCache: false },
       hooks: { ...options.hooks, plan: growthPlan(points) },
     });
-    await fillCells(engine.core);
+    await fillCells(engine.runner);
     return engine;
   } catch (error) {
     if (ranOutOfMemory(error)) return undefined;
@@ -136,9 +136,9 @@ async function opened(
   }
 }
 
-async function bandwidthOf({ core }: LocalEngine): Promise<number | undefined> {
-  if (!core.gpu.info.features.includes("timestamp-query")) return undefined;
-  using profiler = await openCoreProfiler(core);
+async function bandwidthOf({ runner }: LocalEngine): Promise<number | undefined> {
+  if (!runner.gpu.info.features.includes("timestamp-query")) return undefined;
+  using profiler = await openCoreProfiler(runner);
   return await profiler.readBandwidth();
 }
 
@@ -153,17 +153,17 @@ interface Run {
 
 /** The row of the rounds at a point, and in a series of contexts that of the prefill which ends there. */
 async function rowsOf(point: GrowthPoint, run: Run): Promise<GrowthRow[]> {
-  const { engine: { core, chunkRows }, engine, room, axis, bandwidth, model } = run;
+  const { engine: { runner, chunkRows }, engine, room, axis, bandwidth, model } = run;
   const { request: { repeat, signal } } = run;
-  const { software } = core.gpu.info;
+  const { software } = runner.gpu.info;
   const subject = subjectOf(engine, model);
   const place = { subject, axis, point, bandwidth, memory: room.needOf(point) };
   const times = software ? repeat : repeat * HARDWARE_ROUNDS;
-  const samples = await measureRounds(core, point, { times, signal });
+  const samples = await measureRounds(runner, point, { times, signal });
   const rows = samples && samples.rounds.length > 0 ? [roundRow(samples, place)] : [];
   const count = Math.min(point.context, software ? SOFTWARE_PROMPT : PROMPT);
   if (axis !== "context" || count === 0 || signal.aborted) return rows;
-  const prefill = await measurePrefill(core, {
+  const prefill = await measurePrefill(runner, {
     context: point.context,
     count,
     chunkRows,

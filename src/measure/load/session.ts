@@ -154,7 +154,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 export interface LoadEngine
   extends
     Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows" | "sloItlMs"> {
-  readonly core: SchedulerRunner & Pick<LocalEngine["core"], "pool" | "draft">;
+  readonly runner: SchedulerRunner & Pick<LocalEngine["runner"], "pool" | "draft">;
 }
 
 /** A session on an opened engine, whose tiers include those of the policies. */
@@ -209,14 +209,14 @@ async function runCell(
     request;
   const plan = planFor({ ...arm.policy, seed }, { maxBatch, engine, onWarning });
   const speculation = learningCosts(plan.speculation, engine.costs);
-  const cache = cacheOf(engine.core);
+  const cache = cacheOf(engine.runner);
   using _ = { [Symbol.dispose]: () => cache.clear() };
   const rounds: LoadRound[] = [];
   const prefills: PrefillSample[] = [];
   const learn = learnPrefill(engine.costs);
   let start = Infinity;
   const scheduler = openScheduler({
-    core: engine.core,
+    runner: engine.runner,
     cache,
     outputs: engine.outputs,
     speculation,
@@ -264,7 +264,7 @@ async function runCell(
     ...concurrency === null ? {} : { concurrency },
   });
   const seconds = (clock.now() - start) / 1000;
-  // Waits until the core is free for the next measurement.
+  // Waits until the runner is free for the next measurement.
   await loop.idle();
   if (signal.aborted || requests.length < dues.length) return undefined;
   return {
@@ -281,7 +281,7 @@ async function runCell(
       prefillRows: engine.chunkRows,
       maxBatchedRows: engine.maxBatchedRows,
       sloItlMs: engine.sloItlMs,
-      kvTokens: engine.core.pool.total * CELLS_PER_PAGE,
+      kvTokens: engine.runner.pool.total * CELLS_PER_PAGE,
       costs: engine.costs.table ?? null,
     },
   };

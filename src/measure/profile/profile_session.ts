@@ -89,8 +89,8 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
         `and ${room} of them are needed for the rounds`,
     );
   }
-  const profiler = stack.use(await openCoreProfiler(engine.core));
-  if (request.randomWeights !== undefined) await fillCells(engine.core);
+  const profiler = stack.use(await openCoreProfiler(engine.runner));
+  if (request.randomWeights !== undefined) await fillCells(engine.runner);
   const bandwidth = request.bandwidth ?? await profiler.readBandwidth();
   const owned = stack.move();
   return {
@@ -108,7 +108,7 @@ async function* tables(
   room: number,
 ): AsyncGenerator<ProfileTable> {
   const { batchSizes, numSteps, depths, seed } = request;
-  const vocabulary = engine.core.models.target.config.vocabSize;
+  const vocabulary = engine.runner.models.target.config.vocabSize;
   const from = { engine, profiler, request };
   for (const depth of new Set(depths)) {
     const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.info.contextLength - room));
@@ -146,10 +146,10 @@ async function roundTable(
   },
 ): Promise<ProfileTable> {
   using stack = new DisposableStack();
-  const { core } = engine;
+  const { runner } = engine;
   const { bandwidth, repeat: cycles } = request;
-  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
-  if (!await fillSequences(core, sequences, ids, { numSteps, filled: filledOf(request) })) {
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(runner)));
+  if (!await fillSequences(runner, sequences, ids, { numSteps, filled: filledOf(request) })) {
     throw new UsageError(`Cannot fill --depth ${ids.length}: the KV cache has no room for them`);
   }
   const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
@@ -171,8 +171,8 @@ async function prefillTable(
 ): Promise<ProfileTable> {
   const { bandwidth, repeat } = request;
   const times = Math.max(1, Math.min(repeat, Math.floor(repeat * REPEATED_TOKENS / ids.length)));
-  using sequence = openSequence(engine.core);
-  await fillSequences(engine.core, [sequence], ids, { numSteps: 0, filled: filledOf(request) });
+  using sequence = openSequence(engine.runner);
+  await fillSequences(engine.runner, [sequence], ids, { numSteps: 0, filled: filledOf(request) });
   const part = profilePart(await profiler.prefill({ sequence, ids, times }), bandwidth);
   return {
     kind: "prefill",

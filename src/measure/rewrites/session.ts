@@ -56,15 +56,15 @@ async function* ofModel(
     limits: { ...options.limits, ...sizes, prefixCache: false },
     hooks: { ...options.hooks, plan: growthPlan(points) },
   });
-  const { core } = engine;
-  await fillCells(core);
+  const { runner } = engine;
+  await fillCells(runner);
   const subject = subjectOf(engine, model);
-  const pairs = core.gpu.info.software ? repeat : repeat * HARDWARE_PAIRS;
+  const pairs = runner.gpu.info.software ? repeat : repeat * HARDWARE_PAIRS;
   for (const [at, shape] of shapes.entries()) {
     if (signal.aborted) return;
     const text = `${nameOf(model)}, ${textOf(shape)}`;
     yield { kind: "point", text, done: at * MOST_TRIED, total: shapes.length * MOST_TRIED };
-    for await (const found of measureRewrites(core, shape, { pairs, signal })) {
+    for await (const found of measureRewrites(runner, shape, { pairs, signal })) {
       if ("total" in found) {
         yield {
           kind: "point",

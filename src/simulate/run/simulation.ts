@@ -126,7 +126,7 @@ export function simulate(simulation: Simulation): SimulationResult {
   });
   const tally = openTally();
   const scheduler = openScheduler({
-    core: runner,
+    runner,
     cache,
     outputs: OUTPUTS,
     speculation: openSpeculation(simulation.policy.name, policy),

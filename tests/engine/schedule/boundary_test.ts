@@ -131,8 +131,8 @@ async function run(
       },
     },
   });
-  const { setSampling } = fake.core;
-  fake.core.setSampling = (sequence, ...of) => {
+  const { setSampling } = fake.runner;
+  fake.runner.setSampling = (sequence, ...of) => {
     if (sequence.ids[0] === 2) at("sampling");
     setSampling(sequence, ...of);
   };

@@ -41,7 +41,7 @@ function anything(): Constraint & { open: boolean } {
 }
 
 function openFake() {
-  const core = fakeRunner(
+  const runner = fakeRunner(
     {
       batch: 3,
       shapes: chains([0, 1, 3]),
@@ -63,7 +63,7 @@ function openFake() {
     close() {},
   };
   const scheduler = openScheduler({
-    core,
+    runner,
     cache: noPrefixCache(),
     outputs: {
       tokenizer: {

@@ -1,4 +1,4 @@
-// Which groups of rounds begin before the tokens of the last are taken, on a core without a device.
+// Which groups of rounds begin before the tokens of the last are taken, on a runner without a device.
 import assert from "node:assert/strict";
 import { cacheOf } from "../../../src/engine/schedule/prefix_cache.ts";
 import type { GenerateRequest } from "../../../src/engine/schedule/events.ts";
@@ -26,12 +26,12 @@ async function log(
     readonly mail?: () => boolean;
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
     readonly roundsPerSync?: number | "auto";
-    readonly prepare?: (core: FakeRunner) => void;
+    readonly prepare?: (runner: FakeRunner) => void;
     /** Where there is a draft. */
     readonly policy?: Policy<number> | undefined;
   } = {},
 ): Promise<string[]> {
-  const core = fakeRunner({
+  const runner = fakeRunner({
     batch: 2,
     shapes: chains([0, 1, 3]),
     prefillRows: 16,
@@ -48,10 +48,10 @@ async function log(
     decode: (ids: readonly number[]) => ids.map((id) => `<${id}>`).join(""),
   };
   const seen: string[] = [];
-  prepare?.(core);
-  const cache = cacheOf(core);
+  prepare?.(runner);
+  const cache = cacheOf(runner);
   const scheduler = openScheduler({
-    core,
+    runner,
     cache,
     roundsPerSync,
     mail,
@@ -70,15 +70,15 @@ async function log(
     void scheduler.submit({ ...REQUEST, ...more }, ({ kind }) => {
       if (kind === "round" || kind === "finish") seen.push(kind);
     });
-  const { begin } = core;
-  core.begin = (sequences, asked) => {
+  const { begin } = runner;
+  runner.begin = (sequences, asked) => {
     seen.push(`begin ${asked.count}`);
     onBegin(submit);
     return begin(sequences, asked);
   };
   requests.forEach(submit);
   while (await scheduler.step());
-  assert.equal(core.pool.free + cache.evictable, core.pool.total, "no page is lost");
+  assert.equal(runner.pool.free + cache.evictable, runner.pool.total, "no page is lost");
   return seen;
 }
 
@@ -144,11 +144,11 @@ async function unreadAt(
   const seen = await log(requests, {
     roundsPerSync: 1,
     policy,
-    prepare(core) {
-      core.overlaps = true;
-      if (states) core.states = states;
-      const { begin } = core;
-      core.begin = async (sequences, asked) => {
+    prepare(runner) {
+      runner.overlaps = true;
+      if (states) runner.states = states;
+      const { begin } = runner;
+      runner.begin = async (sequences, asked) => {
         all.push(unread++);
         const begun = await begin(sequences, asked);
         return {
@@ -176,7 +176,7 @@ Deno.test("where states are kept none begins before it is known that no text has
   const states = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
   const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], { states });
   assert.deepEqual(found, [0, 0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1]);
-  // The core asserts that no group begins without a request.
+  // The runner asserts that no group begins without a request.
   const token = await unreadAt([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }], {
     states,
   });

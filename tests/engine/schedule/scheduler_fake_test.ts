@@ -1,4 +1,4 @@
-// The scheduler and the loop against a core without a device: hundreds of random schedules.
+// The scheduler and the loop against a runner without a device: hundreds of random schedules.
 import assert from "node:assert/strict";
 // A timer of 0 ms waits for one.
 import { setImmediate } from "node:timers/promises";
@@ -144,10 +144,10 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
         capacity: { pages, batch },
         ...speculation && { speculation },
       });
-      Object.assign(fake.core, { overlaps, states });
+      Object.assign(fake.runner, { overlaps, states });
       // If slow, every piece of work takes a turn of the event loop.
       const turn = () => setImmediate();
-      if (slow) fake.core.onWork = turn;
+      if (slow) fake.runner.onWork = turn;
       await Promise.all(callers.map(async (caller) => {
         for (let i = 0; i < caller.after; i++) await (slow ? turn() : Promise.resolve());
         await call(fake, caller);
@@ -198,10 +198,10 @@ Deno.test("of a request that fails no page of its output is cached", async () =>
   assertNothingLeaked(fake);
 });
 
-Deno.test("a core that fails ends every request, and later ones at once", async () => {
+Deno.test("a runner that fails ends every request, and later ones at once", async () => {
   const fake = openFake();
   let work = 0;
-  fake.core.onWork = () => {
+  fake.runner.onWork = () => {
     if (++work === 4) throw new Error("device lost");
     return Promise.resolve();
   };
@@ -223,12 +223,12 @@ for (const how of ["at once, as the engine's thread does", "a microtask later"])
     // What a reader has seen when each piece of work begins: work keeps the thread until it ends.
     const seen: number[] = [];
     let read = 0;
-    const { prefill, begin } = fake.core;
-    fake.core.prefill = (...of) => {
+    const { prefill, begin } = fake.runner;
+    fake.runner.prefill = (...of) => {
       seen.push(read);
       return prefill(...of);
     };
-    fake.core.begin = async (...of) => {
+    fake.runner.begin = async (...of) => {
       const { results } = await begin(...of);
       return {
         results() {
@@ -301,8 +301,8 @@ Deno.test("1,000 requests with few pages finish as alone", async () => {
 Deno.test("preempted sequences find their pages again where nobody took them", async () => {
   const prefills: number[] = [];
   const fake = openFake({ capacity: { batch: 3, pages: 16, prefillRows: 64 } });
-  const { prefill } = fake.core;
-  fake.core.prefill = (chunks) => {
+  const { prefill } = fake.runner;
+  fake.runner.prefill = (chunks) => {
     prefills.push(...chunks.map(({ sequence, to }) => to - sequence.stored));
     return prefill(chunks);
   };
@@ -347,8 +347,8 @@ Deno.test("a prompt goes in smaller chunks while another request decodes", async
     capacity: { batch: 2, prefillRows: 1024, contextLength: 2048, pages: 300 },
     cached: false,
   });
-  const { prefill } = fake.core;
-  fake.core.prefill = (chunks) => {
+  const { prefill } = fake.runner;
+  fake.runner.prefill = (chunks) => {
     prefills.push(...chunks.map(({ sequence, to }) => to - sequence.stored));
     return prefill(chunks);
   };
@@ -374,8 +374,8 @@ Deno.test("no request starves: first tokens come in the order of arrival, whatev
     let submitted = 0;
     let forwards = 0;
     const waits: number[] = [];
-    const { prefill } = fake.core;
-    fake.core.prefill = (chunks) => {
+    const { prefill } = fake.runner;
+    fake.runner.prefill = (chunks) => {
       forwards++;
       return prefill(chunks);
     };
@@ -427,15 +427,15 @@ async function runLimited(prompts: readonly number[], sloItlMs: number | undefin
     ...sloItlMs !== undefined && { sloItlMs },
   });
   const rows: number[] = [];
-  const { prefill, begin } = fake.core;
-  fake.core.prefill = (chunks) => {
+  const { prefill, begin } = fake.runner;
+  fake.runner.prefill = (chunks) => {
     const tokens = chunks.map(({ sequence: { stored }, to }) => to - stored);
-    const { count } = promptRows(tokens, promptRun(fake.core.capacity));
+    const { count } = promptRows(tokens, promptRun(fake.runner.capacity));
     rows.push(count);
     clock += FORWARD_MS + ROW_MS * count;
     return prefill(chunks);
   };
-  fake.core.begin = (sequences, round) => {
+  fake.runner.begin = (sequences, round) => {
     clock += 6 * round.count + 0.5;
     return begin(sequences, round);
   };
@@ -487,10 +487,10 @@ Deno.test("--slo-itl-ms: where rounds alone take longer, prompts go on by rows t
 });
 
 /** Records the chunks of each prompt forward as "name: tokens"; a request's name is the first token of its prompt. */
-function recordForwards({ core }: Fake): string[] {
+function recordForwards({ runner }: Fake): string[] {
   const forwards: string[] = [];
-  const { prefill } = core;
-  core.prefill = (chunks, ...more) => {
+  const { prefill } = runner;
+  runner.prefill = (chunks, ...more) => {
     const names = chunks.map(({ sequence: { ids, stored }, to }) => `${ids[0]}: ${to - stored}`);
     forwards.push(names.join(", "));
     return prefill(chunks, ...more);
@@ -581,7 +581,7 @@ Deno.test("a request is admitted once the states before it are placed: it may be
     save: () => Promise.resolve(0),
     load: () => {},
   };
-  Object.assign(fake.core, { states });
+  Object.assign(fake.runner, { states });
   const forwards = recordForwards(fake);
   const result = resultOf(fake.loop.submit(request({})));
   for (let turn = 0; turn < 10; turn++) await setImmediate();
@@ -603,8 +603,8 @@ Deno.test("a drafter that has seldom an idea costs no overlap: rounds go several
       ids.length === 60 ? { tokens: [2], parents: [0] } : { tokens: [], parents: [] },
   });
   const fake = openFake({ drafter, roundsPerSync: "auto", capacity: { batch: 1 } });
-  const { begin } = fake.core;
-  fake.core.begin = (sequences, asked) => {
+  const { begin } = fake.runner;
+  fake.runner.begin = (sequences, asked) => {
     together.push(asked.count);
     // The host takes 4 ms a group, the device 1 ms a round.
     clock += 4 + asked.count;

@@ -23,9 +23,9 @@ import { exhaustive } from "../../exhaustive.ts";
 
 const cache = Deno.makeTempDirSync({ prefix: "eyrie-costs-" });
 Deno.env.set("XDG_CACHE_HOME", cache);
-const core = await openFledgling("eagle3", 2);
+const runner = await openFledgling("eagle3", 2);
 Deno.test.afterAll(() => {
-  core.gpu[Symbol.dispose]();
+  runner.gpu[Symbol.dispose]();
   Deno.removeSync(cache, { recursive: true });
 });
 
@@ -52,24 +52,24 @@ function tickingFor(passes: number) {
 const ASKED = { names: NAMES, maxBatch: 2, depths: [0, 1, 3], chunkRows: 64, seconds: 1 };
 
 function assertFree(): void {
-  assert.equal(core.pool.free, core.pool.total);
+  assert.equal(runner.pool.free, runner.pool.total);
   using stack = new DisposableStack();
-  for (let slot = 0; slot < core.capacity.batch; slot++) stack.use(openSequence(core));
+  for (let slot = 0; slot < runner.capacity.batch; slot++) stack.use(openSequence(runner));
 }
 
 async function golden(): Promise<number[]> {
   const [one] = goldenCases();
   assert.ok(one);
-  using sequence = openWhole(core);
+  using sequence = openWhole(runner);
   const settings = { numSteps: 3, most: 20, sampling: [GREEDY] };
-  const [found] = await decode(core, [sequence], [one.prompt_ids], settings);
+  const [found] = await decode(runner, [sequence], [one.prompt_ids], settings);
   return found?.ids ?? [];
 }
 
 exhaustive.test("measured costs: every list has its ends, and nothing is left taken or changed", async () => {
   const before = await golden();
   const { progress, ...clock } = tickingFor(3);
-  const found = await measureCosts(core, { ...ASKED, ...clock });
+  const found = await measureCosts(runner, { ...ASKED, ...clock });
   assertFree();
   assert.deepEqual(await golden(), before);
   const { table, skipped, repeats } = found;
@@ -92,7 +92,7 @@ exhaustive.test("measured costs: every list has its ends, and nothing is left ta
 
 exhaustive.test("measured costs: with time, every number of steps at every batch, and long contexts", async () => {
   const small = { ...ASKED, depths: [0, 1], seconds: 1.5, maxBatch: 1, ...tickingFor(3) };
-  const { table, readings, repeats, skipped } = await measureCosts(core, small);
+  const { table, readings, repeats, skipped } = await measureCosts(runner, small);
   assert.deepEqual([repeats, skipped], [4, []]);
   assert.deepEqual(table.verify.map(({ at }) => at), [1, 2]);
   assert.deepEqual(table.catchUp.map(({ at }) => at), [1, 4, 16, 64]);
@@ -104,7 +104,7 @@ exhaustive.test("measured costs: with time, every number of steps at every batch
 });
 
 exhaustive.test("measured costs: without a draft's steps there is nothing of the draft", async () => {
-  const { table, repeats } = await measureCosts(core, { ...ASKED, depths: [0], now: ticking() });
+  const { table, repeats } = await measureCosts(runner, { ...ASKED, depths: [0], now: ticking() });
   assert.equal(repeats, 15, "no more, whatever the time");
   assert.deepEqual([table.level, table.extend, table.catchUp], [[], [], []]);
   assert.deepEqual(table.verify.map(({ at }) => at), [1, 2]);
@@ -112,14 +112,14 @@ exhaustive.test("measured costs: without a draft's steps there is nothing of the
 });
 
 exhaustive.test("measured costs: where pages are short, what needs them is left out", async () => {
-  using _ = openWhole(core);
-  const { skipped, table } = await measureCosts(core, { ...ASKED, now: ticking() });
+  using _ = openWhole(runner);
+  const { skipped, table } = await measureCosts(runner, { ...ASKED, now: ticking() });
   assert.ok(skipped.some((name) => name.startsWith("rounds of 2 with 3 steps")));
   assert.deepEqual([table.verify[0]?.at, table.verify.at(-1)?.at], [1, 4]);
 });
 
 Deno.test("measured costs: where nearly no time is given, what a table cannot do without", async () => {
-  const { table, probes, repeats } = await measureCosts(core, {
+  const { table, probes, repeats } = await measureCosts(runner, {
     ...ASKED,
     seconds: 1e-6,
     now: ticking(),
@@ -130,17 +130,17 @@ Deno.test("measured costs: where nearly no time is given, what a table cannot do
 });
 
 Deno.test("measured costs: an abort ends it", async () => {
-  const { repeats, table } = await measureCosts(core, { ...ASKED, signal: AbortSignal.abort() });
+  const { repeats, table } = await measureCosts(runner, { ...ASKED, signal: AbortSignal.abort() });
   assert.deepEqual([repeats, table.verify], [0, []]);
   assertFree();
 });
 
 Deno.test("without timestamps the clock times parts, what waiting takes taken off", async () => {
-  const { steps } = (await core.programs.round({ ...chain(0), batch: 1 })).verify;
+  const { steps } = (await runner.programs.round({ ...chain(0), batch: 1 })).verify;
   const clock = [0, 2, 10, 17, 20, 21];
-  using timer = await openPartClock(core.gpu, () => clock.shift() ?? 0);
+  using timer = await openPartClock(runner.gpu, () => clock.shift() ?? 0);
   assert.deepEqual(await timer.time([{ steps }, { steps: [] }, { steps }]), [5, 0, 0]);
-  assert.equal(compiler(core.gpu).created.modules, 0);
+  assert.equal(compiler(runner.gpu).created.modules, 0);
 });
 
 Deno.test("measured beside a prefix cache: what it keeps stays, and is found again", async () => {
@@ -251,7 +251,7 @@ Deno.test("--costs FILE: read as it is, or refused before anything is loaded", a
 
 Deno.test("prompts of all lengths that programs are made for are measured, at the rows of their programs", async () => {
   const asked = { ...ASKED, chunkRows: 50, depths: [0], now: ticking() };
-  const { table, readings } = await measureCosts(core, { ...asked, prompts: "only" });
+  const { table, readings } = await measureCosts(runner, { ...asked, prompts: "only" });
   // 50 tokens run in 64 rows; four chunks of 50 tell what attention to the tokens before costs.
   assert.deepEqual(table.prefill.map(({ at }) => at), [8, 16, 32, 64, 200]);
   assert.ok(readings.every(({ part }) => part === "prefill"));
@@ -277,7 +277,7 @@ Deno.test("what a table lacks of prompts is measured and put into it, the rest s
     weightBytes: 1,
     kvDtype: "f32",
   };
-  const options = { core, of, choice: undefined, depths: [0, 1], chunkRows: 64, path: undefined };
+  const options = { runner, of, choice: undefined, depths: [0, 1], chunkRows: 64, path: undefined };
   const costs = openCosts(options);
   assert.equal(costs.hasPrompts, false);
   const asked = { seconds: 0.3, keep: false };

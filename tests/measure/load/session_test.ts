@@ -17,12 +17,12 @@ import { planOf } from "./fake.ts";
 const NEVER = new AbortController().signal;
 const POLICIES = ["static:num_steps=0", "static:num_steps=3", "ema:candidate_steps=1/3"];
 
-/** Measurements on a core without a device. */
+/** Measurements on a runner without a device. */
 function fakeEngineSession(
   plan: LoadPlan,
   { pages = 60 } = {},
-): { readonly core: FakeRunner; readonly session: ReturnType<typeof loadSession> } {
-  const core = fakeRunner({
+): { readonly runner: FakeRunner; readonly session: ReturnType<typeof loadSession> } {
+  const runner = fakeRunner({
     batch: 3,
     shapes: chains([0, 1, 3]),
     prefillRows: 16,
@@ -46,12 +46,12 @@ function fakeEngineSession(
     contextLength: 128,
     tier: chain(3),
   } as const;
-  // Ids that the fake core does not treat as poison.
+  // Ids that the fake runner does not treat as poison.
   const encodePrompt = ({ messages = [] }: { messages?: readonly { content: string }[] }) =>
     [...messages[0]?.content ?? "x"].slice(0, 40).map((letter) => 2 + letter.charCodeAt(0) % 90);
   const costs = { table: undefined, refine: () => {} };
   const engine = {
-    core,
+    runner,
     outputs,
     costs,
     text: { encodePrompt },
@@ -62,7 +62,7 @@ function fakeEngineSession(
     maxBatch: 3,
     roundsPerSync: 1,
   });
-  return { core, session };
+  return { runner, session };
 }
 
 async function runAll(
@@ -97,7 +97,7 @@ function checkResult({ requests, rounds, seconds }: LoadCellResult): void {
   ok(brought >= tokens && brought <= tokens + 3 * requests.length, `${brought} of ${tokens}`);
 }
 
-Deno.test("many loads on a core without a device: every request once, the same texts for all", async () => {
+Deno.test("many loads on a runner without a device: every request once, the same texts for all", async () => {
   const cases = [
     rateCase(300, 0.3, { requests: 40 }),
     rateCase(100_000, 1, { requests: 25 }),
@@ -105,8 +105,8 @@ Deno.test("many loads on a core without a device: every request once, the same t
     closedCase(7, 30),
   ];
   const plan = planOf({ cases, warmup: 4 }, POLICIES);
-  const { core, session } = fakeEngineSession(plan);
-  core.onWork = () => setImmediate();
+  const { runner, session } = fakeEngineSession(plan);
+  runner.onWork = () => setImmediate();
   const results = await runAll(session, plan);
   for (const of of Map.groupBy(results, (_, i) => Math.floor(i / plan.arms.length)).values()) {
     const hashes = of.map(({ requests }) => requests.map(({ outputHash }) => outputHash));
@@ -115,7 +115,7 @@ Deno.test("many loads on a core without a device: every request once, the same t
   }
   const sizes = results.map(({ requests }) => requests.length);
   deepEqual(new Set(sizes), new Set([40, 25, 9, 30]));
-  equal(core.pool.free, core.pool.total, "all pages are back");
+  equal(runner.pool.free, runner.pool.total, "all pages are back");
   const most = (result?: LoadCellResult) =>
     Math.max(...result?.rounds.map(({ batch }) => batch) ?? []);
   deepEqual([most(results[4]), most(results[8]), most(results[12])], [3, 1, 3]);
@@ -141,13 +141,13 @@ Deno.test("short pages: requests are preempted, resumed and counted; texts stay 
 Deno.test("the signal ends a measurement, and the next one finds the engine free", async () => {
   const cases = [rateCase(1000, 1, { requests: 20 })];
   const plan = planOf({ cases, warmup: 0 });
-  const { core, session } = fakeEngineSession(plan);
+  const { runner, session } = fakeEngineSession(plan);
   const stop = new AbortController();
   const [arm] = plan.arms;
   const spec = { one: cases[0], arm, block: 0, seed: 1 } as Parameters<typeof session.runCell>[0];
   const onEnded = () => stop.abort();
   equal(await session.runCell(spec, { signal: stop.signal, onEnded }), undefined);
-  equal(core.pool.free, core.pool.total);
+  equal(runner.pool.free, runner.pool.total);
   const result = await session.runCell(spec, { signal: NEVER, onEnded });
   equal(result?.requests.length, 20);
 });

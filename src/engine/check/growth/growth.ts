@@ -62,39 +62,39 @@ export function pointCells({ context, rows }: Pick<GrowthPoint, "context" | "row
  * Cells before a sequence's last one are as `fillCells` left them. Undefined where slots or pages are short.
  */
 export async function measureRounds(
-  core: Runner,
+  runner: Runner,
   point: GrowthPoint,
   { times, signal }: { readonly times: number; readonly signal?: AbortSignal },
 ): Promise<PointSamples | undefined> {
   using stack = new DisposableStack();
   const { batch, rows } = point;
   const context = Math.max(1, point.context);
-  const sequences = openSequences(core, stack, { batch, cells: pointCells(point) });
+  const sequences = openSequences(runner, stack, { batch, cells: pointCells(point) });
   if (sequences === undefined) return undefined;
   const shape = chain(rows - 1);
-  const proposals = core.draft === "none" && rows > 1
-    ? sequences.map((_, i) => randomChain(core, rows - 1, i))
+  const proposals = runner.draft === "none" && rows > 1
+    ? sequences.map((_, i) => randomChain(runner, rows - 1, i))
     : undefined;
   const asked = { shape, count: 1, ...proposals ? { proposals } : {} };
 
   async function round(): Promise<RoundTimes> {
     const longest = Math.max(...sequences?.map(({ stored }) => stored) ?? []);
-    if (longest + rows > context + DRIFT) await setBack(core, sequences ?? [], context);
+    if (longest + rows > context + DRIFT) await setBack(runner, sequences ?? [], context);
     const began = performance.now();
-    const [result] = await core.rounds(sequences ?? [], asked);
+    const [result] = await runner.rounds(sequences ?? [], asked);
     const ms = performance.now() - began;
     const { draftMs = 0, verifyMs = 0, extendMs = 0 } = result ?? {};
     return { ms, draftMs, verifyMs, extendMs };
   }
 
-  await setBack(core, sequences, context);
+  await setBack(runner, sequences, context);
   // The first one compiles, the second finds its commands recorded.
   for (let i = 0; i < 2; i++) await round();
   const started = performance.now();
-  while (performance.now() - started < warmMs(core.gpu.info)) await round();
+  while (performance.now() - started < warmMs(runner.gpu.info)) await round();
   const rounds: RoundTimes[] = [];
   while (rounds.length < times && !signal?.aborted) rounds.push(await round());
-  const { draft, verify, extend } = await core.programs.round({
+  const { draft, verify, extend } = await runner.programs.round({
     ...shape,
     batch,
     cells: mostCells(sequences),
@@ -109,7 +109,7 @@ export async function measureRounds(
  * `chunkRows`, each read before the next. Undefined where pages are short.
  */
 export async function measurePrefill(
-  core: Runner,
+  runner: Runner,
   { context, count, chunkRows, times, signal }: {
     readonly context: number;
     readonly count: number;
@@ -119,25 +119,25 @@ export async function measurePrefill(
   },
 ): Promise<PrefillSamples | undefined> {
   using stack = new DisposableStack();
-  const [sequence] = openSequences(core, stack, { batch: 1, cells: context + 1 }) ?? [];
+  const [sequence] = openSequences(runner, stack, { batch: 1, cells: context + 1 }) ?? [];
   if (sequence === undefined) return undefined;
   const from = context - count;
   const ms: number[] = [];
   // The first run compiles.
   for (let run = -1; run < times && !signal?.aborted; run++) {
-    pretend(sequence, randomIds(core, context), from);
+    pretend(sequence, randomIds(runner, context), from);
     const began = performance.now();
     while (sequence.stored < context) {
       const to = Math.min(context, sequence.stored + chunkRows);
-      await core.prefill([{ sequence, to }]);
+      await runner.prefill([{ sequence, to }]);
     }
     if (run >= 0) ms.push(performance.now() - began);
   }
-  return { count, ms, work: await prefillWork(core, sequence, { from, to: context, chunkRows }) };
+  return { count, ms, work: await prefillWork(runner, sequence, { from, to: context, chunkRows }) };
 }
 
 async function prefillWork(
-  core: Runner,
+  runner: Runner,
   sequence: Sequence,
   { from, to, chunkRows }: {
     readonly from: number;
@@ -148,7 +148,7 @@ async function prefillWork(
   const works: LeastWork[] = [];
   for (let first = from; first < to; first += chunkRows) {
     const end = Math.min(to, first + chunkRows);
-    const chunk = await core.programs.prompt({ rows: end - first, cells: mostCells([sequence]) });
+    const chunk = await runner.programs.prompt({ rows: end - first, cells: mostCells([sequence]) });
     const last = end === to ? [chunk.head, chunk.draftHead] : [];
     // Row i of a chunk sees first + i + 1 cells.
     const seen = first + (end - first + 1) / 2;
@@ -171,29 +171,29 @@ function leastWork(programs: readonly Program[], context: Context): LeastWork {
 
 /** Opens sequences with pages for this many cells each; undefined if there are not enough. */
 export function openSequences(
-  core: Runner,
+  runner: Runner,
   stack: DisposableStack,
   { batch, cells }: { readonly batch: number; readonly cells: number },
 ): OpenSequence[] | undefined {
-  if (batch > core.capacity.batch) return undefined;
-  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(core)));
+  if (batch > runner.capacity.batch) return undefined;
+  const sequences = Array.from({ length: batch }, () => stack.use(openSequence(runner)));
   for (const sequence of sequences) {
-    if (!core.reserve(sequence, cells)) return undefined;
-    core.setSampling(sequence, GREEDY);
+    if (!runner.reserve(sequence, cells)) return undefined;
+    runner.setSampling(sequence, GREEDY);
   }
   return sequences;
 }
 
 /** All with their contexts stored and a pending token. */
 export async function setBack(
-  core: Runner,
+  runner: Runner,
   sequences: readonly Sequence[],
   context: number,
 ): Promise<void> {
   for (const [i, sequence] of sequences.entries()) {
-    const ids = randomIds(core, context, i);
+    const ids = randomIds(runner, context, i);
     pretend(sequence, ids, context - 1);
-    await prefillPrompt(core, sequence, ids, context - 1);
+    await prefillPrompt(runner, sequence, ids, context - 1);
   }
 }
 
@@ -205,9 +205,9 @@ function pretend(sequence: Sequence, ids: readonly number[], stored: number): vo
 }
 
 /** A proposal of `count` drafts in a chain. */
-export function randomChain(core: Runner, count: number, seed: number): Proposal {
+export function randomChain(runner: Runner, count: number, seed: number): Proposal {
   return {
-    tokens: randomIds(core, count, seed + 1),
+    tokens: randomIds(runner, count, seed + 1),
     parents: Array.from({ length: count }, (_, i) => i),
   };
 }

@@ -58,7 +58,7 @@ interface Validity {
 }
 
 interface Parts {
-  readonly core: Pick<
+  readonly runner: Pick<
     Runner,
     "capacity" | "draft" | "overlaps" | "pool" | "ranks" | "states"
   >;
@@ -79,7 +79,7 @@ interface Parts {
 }
 
 export function openGroupPicker(
-  { core, pages, runQueue, requests, outputs, speculation, drafter, ...parts }: Parts,
+  { runner, pages, runQueue, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
   const { costs, syncInterval, itlLimit, proposalGain, elastic } = parts;
   const { vocabSize, eosTokenIds } = outputs;
@@ -90,16 +90,16 @@ export function openGroupPicker(
   let chosenSteps: number | undefined;
 
   function contextOf(states: readonly RequestState[]): RoundContext {
-    const [freePages, totalPages] = [pages.available, core.pool.total];
+    const [freePages, totalPages] = [pages.available, runner.pool.total];
     const load = { waiting: runQueue.waiting.length, freePages, totalPages };
     const [table, mostMs] = [costs(), itlLimit.roundMs];
-    const round = { roundsPerSync: together, costs: table, ranks: core.ranks, mostMs };
+    const round = { roundsPerSync: together, costs: table, ranks: runner.ranks, mostMs };
     return roundContext(states, { ...load, ...round });
   }
 
   /** What the device drafts, as the policy picks it. */
   function choose(states: readonly RequestState[]): Decision {
-    if (core.draft === "none") return NO_DRAFTS;
+    if (runner.draft === "none") return NO_DRAFTS;
     const choice = speculation.pick(contextOf(states));
     chosenSteps = choice.tier.depth;
     return elastic?.away ? NO_DRAFTS : choice;
@@ -107,7 +107,7 @@ export function openGroupPicker(
 
   /** For how long the policy's choice may be used after `unlearned` rounds that it has not learned from yet. */
   function validity(states: readonly RequestState[], unlearned: number): Validity {
-    if (core.draft === "none") return { holds: Infinity, lags: true };
+    if (runner.draft === "none") return { holds: Infinity, lags: true };
     const context = contextOf(states);
     const lagging = speculation.holds(context, Infinity);
     if (lagging > 0) return { holds: lagging, lags: true };
@@ -142,7 +142,7 @@ export function openGroupPicker(
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
-    const overlapped = core.overlaps === true && lags && followsItself(states);
+    const overlapped = runner.overlaps === true && lags && followsItself(states);
     const awaited = runQueue.waiting.length > 0;
     const toCome = roundsToCome(texts, tier.depth);
     const ahead = { gain, toCome, overlapped, awaited, longestMs: itlLimit.groupMs };
@@ -150,7 +150,7 @@ export function openGroupPicker(
     const left = texts.map(({ left }) => left);
     // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that
     // would restore the limit, and the state or window that is cached would be one past the end of the text.
-    const early = core.overlaps === true && core.states !== undefined;
+    const early = runner.overlaps === true && runner.states !== undefined;
     return runQueue.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
 
@@ -161,7 +161,7 @@ export function openGroupPicker(
     const drafts = states.map((state, i) => {
       let proposal: HostProposal = NO_PROPOSAL;
       // With a draft model, the request's `numSteps` is for the model and does not limit the host's drafts.
-      const most = core.draft === "none" ? state.request.numSteps : undefined;
+      const most = runner.draft === "none" ? state.request.numSteps : undefined;
       const of = { vocabSize, device: device[i] ?? 0, most };
       requests.attempt(state, () => void (proposal = proposalOf(drafter, state, of)));
       return { state, proposal, device: of.device };
@@ -190,7 +190,7 @@ export function openGroupPicker(
         const states = grown.filter(({ done }) => !done);
         if (states.length === 0) return undefined;
         const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0) });
-        const bounds = { capacity: core.capacity, vocabSize, attempt: requests.attempt };
+        const bounds = { capacity: runner.capacity, vocabSize, attempt: requests.attempt };
         const round = constrained(states, picked, bounds);
         // The grammar of one of them failed, and the request has ended: the others' round is picked again.
         if (states.some(({ done }) => done)) continue;
@@ -206,7 +206,7 @@ export function openGroupPicker(
       const lasting = states.filter(({ output: { left } }) => left > most).length;
       // A state that is kept when its text ends must not have advanced past that end.
       const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
-        (!core.states || lasting === states.length);
+        (!runner.states || lasting === states.length);
       if (!goesOn) return undefined;
       const valid = validity(states, count);
       if (valid.holds === 0) return undefined;

@@ -37,7 +37,7 @@ export interface EngineCosts {
 export type CostsChoice = string;
 
 export interface CostsOptions {
-  readonly core: Runner;
+  readonly runner: Runner;
   readonly of: CostsOf;
   readonly choice: CostsChoice | undefined;
   /** Draft levels that rounds may have, rising. */
@@ -59,9 +59,9 @@ export function checkCosts(choice: CostsChoice | undefined): void {
 
 /** @throws UsageError for a file of the caller's that cannot be used. */
 export function openCosts(
-  { core, of, choice, depths, chunkRows, onWarning = () => {}, path = costsPath() }: CostsOptions,
+  { runner, of, choice, depths, chunkRows, onWarning = () => {}, path = costsPath() }: CostsOptions,
 ): EngineCosts {
-  const { batch } = core.capacity;
+  const { batch } = runner.capacity;
   const buckets = batchBuckets(batch);
   const key = costsKey(of);
   // If the caller names a file, the cache is neither read nor written.
@@ -76,13 +76,13 @@ export function openCosts(
       return table;
     },
     get hasPrompts() {
-      const longest = promptLengths(core.capacity, chunkRows).at(-1) ?? 0;
+      const longest = promptLengths(runner.capacity, chunkRows).at(-1) ?? 0;
       return (table?.prefill.at(-1)?.at ?? 0) >= longest;
     },
     async measure({ keep = true, ...asked }) {
       const { adapter, model, draft } = of;
       const names = { adapter, model, draft, buckets };
-      const measured = await measureCosts(core, {
+      const measured = await measureCosts(runner, {
         ...asked,
         names,
         maxBatch: batch,
@@ -98,7 +98,7 @@ export function openCosts(
     async measurePrompts(asked) {
       if (table === undefined) throw new Error("there is no table to add prompts to");
       const names = { adapter: table.adapter, model: table.model, draft: table.draft, buckets };
-      const { table: { prefill } } = await measureCosts(core, {
+      const { table: { prefill } } = await measureCosts(runner, {
         ...asked,
         names,
         maxBatch: batch,

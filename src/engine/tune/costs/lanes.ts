@@ -29,17 +29,17 @@ interface Lane {
 /**
  * Takes only the pool's free pages: what a prefix cache keeps is left alone.
  *
- * @param core is used by nothing else until the lanes are disposed of.
+ * @param runner is used by nothing else until the lanes are disposed of.
  */
-export function openLanes(core: Runner): Lanes {
-  const { pool } = core;
+export function openLanes(runner: Runner): Lanes {
+  const { pool } = runner;
   const lanes: Lane[] = [];
   /** Whole pages of each context's prompt, held once more for the lanes to come. */
   const shared = new Map<number, readonly number[]>();
   let open = 0;
 
   function close(): void {
-    for (const { sequence } of lanes.splice(0)) core.closeSlot(sequence);
+    for (const { sequence } of lanes.splice(0)) runner.closeSlot(sequence);
   }
 
   async function add(context: number): Promise<boolean> {
@@ -47,16 +47,16 @@ export function openLanes(core: Runner): Lanes {
     const prefix = shared.get(context) ?? [];
     pool.retain(prefix);
     sequence.pages.push(...prefix);
-    if (!core.openSlot(sequence)) {
+    if (!runner.openSlot(sequence)) {
       pool.release(prefix);
       return false;
     }
     lanes.push({ sequence, left: WINDOW });
     sequence.stored = sequence.draftStored = prefix.length * PAGE;
     // Two windows: a round that ends beyond the first is still within them.
-    if (!core.reserve(sequence, context + 2 * WINDOW)) return false;
-    core.setSampling(sequence, GREEDY);
-    await prefillPrompt(core, sequence, promptIds(core, context), sequence.stored);
+    if (!runner.reserve(sequence, context + 2 * WINDOW)) return false;
+    runner.setSampling(sequence, GREEDY);
+    await prefillPrompt(runner, sequence, promptIds(runner, context), sequence.stored);
     if (!shared.has(context)) {
       const whole = sequence.pages.slice(0, Math.floor((context - 1) / PAGE));
       pool.retain(whole);
@@ -78,7 +78,7 @@ export function openLanes(core: Runner): Lanes {
       const used = lanes.slice(0, batch);
       for (const lane of used) {
         if (lane.left < tokens) {
-          await prefillPrompt(core, lane.sequence, promptIds(core, context), context - 1);
+          await prefillPrompt(runner, lane.sequence, promptIds(runner, context), context - 1);
           lane.left = WINDOW;
         }
         lane.left -= tokens;
@@ -95,7 +95,7 @@ export function openLanes(core: Runner): Lanes {
 }
 
 /** Distinct tokens of the target, as far as it has enough. */
-export function promptIds(core: Pick<Runner, "models">, length: number): number[] {
-  const { vocabSize } = core.models.target.config;
+export function promptIds(runner: Pick<Runner, "models">, length: number): number[] {
+  const { vocabSize } = runner.models.target.config;
   return Array.from({ length }, (_, i) => (7 + 31 * i) % vocabSize);
 }

@@ -41,18 +41,18 @@ const MOST_SHARE = 2;
 const WARM_MS = 200;
 
 /**
- * Measures what rounds cost on this core by running them alone: the scheduler is idle.
+ * Measures what rounds cost on this runner by running them alone: the scheduler is idle.
  * All slots and pages it takes are given back. Repeats are interleaved: each pass runs everything
  * once, so what slows the machine for a while slows all alike.
  */
-export async function measureCosts(core: Runner, asked: CostsRequest): Promise<MeasuredCosts> {
+export async function measureCosts(runner: Runner, asked: CostsRequest): Promise<MeasuredCosts> {
   const { now = () => performance.now() } = asked;
   const started = now();
   const end = started + asked.seconds * 1000;
   const last = started + asked.seconds * 1000 * MOST_SHARE;
-  using timer = await openPartTimer(core.gpu);
-  using lanes = openLanes(core);
-  const parts = { core, lanes, timer };
+  using timer = await openPartTimer(runner.gpu);
+  using lanes = openLanes(runner);
+  const parts = { runner, lanes, timer };
   const longContext = await longContextOf(parts, { ...asked, now });
   const probes = costProbes(parts, { ...asked, longContext });
   const firsts = await firstRuns(probes, { ...asked, now, end, last });
@@ -73,7 +73,7 @@ type Clocked = CostsRequest & Required<Pick<CostsRequest, "now">>;
 async function longContextOf(parts: ProbeParts, { seconds, now }: Clocked): Promise<number> {
   // The second one is compiled.
   let perToken = 0;
-  for (const batch of [1, 2].filter((batch) => batch <= parts.core.capacity.batch)) {
+  for (const batch of [1, 2].filter((batch) => batch <= parts.runner.capacity.batch)) {
     const started = now();
     await parts.lanes.at(batch, SHORT_CONTEXT, 0);
     perToken = (now() - started) / SHORT_CONTEXT;

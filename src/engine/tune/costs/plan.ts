@@ -44,8 +44,8 @@ const LAGS = [1, 4, 16, 64] as const;
 const PROMPTS = [8, 64] as const;
 
 /** Whether slots can hold such a context and what measuring adds to it. */
-export function holds({ core }: Pick<ProbeParts, "core">, context: number): boolean {
-  const { capacity, pool } = core;
+export function holds({ runner }: Pick<ProbeParts, "runner">, context: number): boolean {
+  const { capacity, pool } = runner;
   const cells = reservedCells(capacity, context + 2 * WINDOW);
   return cells <= capacity.contextLength && cells <= pool.free * 16;
 }
@@ -90,7 +90,7 @@ function roundProbes(
 function packingProbes(parts: ProbeParts, { maxBatch, depths }: ProbePlanRequest): Probe[] {
   const steps = depths.at(-1) ?? 0;
   const batch = Math.min(maxBatch, USUAL_BATCH);
-  if (steps === 0 || !parts.core.programs.packs) return [];
+  if (steps === 0 || !parts.runner.programs.packs) return [];
   return [packingProbe(parts, { batch, steps, context: SHORT_CONTEXT }, 1)];
 }
 
@@ -98,7 +98,7 @@ function catchUpProbes(
   parts: ProbeParts,
   { maxBatch, depths, longContext }: ProbePlanRequest,
 ): Probe[] {
-  if (parts.core.draft !== "catches up" || depths.at(-1) === 0) return [];
+  if (parts.runner.draft !== "catches up" || depths.at(-1) === 0) return [];
   return LAGS.filter((lag) => lag <= longContext).flatMap((lag) => {
     const context = lag <= SHORT_CONTEXT ? SHORT_CONTEXT : longContext;
     return [...new Set([1, maxBatch])].map((batch) =>
@@ -112,10 +112,10 @@ function prefillProbes(
   { chunkRows, longContext, prompts = "few" }: ProbePlanRequest,
 ): Probe[] {
   if (prompts !== "few") {
-    const lengths = promptLengths(parts.core.capacity, chunkRows);
+    const lengths = promptLengths(parts.runner.capacity, chunkRows);
     // Both ends are needed. A prompt longer than a chunk shows what attention to the tokens before costs.
     const rankOf = (i: number) => i === lengths.length - 1 ? -1 : i === 0 ? 0 : 1;
-    const long = 4 * chunkRows < room(parts.core.capacity) ? [4 * chunkRows] : [];
+    const long = 4 * chunkRows < room(parts.runner.capacity) ? [4 * chunkRows] : [];
     return [...lengths, ...long].map((tokens, i) =>
       prefillProbe(parts, { tokens, chunkRows }, rankOf(i))
     );

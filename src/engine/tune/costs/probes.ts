@@ -22,7 +22,7 @@ export interface Probe {
 }
 
 export interface ProbeParts {
-  readonly core: Runner;
+  readonly runner: Runner;
   readonly lanes: Lanes;
   readonly timer: PartTimer;
 }
@@ -36,11 +36,11 @@ export interface ProbedRound {
 }
 
 /**
- * Times one round by `core.rounds`, and its parts on the device: from the same round if the core takes device times,
- * else by running its programs once more by themselves. The host's part is the rest of the wall time.
+ * Times one round by `runner.rounds`, and its parts on the device: from the same round if the runner takes device
+ * times, else by running its programs once more by themselves. The host's part is the rest of the wall time.
  */
 export function roundProbe(
-  { core, lanes, timer }: ProbeParts,
+  { runner, lanes, timer }: ProbeParts,
   { batch, steps, context }: ProbedRound,
   rank: number,
 ): Probe {
@@ -52,13 +52,13 @@ export function roundProbe(
     async run() {
       const sequences = await lanes.at(batch, context, 3 * (steps + 1));
       if (sequences === undefined) return undefined;
-      const { programs } = core;
+      const { programs } = runner;
       const parts = await programs.round({ ...shape, batch, cells: mostCells(sequences) });
       // On hardware the host's part is most of a small round, and rounds that follow each other find their
       // commands recorded: the second of two is measured.
-      if (!core.gpu.info.software) await core.rounds(sequences, { shape, count: 1 });
+      if (!runner.gpu.info.software) await runner.rounds(sequences, { shape, count: 1 });
       const started = performance.now();
-      const [result] = await core.rounds(sequences, { shape, count: 1 });
+      const [result] = await runner.rounds(sequences, { shape, count: 1 });
       const wall = performance.now() - started;
       const stamped = result !== undefined && result.verifyMs > 0;
       const [draft = 0, verify = 0, extend = 0] = stamped
@@ -85,7 +85,7 @@ export function roundProbe(
  * all, both without the device times of their verify rows. Undefined if no round is packed.
  */
 export function packingProbe(
-  { core, lanes, timer }: ProbeParts,
+  { runner, lanes, timer }: ProbeParts,
   { batch, steps, context }: ProbedRound,
   rank: number,
 ): Probe {
@@ -93,7 +93,7 @@ export function packingProbe(
   const drafts = Math.floor(batch * steps / 2);
   const packed = packedRows(batch + drafts, { batch, depth: steps });
   const intercepts = Array<number>(steps).fill(0);
-  const half = core.ranks
+  const half = runner.ranks
     ? { verify: { drafts, slope: 1, intercepts, leastConfidence: 0 } }
     : { depths: Array.from({ length: batch }, (_, i) => (steps + i % 2) >> 1) };
   /** Milliseconds of a round besides its forwards over the verify rows. */
@@ -101,13 +101,13 @@ export function packingProbe(
     const sequences = await lanes.at(batch, context, 3 * (steps + 1));
     if (sequences === undefined) return undefined;
     const kind = { ...shape, batch, cells: mostCells(sequences) };
-    const parts = await core.programs.round(
-      packed === undefined ? kind : { ...kind, packed, allocates: core.ranks },
+    const parts = await runner.programs.round(
+      packed === undefined ? kind : { ...kind, packed, allocates: runner.ranks },
     );
     const asked = { shape, count: 1, ...packed === undefined ? {} : half };
-    if (!core.gpu.info.software) await core.rounds(sequences, asked);
+    if (!runner.gpu.info.software) await runner.rounds(sequences, asked);
     const started = performance.now();
-    const [result] = await core.rounds(sequences, asked);
+    const [result] = await runner.rounds(sequences, asked);
     const wall = performance.now() - started;
     const stamped = result !== undefined && result.verifyMs > 0;
     const [verify = 0, extend = 0] = stamped
@@ -120,7 +120,7 @@ export function packingProbe(
     rank,
     context,
     async run() {
-      if (!core.programs.packs || packed === undefined) return undefined;
+      if (!runner.programs.packs || packed === undefined) return undefined;
       const [whole, half] = [await beside(undefined), await beside(packed)];
       if (whole === undefined || half === undefined) return undefined;
       const cells = batch * (context + WINDOW / 2);
@@ -131,7 +131,7 @@ export function packingProbe(
 
 /** The draft's prefill of the last `lag` tokens of each of `batch` sequences: wall time. */
 export function catchUpProbe(
-  { core, lanes }: ProbeParts,
+  { runner, lanes }: ProbeParts,
   { batch, lag, context }: {
     readonly batch: number;
     readonly lag: number;
@@ -148,7 +148,7 @@ export function catchUpProbe(
       if (sequences === undefined) return undefined;
       for (const sequence of sequences) sequence.draftStored = sequence.stored - lag;
       const started = performance.now();
-      await core.catchUp(sequences);
+      await runner.catchUp(sequences);
       const ms = performance.now() - started;
       return [{ part: "catchUp", at: batch * lag, batch, cells: batch * context, ms }];
     },
@@ -157,7 +157,7 @@ export function catchUpProbe(
 
 /** A prompt's prefill, in chunks of `chunkRows`: wall time, reported for the rows that its program has. */
 export function prefillProbe(
-  { core, lanes }: ProbeParts,
+  { runner, lanes }: ProbeParts,
   { tokens, chunkRows }: { readonly tokens: number; readonly chunkRows: number },
   rank: number,
 ): Probe {
@@ -167,13 +167,13 @@ export function prefillProbe(
     context: 0,
     async run() {
       lanes.close();
-      using sequence = openSequence(core, promptIds(core, tokens));
-      if (!core.reserve(sequence, tokens + 1)) return undefined;
-      core.setSampling(sequence, GREEDY);
+      using sequence = openSequence(runner, promptIds(runner, tokens));
+      if (!runner.reserve(sequence, tokens + 1)) return undefined;
+      runner.setSampling(sequence, GREEDY);
       const started = performance.now();
       while (sequence.stored < tokens) {
         const to = Math.min(tokens, sequence.stored + chunkRows);
-        await core.prefill([{ sequence, to }]);
+        await runner.prefill([{ sequence, to }]);
       }
       const ms = performance.now() - started;
       const rows = tokens <= chunkRows ? rowBucket(tokens) : tokens;
