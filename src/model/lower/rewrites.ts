@@ -38,6 +38,7 @@ import { valueInAttention } from "./rewrites/value_in_attention.ts";
 import { verifyInNorm } from "./rewrites/verify_in_norm.ts";
 
 export const REWRITES: readonly Rewrite[] = [
+  // Before split_k: the output of a matmul is one value still.
   normPairs,
   concatInPlace,
   embedInNorm,
@@ -46,6 +47,7 @@ export const REWRITES: readonly Rewrite[] = [
   combineIntoShared,
   elementwiseInMatmul,
   splitK,
+  // From here on the output of a matmul may be several partial sums: `value.parts`.
   gateInMatmul,
   headsInMatmul,
   expertSumsInPlace,
@@ -72,6 +74,7 @@ export const REWRITES: readonly Rewrite[] = [
   valueInAttention,
   splitsInMatmul,
   ownHeads,
+  // Last, because each merges operations as the rewrites above have left them: several in one dispatch.
   relayedHeads,
   relayedMlp,
   relayedFirst,
