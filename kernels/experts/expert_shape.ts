@@ -1,12 +1,11 @@
 import {
   BLOCK_VEC8S,
   isFp4,
-  isInteger,
   type Matrix,
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
-import type { Dots } from "../matmul/matmul_stages.ts";
+import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 
 /** How a matmul of experts is launched. No bit of the result depends on it. */
@@ -66,14 +65,14 @@ export const MOST_ALONE_ROWS = 2;
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(
   { rows, topK, numExperts }: Jobs,
-  { software, packedRows }: Pick<Tuning, "software" | "packedRows">,
+  { software, dot4I8 }: Pick<Tuning, "software" | "dot4I8">,
   format: WeightFormat,
 ): TileSize {
   const average = rows * topK / numExperts;
   if (rows === 1 || !software && rows <= MOST_ALONE_ROWS) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
-  const sizes = BY_AVERAGE[isInteger(format) && packedRows > 0 ? "packed" : "floats"];
+  const sizes = BY_AVERAGE[dotsOf(format, { dot4I8 }) === "packed" ? "packed" : "floats"];
   return sizes.find(([most]) => average <= most)?.[1] ?? 8;
 }
 
@@ -112,7 +111,7 @@ export function expertShape(
   const whole = cols / 8 % block === 0;
   // Where more lanes share an output than rows are packed for, the last stage may be partial.
   if (tuning.software || !whole && lanes === matrix.lanes) return { kind: "cached", ...even };
-  const dots = dotsOf(matrix, tile, tuning);
+  const dots = dotsOf(format, tuning);
   const each = Math.ceil(cols / 8 / block);
   if (whole && tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
     const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
@@ -136,11 +135,6 @@ export function expertShape(
 function stagedSteps(each: number, tile: number, most: number): number {
   const few = steps(each, most);
   return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
-}
-
-function dotsOf({ format }: Matrix, tile: number, { packedRows }: Tuning): Dots {
-  if (!isInteger(format)) return "floats";
-  return tile <= packedRows ? "packed" : "whole";
 }
 
 /** The largest divisor of `each`, a lane's blocks, that is at most `most`. */

@@ -71,7 +71,7 @@ export function canSum(
 
 function shapeOf(
   matrix: Matrix,
-  { rows, topK, biased }: Pick<Jobs, "rows" | "topK"> & { readonly biased: boolean },
+  { topK, biased }: Pick<Jobs, "topK"> & { readonly biased: boolean },
   tuning: Tuning,
 ): SumsShape {
   const { format, cols, lanes: packedLanes } = matrix;
@@ -82,7 +82,7 @@ function shapeOf(
   while (outs > 4 && outs * each > MOST_LOADS) outs /= 2;
   const most = Math.min(each, Math.floor(MOST_LOADS / outs));
   const steps = Math.ceil(each / Math.ceil(each / most));
-  const dots = dotsOf(format, { rows, tuning });
+  const dots = dotsOf(format, tuning);
   const shape = { format, lanes, packedLanes, groups: topK, dots, biased };
   const held = topK * cols / 8;
   if (each > (HELD_ROUNDS - 1) * steps && canHold({ ...shape, held }, tuning)) {

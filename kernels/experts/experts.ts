@@ -58,7 +58,7 @@ export function expertTile(
 /** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices, on `unit` or not. */
 export function tileWords(
   jobs: Jobs,
-  tuning: Pick<Tuning, "software" | "packedRows">,
+  tuning: Pick<Tuning, "software" | "dot4I8">,
   unit?: MatrixUnit,
 ): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));

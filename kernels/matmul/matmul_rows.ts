@@ -94,8 +94,8 @@ export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
   return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
 }
 
-function staysPacked({ format }: Matrix, { rows, tuning: { packedRows } }: MatmulUse): boolean {
-  return isInteger(format) && rows >= LEAST_PACKED_ROWS && packedRows >= MANY_TILE_ROWS;
+function staysPacked({ format }: Matrix, { rows, tuning }: MatmulUse): boolean {
+  return isInteger(format) && tuning.dot4I8 && rows >= LEAST_PACKED_ROWS;
 }
 
 /**

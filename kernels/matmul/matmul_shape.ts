@@ -104,7 +104,7 @@ export function shapeOf(matrix: Matrix, all: MatmulUse, launch: Launch): MatmulS
   if (isResident(matrix, use, stage)) return residentOf(matrix, all, launch);
   const even = { ...evenOf(matrix, use, launch), pairs: use.pairs };
   if (stage === 0) return { kind: "cached", ...even };
-  const dots = dotsOf(matrix.format, use);
+  const dots = dotsOf(matrix.format, use.tuning);
   const part = matrix.cols / 8 / use.splitK % stage !== 0;
   if (use.packed) return { kind: "staged", dots, stage, part, ...even };
   if (isCut(matrix, all) && stage <= CUT_STAGE) {
@@ -136,7 +136,7 @@ function isHalved(matrix: Matrix, use: MatmulUse): boolean {
 /** The shape of a launch whose stage is the whole range of k. */
 function residentOf(matrix: Matrix, all: MatmulUse, launch: Launch): ResidentShape {
   const use = tileUse(matrix, all);
-  const of = { dots: dotsOf(matrix.format, use), ahead: aheadOf(matrix, launch.stage, use) };
+  const of = { dots: dotsOf(matrix.format, use.tuning), ahead: aheadOf(matrix, launch.stage, use) };
   const whole = evenOf(matrix, use, launch);
   const even = isHalved(matrix, all) ? { ...whole, rows: HALVED_ROWS / 2 } : whole;
   const few = use.rows === 1 || isInteger(matrix.format) ||

@@ -4,6 +4,7 @@ import {
   isInteger,
   isQuantized,
   type Matrix,
+  type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
 import { lanesOf } from "./matmul_lanes.ts";
@@ -44,13 +45,10 @@ const NORM_BYTES = 2048;
  */
 const PAIR_BYTES = 8 * 8 * 17;
 
-/** Integers stay packed in tiles of few rows, which do not pay for unpacking them to floats. */
-export function dotsOf(
-  format: WeightFormat,
-  { rows, tuning }: Pick<MatmulUse, "rows" | "tuning">,
-): Dots {
+/** How weights of a format are multiplied on an adapter, at any number of rows. */
+export function dotsOf(format: WeightFormat, { dot4I8 }: Pick<Tuning, "dot4I8">): Dots {
   if (!isInteger(format)) return "floats";
-  return rows <= tuning.packedRows ? "packed" : "whole";
+  return dot4I8 ? "packed" : "whole";
 }
 
 /**
@@ -92,7 +90,7 @@ function stages(format: WeightFormat, use: TileUse): number[] {
 }
 
 function hasLongStages(format: WeightFormat, use: TileUse): boolean {
-  return dotsOf(format, use) === "packed" && use.rows <= FEW_ROWS;
+  return dotsOf(format, use.tuning) === "packed" && use.rows <= FEW_ROWS;
 }
 
 /** Whether a stage is the whole range of k, which has a kernel of its own, but for packed integers. */

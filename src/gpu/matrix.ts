@@ -310,8 +310,8 @@ export interface Tuning {
   readonly pairs: number;
   /** Most rows of x in one tile of a matmul that prefetches x; workgroup memory limits them. */
   readonly stagedRows: number;
-  /** Most rows of a tile of x that integer weights are multiplied with as packed bytes, see `Dots`; 0: never. */
-  readonly packedRows: number;
+  /** Whether `dot4I8Packed` is an instruction of the adapter: integer weights are then multiplied packed, see `Dots`. */
+  readonly dot4I8: boolean;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;
   /** Most bytes of a buffer that a kernel binds; absent where it is not known. */
@@ -376,7 +376,7 @@ export function tuning(
       groups: 8,
       pairs: 8,
       stagedRows: 0,
-      packedRows: 0,
+      dot4I8: false,
       rowLanes: 16,
       tiles: false,
       relays: false,
@@ -386,7 +386,7 @@ export function tuning(
       lanes: 16,
       groups: 8,
       pairs: 2,
-      packedRows: backend === "metal" ? 0 : 8,
+      dot4I8: backend !== "metal",
       stagedRows: maxComputeWorkgroupStorageSize < 32768 ? 8 : 12,
       rowLanes: maxComputeInvocationsPerWorkgroup < 512 ? 256 : 512,
       tiles: maxComputeWorkgroupStorageSize >= 49152,
