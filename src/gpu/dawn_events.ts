@@ -12,8 +12,6 @@ const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
 export interface EventPoll {
   /** Polls once; false where the addon awaits nothing. */
   poll(): boolean;
-  /** How often the addon has polled until now, for all instances of Dawn, also in turns of the event loop. */
-  count(): number;
 }
 
 /** The poll of each replaced `setImmediate`: a thread replaces it once, however many devices it opens. */
@@ -27,14 +25,12 @@ export function catchPolls(): EventPoll {
   let handle: ReturnType<typeof setImmediate> | undefined;
   /** The caught functions: one for each instance of Dawn that awaits something. */
   let kept: (() => void)[] = [];
-  let count = 0;
 
   function run(): boolean {
     const all = kept;
     kept = [];
     handle = undefined;
     for (const poll of all) poll();
-    count += all.length;
     return all.length > 0;
   }
 
@@ -49,7 +45,6 @@ export function catchPolls(): EventPoll {
       if (handle !== undefined) clearImmediate(handle);
       return run();
     },
-    count: () => count,
   };
   caught.set(globalThis.setImmediate, polls);
   return polls;

@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { guessBackend } from "./backend.ts";
 import { loadDawn } from "./dawn.ts";
 import { catchPolls, mappedByPolling, settledByPolling } from "./dawn_events.ts";
-import { collectorOfV8, openCollector } from "./dawn_garbage.ts";
+import { collectorOfV8, handlesOfV8, openCollector } from "./dawn_garbage.ts";
 
 /** Deno's own WebGPU (wgpu), or Google's Dawn. */
 export type WebGpuName = "builtin" | "dawn";
@@ -98,7 +98,7 @@ function dawn(): WebGpu {
   // The closures below keep `gpu` alive: without it Dawn's instance is freed, and all that the instance made.
   const polls = catchPolls();
   const gc = collectorOfV8();
-  const garbage = gc && openCollector(gc, polls.count);
+  const garbage = gc && openCollector(gc, handlesOfV8);
   return {
     name: "dawn",
     requestAdapter: async (options) => await gpu.requestAdapter(options),

@@ -1,13 +1,13 @@
 /** How long requests that decode may wait between two of their tokens (inter-token latency), as the user limits it. */
 export interface ItlLimit {
-  /** Longest time of a round, in milliseconds. */
-  readonly roundMs: number;
-  /** Longest time of the next group of rounds, where it has more than one. */
+  /** Longest time of a group of rounds that begins now, in milliseconds, and of its rounds; one round always runs. */
   readonly groupMs: number;
   /** Longest time of the next forward of prompts while others decode; not above 0: none is short enough. */
   readonly promptMs: number;
   /** Records the time of a forward of prompts that ran before the next group. */
   stored(ms: number): void;
+  /** Called when a group begins. */
+  began(): void;
   /** Records the time of a group. */
   ran(ms: number): void;
 }
@@ -16,27 +16,34 @@ export interface ItlLimit {
 const GROUPS = 32;
 
 /**
+ * Milliseconds that a group may take after a forward of prompts where the user sets no limit, and the share of the
+ * forward's time that it may take where that is longer.
+ */
+const AFTER_PROMPTS = { ms: 20, share: 0.5 };
+
+/**
  * A forward of prompts runs between two groups of rounds, so the wait between tokens is that forward and the group
  * after it. Rounds may take half of `sloMs`. A forward gets `sloMs` less the second longest of the last groups, because
  * the longest may be a pause of the machine; the group after it gets what the forward left.
  *
- * @param sloMs default: no limit.
+ * @param sloMs default: no limit; then a group is only kept shorter than the forward before it.
  */
 export function openItlLimit(sloMs: number = Infinity): ItlLimit {
   let last: readonly number[] = [];
   let storedMs = 0;
   return {
-    roundMs: sloMs / 2,
     get groupMs() {
-      return Math.min(sloMs / 2, sloMs - storedMs);
+      if (sloMs < Infinity) return Math.min(sloMs / 2, sloMs - storedMs);
+      if (storedMs === 0) return Infinity;
+      return Math.max(AFTER_PROMPTS.ms, AFTER_PROMPTS.share * storedMs);
     },
     get promptMs() {
       const [, second = last[0] ?? 0] = last.toSorted((a, b) => b - a);
       return sloMs - second;
     },
     stored: (ms) => void (storedMs += ms),
+    began: () => void (storedMs = 0),
     ran(ms) {
-      storedMs = 0;
       if (sloMs < Infinity) last = [...last, ms].slice(-GROUPS);
     },
   };

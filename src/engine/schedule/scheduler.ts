@@ -212,6 +212,7 @@ export function openScheduler(
     const sequences = states.map(({ sequence }) => sequence);
     const asked = { ...round, logprobs: mostLogprobs(states.map(({ request }) => request)) };
     const rounds = yield* settled(runner.begin(sequences, asked));
+    itlLimit.began();
     return { group, began: began + catchUpMs, catchUpMs, rounds };
   }
 

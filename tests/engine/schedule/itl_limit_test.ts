@@ -3,7 +3,7 @@ import { openItlLimit } from "../../../src/engine/schedule/itl_limit.ts";
 
 Deno.test("a forward of prompts gets what the second longest of the last 32 groups left", () => {
   const limit = openItlLimit(50);
-  assert.deepEqual([limit.roundMs, limit.groupMs, limit.promptMs], [25, 25, 50]);
+  assert.deepEqual([limit.groupMs, limit.promptMs], [25, 50]);
   limit.ran(12);
   assert.equal(limit.promptMs, 38);
   for (const ms of [20, 9, 400]) limit.ran(ms);
@@ -22,15 +22,21 @@ Deno.test("the group after a forward of prompts gets what that left", () => {
   assert.equal(limit.groupMs, 20);
   limit.stored(15);
   assert.equal(limit.groupMs, 5);
-  limit.ran(5);
+  // A group that is submitted while this one runs has no forward before it.
+  limit.began();
   assert.equal(limit.groupMs, 25);
   limit.stored(10);
-  assert.deepEqual([limit.groupMs, limit.roundMs], [25, 25]);
+  assert.equal(limit.groupMs, 25);
 });
 
-Deno.test("without a limit nothing is bounded", () => {
+Deno.test("without a limit a group may take 20 ms or half as long as the forward of prompts before it", () => {
   const limit = openItlLimit();
+  assert.deepEqual([limit.groupMs, limit.promptMs], [Infinity, Infinity]);
+  limit.stored(37);
+  assert.equal(limit.groupMs, 20);
+  limit.stored(963);
+  assert.equal(limit.groupMs, 500);
+  limit.began();
   limit.ran(1000);
-  limit.stored(1000);
-  assert.deepEqual([limit.roundMs, limit.groupMs, limit.promptMs], [Infinity, Infinity, Infinity]);
+  assert.deepEqual([limit.groupMs, limit.promptMs], [Infinity, Infinity]);
 });

@@ -73,7 +73,7 @@ interface Parts {
   readonly drafter: HostDrafter | undefined;
   readonly costs: () => CostTable | undefined;
   readonly syncInterval: SyncInterval;
-  readonly itlLimit: Pick<ItlLimit, "roundMs" | "groupMs">;
+  readonly itlLimit: Pick<ItlLimit, "groupMs">;
   readonly proposalGain: ProposalGain;
   readonly elastic: Pick<ElasticDraft, "away"> | undefined;
 }
@@ -92,7 +92,7 @@ export function openGroupPicker(
   function contextOf(states: readonly RequestState[]): RoundContext {
     const [freePages, totalPages] = [pages.available, runner.pool.total];
     const load = { waiting: runQueue.waiting.length, freePages, totalPages };
-    const [table, mostMs] = [costs(), itlLimit.roundMs];
+    const [table, mostMs] = [costs(), itlLimit.groupMs];
     const round = { roundsPerSync: together, costs: table, ranks: runner.ranks, mostMs };
     return roundContext(states, { ...load, ...round });
   }
