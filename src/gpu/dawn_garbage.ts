@@ -7,10 +7,10 @@ import vm from "node:vm";
  * share grows faster than their number: on two cores 2 ms for 1,000, 20 for 2,000, 160 for 5,000 and 3 to 8 s for
  * 20,000.
  */
-const FUNCTIONS = 2000;
+const FUNCTIONS = 3000;
 
 /** The same while the device is busy for long, as with a prompt's forward: a good time to collect, so fewer suffice. */
-const LASTING_FUNCTIONS = 1000;
+const LASTING_FUNCTIONS = 2000;
 
 export interface Collector {
   /**

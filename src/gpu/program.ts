@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { UsageError } from "../errors.ts";
 import { type Gpu, isSoftware } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
@@ -22,6 +23,11 @@ export interface Step {
 /** A bind group that steps share. It is made anew when one of its buffers is replaced, undefined while one is gone. */
 export interface BoundGroup {
   group: GPUBindGroup | undefined;
+}
+
+/** A bind group and the different steps that have it. */
+interface KeptGroup extends BoundGroup {
+  readonly steps: Step[];
 }
 
 /** A plan with its pipelines and bind groups made: replaying it creates nothing. */
@@ -72,8 +78,11 @@ export function compiler(
   const pipelines = new Map<string, GPUComputePipeline>();
   /** Promises of pipelines, pending and settled. */
   const making = new Map<string, Promise<void>>();
-  /** Bind groups by pipeline and bound buffers: programs of neighbouring sizes have many in common. */
-  const bound = new Map<string, BoundGroup>();
+  /**
+   * Bind groups by pipeline and bound buffers, with their steps: programs of neighbouring sizes have many in common.
+   * V8 marks every live object in each full garbage collection, so fewer objects make those shorter.
+   */
+  const bound = new Map<string, KeptGroup>();
   /** Numbers of buffers, for keys. */
   const numbers = new WeakMap<GPUBuffer, number>();
   let numbered = 0;
@@ -146,8 +155,8 @@ export function compiler(
   function boundOf(
     launch: Dispatch,
     made: GPUComputePipeline,
-    fresh: Map<string, BoundGroup>,
-  ): BoundGroup {
+    fresh: Map<string, KeptGroup>,
+  ): KeptGroup {
     const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
     const parts = operands.map(({ buffer, offset, size }) => {
       return [numbers.getOrInsertComputed(buffer, () => numbered++), offset, size];
@@ -161,7 +170,7 @@ export function compiler(
     launch: Dispatch,
     operands: readonly Operand[],
     made: GPUComputePipeline,
-  ): BoundGroup {
+  ): KeptGroup {
     const buffers = new Set(operands.map(({ buffer }) => buffer));
     const now = (buffer: GPUBuffer) => moved.has(buffer) ? moved.get(buffer) : buffer;
     const bind = () => {
@@ -176,7 +185,7 @@ export function compiler(
         }),
       });
     };
-    const kept: BoundGroup = { group: bind() };
+    const kept: KeptGroup = { group: bind(), steps: [] };
     for (const buffer of buffers) {
       if (!movable.has(buffer)) continue;
       uses.getOrInsertComputed(buffer, () => []).push(() => kept.group = bind());
@@ -184,16 +193,17 @@ export function compiler(
     return kept;
   }
 
-  function stepsOf(plan: Plan, fresh: Map<string, BoundGroup>): Step[] {
+  function stepsOf(plan: Plan, fresh: Map<string, KeptGroup>): Step[] {
     return plan.map((launch) => step(launch, fresh));
   }
 
-  function step(launch: Dispatch, fresh: Map<string, BoundGroup>): Step {
+  function step(launch: Dispatch, fresh: Map<string, KeptGroup>): Step {
     const made = pipeline(launch);
     const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
-    return {
+    const bound = boundOf(launch, made, fresh);
+    const step: Step = {
       pipeline: made,
-      bound: boundOf(launch, made, fresh),
+      bound,
       uniforms: uniforms?.groupOf(launch, made),
       workgroups,
       cellsEach,
@@ -203,6 +213,9 @@ export function compiler(
       kernel: name,
       work,
     };
+    const same = bound.steps.find((other) => isEqual(step, other));
+    if (same === undefined) bound.steps.push(step);
+    return same ?? step;
   }
 
   return {
@@ -217,7 +230,7 @@ export function compiler(
       await gpu.settled(Promise.all(begun)).catch((error) => {
         throw cannotCompile(error);
       });
-      const fresh = new Map<string, BoundGroup>();
+      const fresh = new Map<string, KeptGroup>();
       const steps = await checked(() => stepsOf(plan, fresh));
       for (const [key, group] of fresh) bound.set(key, group); // the device has found no fault in them
       return { steps };
@@ -228,6 +241,11 @@ export function compiler(
       for (const bindAgain of uses.get(from) ?? []) bindAgain();
     },
   };
+}
+
+/** Whether two steps with the same bind group do the same in a program and a profile. */
+function isEqual(a: Step, b: Step): boolean {
+  return isDeepStrictEqual({ ...a, bound: undefined }, { ...b, bound: undefined });
 }
 
 function cannotCompile({ message }: Pick<Error, "message">): Error {
@@ -265,6 +283,9 @@ export function runsWithin(
   return forCells === undefined || (cells >= forCells.from && cells <= forCells.upTo);
 }
 
+/** Steps with fewer workgroups along z, by their number: programs for neighbouring numbers of cells share them. */
+const cut = new WeakMap<Step, Map<number, Step>>();
+
 /**
  * Returns the program for slots of at most `cells` cells: without the steps for longer ones, and with as many
  * workgroups as these need. Creates nothing on the device.
@@ -275,7 +296,9 @@ export function within({ steps }: Program, cells: number): Program {
       const { workgroups: [x, y, z], cellsEach, groupsBefore = 0 } = step;
       if (cellsEach === undefined) return step;
       const most = groupsBefore + Math.max(1, Math.ceil(cells / cellsEach));
-      return { ...step, workgroups: [x, y, Math.min(z, most)] };
+      if (most >= z) return step;
+      return cut.getOrInsertComputed(step, () => new Map())
+        .getOrInsertComputed(most, () => ({ ...step, workgroups: [x, y, most] }));
     }),
   };
 }
