@@ -213,7 +213,7 @@ export function compiler(
       kernel: name,
       work,
     };
-    const same = bound.steps.find((other) => isEqual(step, other));
+    const same = bound.steps.find((other) => isSame(step, other));
     if (same === undefined) bound.steps.push(step);
     return same ?? step;
   }
@@ -243,9 +243,14 @@ export function compiler(
   };
 }
 
-/** Whether two steps with the same bind group do the same in a program and a profile. */
-function isEqual(a: Step, b: Step): boolean {
-  return isDeepStrictEqual({ ...a, bound: undefined }, { ...b, bound: undefined });
+/** Whether two steps with the same bind group, and therefore pipeline, do the same in a program and a profile. */
+function isSame(a: Step, b: Step): boolean {
+  return a.uniforms === b.uniforms && isDeepStrictEqual(plainOf(a), plainOf(b));
+}
+
+/** What a step has besides objects of the device. */
+function plainOf({ workgroups, cellsEach, groupsBefore, forCells, label, kernel, work }: Step) {
+  return { workgroups, cellsEach, groupsBefore, forCells, label, kernel, work };
 }
 
 function cannotCompile({ message }: Pick<Error, "message">): Error {
