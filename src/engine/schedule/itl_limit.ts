@@ -19,7 +19,7 @@ const GROUPS = 32;
  * Milliseconds that a group may take after a forward of prompts where the user sets no limit, and the share of the
  * forward's time that it may take where that is longer.
  */
-const AFTER_PROMPTS = { ms: 16, share: 0.5 };
+const AFTER_PROMPTS = { ms: 20, share: 0.5 };
 
 /**
  * A forward of prompts runs between two groups of rounds, so the wait between tokens is that forward and the group

@@ -17,6 +17,22 @@ export interface PackedOf {
   readonly depth: number;
 }
 
+/** A round of chains, of which not all drafts may be verified. */
+export interface RowsOf extends PackedOf {
+  /** Sequences. */
+  readonly sequences: number;
+  /** Drafts verified over all sequences. */
+  readonly drafts: number;
+}
+
+/** Verify rows of the programs of a round: those of a packed round, or the batch's times depth + 1. */
+export function programRows({ sequences, drafts, batch, depth }: RowsOf): number {
+  const packed = drafts < sequences * depth
+    ? packedRows(sequences + Math.max(0, drafts), { batch, depth })
+    : undefined;
+  return packed ?? batch * (depth + 1);
+}
+
 /**
  * Rows of the packed round that holds `rows` rows of all sequences; undefined where it would have no
  * fewer than the round that verifies all drafts.

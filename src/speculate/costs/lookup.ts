@@ -1,4 +1,4 @@
-import { packedRows } from "./cost_buckets.ts";
+import { programRows } from "./cost_buckets.ts";
 import type { CostTable, Point } from "./table.ts";
 
 /** A round to be priced. */
@@ -46,10 +46,9 @@ export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
   const padded = paddedBatch(costs, batch);
   const all = batch * steps;
   const { drafts = all } = round;
-  const kept = batch + Math.max(0, drafts);
-  const packed = drafts < all ? packedRows(kept, { batch: padded, depth: steps }) : undefined;
-  const rows = packed ?? padded * (steps + 1);
-  const rowsEach = packed === undefined ? steps + 1 : kept / batch;
+  const rows = programRows({ sequences: batch, drafts, batch: padded, depth: steps });
+  const isPacked = rows < padded * (steps + 1);
+  const rowsEach = isPacked ? 1 + Math.max(0, drafts) / batch : steps + 1;
   const perCell = costs.perCell + product(rowsEach, costs.perRowCell ?? 0);
   const ratio = ratioOf(costs, padded, steps);
   return {
@@ -57,7 +56,7 @@ export function roundParts(costs: CostTable, round: PricedRound): RoundParts {
     verify: (at(costs.verify, rows) + product(cells, perCell)) * ratio,
     extend: steps > 0 ? at(costs.extend, rows) * ratio : 0,
     host: (product(1 / Math.max(1, roundsPerSync), costs.host) +
-      (packed === undefined ? 0 : costs.packing ?? 0)) * ratio,
+      (isPacked ? costs.packing ?? 0 : 0)) * ratio,
   };
 }
 

@@ -1,18 +1,19 @@
-/** Rounds of one padded batch and depth, weighted by age. */
+/** Rounds of one padded batch, depth and number of verify rows, which run the same programs, weighted by age. */
 export interface TimedCell {
   readonly bucket: number;
   readonly steps: number;
+  /** With padding; fewer than bucket * (steps + 1) where not all drafts are verified. */
+  readonly rows: number;
   readonly rounds: number;
-  /** Means: milliseconds, drafts verified, tokens stored over all sequences. */
+  /** Means: milliseconds, tokens stored over all sequences. */
   readonly ms: number;
-  readonly drafts: number;
   readonly cells: number;
 }
 
-/** By bucket and depth, in the order that they were first seen. */
+/** In the order that they were first seen. */
 export type RoundTimings = readonly TimedCell[];
 
-/** Each round multiplies the weight of earlier rounds of its bucket and depth by this. */
+/** Each round multiplies the weight of earlier rounds of its cell by this. */
 const FADE = 0.97;
 /** A time is clamped to at most this factor above the mean and at most this factor below it. */
 const USUAL = 3;
@@ -22,9 +23,11 @@ export function timeRound(
   times: RoundTimings,
   round: Omit<TimedCell, "rounds">,
 ): RoundTimings {
-  const { bucket, steps, ms, drafts, cells } = round;
-  if (!(ms > 0 && ms < 1e9) || !(bucket > 0) || !Number.isFinite(drafts + cells)) return times;
-  const at = times.findIndex((each) => each.bucket === bucket && each.steps === steps);
+  const { bucket, steps, rows, ms, cells } = round;
+  if (!(ms > 0 && ms < 1e9) || !(bucket > 0) || !Number.isFinite(rows + cells)) return times;
+  const at = times.findIndex((each) =>
+    each.bucket === bucket && each.steps === steps && each.rows === rows
+  );
   const old = times[at];
   if (old === undefined) return [...times, { ...round, rounds: 1 }];
   // The first round may include compiling a program: a much shorter time replaces the mean of the first few.
@@ -37,9 +40,9 @@ export function timeRound(
   return times.with(at, {
     bucket,
     steps,
+    rows,
     rounds,
     ms: first ? ms : mean(old.ms, held),
-    drafts: mean(old.drafts, drafts),
     cells: mean(old.cells, cells),
   });
 }
@@ -98,8 +101,9 @@ export function fitTimes(
   return {
     factor(bucket, steps) {
       const usual = line(steps) + offsetOf(bucket);
-      const cell = cells.find((each) => each.bucket === bucket && each.steps === steps);
-      const rest = cell === undefined ? 0 : (cell.y - usual) * cell.rounds / (cell.rounds + own);
+      const here = cells.filter((each) => each.bucket === bucket && each.steps === steps);
+      const rest = total(here, ({ rounds, y }) => rounds * (y - usual)) /
+        (total(here, ({ rounds }) => rounds) + own);
       return Math.exp(usual + rest);
     },
   };

@@ -4,7 +4,7 @@ import type { RoundTimings } from "../../../src/speculate/estimate/round_times.t
 
 function timed(rounds: readonly { bucket: number; steps: number; ms: number }[]): RoundTimings {
   return rounds.reduce<RoundTimings>(
-    (all, each) => timeRound(all, { ...each, drafts: each.bucket * each.steps, cells: 0 }),
+    (all, each) => timeRound(all, { ...each, rows: each.bucket * (each.steps + 1), cells: 0 }),
     [],
   );
 }
@@ -37,6 +37,16 @@ Deno.test("round times: one slow round, first or later, and absurd ones, do litt
 Deno.test("round times: follow a machine that becomes slower", () => {
   const [found] = timed([...repeated(200, 4, 3, 2), ...repeated(120, 4, 3, 4)]);
   assert(Math.abs((found?.ms ?? 0) - 4) < 0.2, `${found?.ms}`);
+});
+
+Deno.test("round times: rounds that verify more or fewer rows are priced by their own", () => {
+  const price = ({ rows }: { readonly rows: number }) => rows <= 128 ? 17 : 24;
+  const rounds = Array.from({ length: 100 }, (_, i) => i % 4 === 0 ? 192 : 128);
+  const times = rounds.reduce<RoundTimings>((all, rows) => {
+    return timeRound(all, { bucket: 64, steps: 2, rows, ms: 1.5 * price({ rows }), cells: 0 });
+  }, []);
+  const fit = fitTimes(times, price, { level: 0, slope: 4, own: 0 });
+  assert(Math.abs(fit.factor(64, 2) - 1.5) < 1e-9, String(fit.factor(64, 2)));
 });
 
 Deno.test("round times: depths that have not run are priced by those that have", () => {

@@ -19,6 +19,7 @@ import {
   positionRates,
 } from "../../estimate/positions.ts";
 import { countRequests, fadedRequests, type Requests } from "../../estimate/requests.ts";
+import { programRows } from "../../costs/cost_buckets.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { RoundOutcome, SequenceOutcome } from "../../policy.ts";
 
@@ -148,7 +149,7 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
   return difference / Math.sqrt(variance);
 }
 
-/** The timing sample of a round: its bucket, steps, time, verified drafts and stored tokens. */
+/** The timing sample of a round: its bucket, steps, verify rows, time and stored tokens. */
 export function timedRound(
   { tier, batchSize, sequences, ms }: RoundOutcome,
   buckets: readonly number[],
@@ -160,5 +161,9 @@ export function timedRound(
     cells += position;
   }
   const bucket = buckets.find((each) => each >= batchSize) ?? batchSize;
-  return { bucket, steps: tier.depth, ms: ms.round, drafts, cells };
+  const { depth } = tier;
+  // Nothing is reported of requests that had ended by then: they count like the others.
+  const all = batchSize / Math.max(1, sequences.length);
+  const rows = programRows({ sequences: batchSize, drafts: drafts * all, batch: bucket, depth });
+  return { bucket, steps: depth, rows, ms: ms.round, cells };
 }

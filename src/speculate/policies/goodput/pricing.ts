@@ -126,11 +126,10 @@ const MOST_CELLS = 2 ** 24;
 /** Milliseconds that the table predicts for timed rounds of one bucket and depth. */
 function priceOf(
   { costs, prices }: Priced,
-  { bucket, steps, drafts, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
+  { bucket, steps, rows, cells }: Omit<RoundTimings[number], "rounds" | "ms">,
   host: number,
 ): number {
   const all = bucket * (steps + 1);
-  const rows = Math.round(Math.min(bucket + drafts, all));
   const whole = prices.whole(bucket, steps);
   const forwards = rows < all ? Math.min(whole, prices.packed(rows)[rows] ?? whole) : whole;
   const attention = cells * (costs.perCell + rows / bucket * (costs.perRowCell ?? 0));
