@@ -35,6 +35,8 @@ export interface FakeRunner extends SchedulerRunner {
   readonly pool: PagePool;
   /** Whether two groups may be in flight; default one. */
   overlaps?: boolean;
+  /** Groups that began before a forward of prompts was read. */
+  besidePrompts: number;
   states?: SchedulerRunner["states"];
   /** Called at the beginning of everything that takes time. */
   onWork: () => Promise<void>;
@@ -114,6 +116,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     capacity,
     pool,
     draft,
+    besidePrompts: 0,
     onWork: () => Promise.resolve(),
     openSlot(sequence) {
       const slot = free.shift();
@@ -148,14 +151,14 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     setSampling(sequence, _, stop = []) {
       limits.set(slotOf(sequence), { stop, stopped: false });
     },
-    async prefill(chunks) {
+    async prefill(chunks, _onCompile, whileRunning) {
       assert.equal(begun, 0, "what has begun is read first");
       await runner.onWork();
       assert.equal(new Set(chunks.map(({ sequence }) => slotOf(sequence))).size, chunks.length);
       const tokens = chunks.map(({ sequence, to }) => to - sequence.stored);
       const { count, firsts } = promptRows(tokens, promptRun(capacity));
       assert.ok(count <= rowBucket(capacity.prefillRows) && firsts.length === chunks.length);
-      return chunks.map(({ sequence, to }) => {
+      const tokensChosen = chunks.map(({ sequence, to }) => {
         assert.ok(to > sequence.stored && to <= sequence.ids.length);
         assert.deepEqual(read(sequence, sequence.stored), sequence.ids.slice(0, sequence.stored));
         const done = to === sequence.ids.length;
@@ -165,8 +168,21 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
         if (draft !== "none" && sequence.draftStored === from) sequence.draftStored = to;
         sequence.stored = to;
         checkDraft(sequence);
-        return done ? { id: sequence.ids.at(-1) as number, logprobs: undefined } : undefined;
+        return done ? { id: sequence.ids.pop() as number, logprobs: undefined } : undefined;
       });
+      if (runner.overlaps) {
+        begun++;
+        const before = begun;
+        await whileRunning?.();
+        if (begun > before) runner.besidePrompts++;
+        begun--;
+      }
+      // The host knows the tokens only now.
+      for (const [i, { sequence }] of chunks.entries()) {
+        const chosen = tokensChosen[i];
+        if (chosen) sequence.ids.push(chosen.id);
+      }
+      return tokensChosen;
     },
     async catchUp(sequences) {
       assert.equal(begun, 0, "what has begun is read first");

@@ -280,6 +280,7 @@ class DeviceRunner implements Runner {
   async prefill(
     chunks: readonly PromptChunk[],
     onCompile: (progress: CompileProgress) => void = () => {},
+    whileRunning: () => Promise<void> = () => Promise.resolve(),
   ): Promise<(FirstToken | undefined)[]> {
     const sequences = chunks.map(({ sequence }) => sequence);
     const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
@@ -311,11 +312,15 @@ class DeviceRunner implements Runner {
     }
     this.#windows?.store(chunks);
     this.#inputs.writePrompts(chunks, rows, heads);
-    const [ran] = await (await this.#submitter.repeat(work, 1)).read();
-    const results = promptResults(ran as RunResult, kind.logprobs);
-    return chunks.map(({ sequence, to }) => {
+    const submitted = await this.#submitter.repeat(work, 1);
+    for (const { sequence, to } of chunks) {
       if (drafts && sequence.draftStored === sequence.stored) sequence.draftStored = to;
       sequence.stored = to;
+    }
+    if (this.overlaps) await whileRunning();
+    const [ran] = await submitted.read();
+    const results = promptResults(ran as RunResult, kind.logprobs);
+    return chunks.map(({ sequence, to }) => {
       if (to < sequence.ids.length) return undefined;
       const token = results.next().value as FirstToken;
       sequence.ids.push(token.id);

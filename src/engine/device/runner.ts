@@ -37,7 +37,10 @@ export interface Runner {
   readonly recurrent?: boolean;
   /** Where states of prefixes may be kept, if layers have such. */
   readonly states?: KeptStates | undefined;
-  /** Whether a group of rounds may begin while the results of the one before are still to be read. */
+  /**
+   * Whether a group of rounds may begin while the results of the group or of the forward of prompts before it are still
+   * to be read.
+   */
   readonly overlaps?: boolean;
   /** Where the draft may leave the GPU. */
   readonly elastic?: ElasticMemory | undefined;
@@ -91,11 +94,15 @@ export interface Runner {
    *
    * @param chunks at least one, each of another sequence.
    * @param onCompile called if kernels of the forward have not run yet: they first run with no lane.
+   * @param whileRunning called and awaited once the forward is submitted, if the runner `overlaps`: a group of rounds may
+   * begin in it, also of sequences whose first token this forward chooses. Its results are read after `prefill` has
+   * returned.
    * @returns of each chunk the first token; undefined where ids are left to be stored.
    */
   prefill(
     chunks: readonly PromptChunk[],
     onCompile?: (progress: CompileProgress) => void,
+    whileRunning?: () => Promise<void>,
   ): Promise<(FirstToken | undefined)[]> | (FirstToken | undefined)[];
   /**
    * Brings the draft's keys and values of these sequences up to what is stored.
@@ -118,7 +125,7 @@ export interface Runner {
 /** Rounds that the device has still to do. */
 export interface SubmittedRounds {
   /**
-   * The rounds' results, in order. It must be called before `prefill`, `catchUp` or `openSlot`. Sequences whose slot
+   * The rounds' results, in order. It must be called before the next `prefill`, `catchUp` or `openSlot`. Sequences whose slot
    * was closed meanwhile have no tokens in them.
    */
   results(): Promise<RoundResult[]> | RoundResult[];

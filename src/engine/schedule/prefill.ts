@@ -34,8 +34,13 @@ export interface Prefill {
   /**
    * Stores the next chunks of the prompts that run, oldest first, in one forward; a prompt's last chunk returns a
    * token.
+   *
+   * @param beginGroup called once the forward is submitted, if the runner overlaps it with rounds: may begin a group of
+   * rounds of all requests that decode then, also of those whose prompts end in the forward; returns whether it did. It
+   * receives the milliseconds for which others are expected to wait for the forward.
+   * @returns when the forward ended; undefined if there was none.
    */
-  step(): Walk<void>;
+  step(beginGroup?: (expectedMs: number) => Promise<boolean>): Walk<number | undefined>;
   /** Lets the draft catch up on what it has missed of these requests; returns the milliseconds that it took. */
   catchUp(states: readonly RequestState[]): Walk<number>;
 }
@@ -65,6 +70,8 @@ export function openPrefill(
     Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
+  /** Milliseconds of a row of the last forward. */
+  let rowMs = 0;
 
   /** The next chunk of a request's prompt; undefined where its grammar throws, which ends the request. */
   function chunkOf(state: RequestState, tokens: number): Chunk | undefined {
@@ -82,9 +89,11 @@ export function openPrefill(
     return { ...budget, rows: rowsWithin(promptMs, prompts, { budget, costs: table }) };
   }
 
-  function* step(): Walk<void> {
+  function* step(
+    beginGroup?: (expectedMs: number) => Promise<boolean>,
+  ): Walk<number | undefined> {
     const storing = requests.running.filter(({ decoding }) => !decoding);
-    if (storing.length === 0) return;
+    if (storing.length === 0) return undefined;
     const prompts = storing.map(({ sequence: { ids, stored, branch = 0 } }) => ({
       stored,
       left: (stored < branch ? branch : ids.length) - stored,
@@ -97,7 +106,7 @@ export function openPrefill(
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();
     const chunks = tokens.flatMap((count, i) => chunkOf(storing[i] as RequestState, count) ?? []);
-    if (chunks.length === 0) return;
+    if (chunks.length === 0) return undefined;
     const stored = chunks.map(({ sequence, to }) => ({ from: sequence.stored, to }));
     const began = clock();
     const compiledBefore = runner.compileMs;
@@ -111,16 +120,25 @@ export function openPrefill(
         }
       }
     };
-    const tokensChosen = yield* settled(runner.prefill(chunks, onCompile));
+    const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
+    const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
+    let hasGroup = false;
+    const whileRunning = beginGroup && (async () => {
+      for (const { state } of ending) state.decoding = true;
+      hasGroup = await beginGroup(isAwaited ? rows * rowMs : 0);
+    });
+    const tokensChosen = yield* settled(runner.prefill(chunks, onCompile, whileRunning));
     const compileMs = runner.compileMs - compiledBefore;
     const ended = clock();
-    const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
-    onPrefill({ chunks: stored, rows, ms: ended - began - compileMs });
-    if (isAwaited) itlLimit.stored(ended - since);
+    const ms = ended - began - compileMs;
+    rowMs = ms / rows;
+    onPrefill({ chunks: stored, rows, ms });
+    if (isAwaited && !hasGroup) itlLimit.stored(ended - since);
     for (const [i, { state }] of chunks.entries()) {
       state.compileMs += compileMs;
       take(state, tokensChosen[i]);
     }
+    return ended;
   }
 
   /** Handles the result of a forward that stored a chunk of the request's prompt. */

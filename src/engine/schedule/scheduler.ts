@@ -201,7 +201,7 @@ export function openScheduler(
   };
   if (elastic) counts.elastic = elastic.report;
 
-  /** The group that the device works on; its results are read before anything else runs. */
+  /** The group that the device works on, or will after a forward of prompts; its results are read before anything else runs. */
   let begun: BegunGroup | undefined;
 
   function* begin(group: PickedGroup | undefined): Walk<BegunGroup | undefined> {
@@ -241,6 +241,14 @@ export function openScheduler(
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }
 
+  /** Begins the next group behind a forward of prompts that is not read yet, where that is possible. */
+  function* beginBeside(expectedMs: number): Walk<boolean> {
+    itlLimit.stored(expectedMs);
+    begun = yield* begin(groups.besidePrompts());
+    if (begun === undefined) itlLimit.stored(-expectedMs);
+    return begun !== undefined;
+  }
+
   /**
    * Admits requests and runs one forward of prompts, or with `promptsFirst` stores all prompts that there is room for.
    * Returns false if no request runs.
@@ -251,7 +259,11 @@ export function openScheduler(
       // The next request may continue from the state that is being saved of the last one.
       if (length > 0 && runner.states?.saving) yield runner.states.saving;
       if (!(yield* requests.admit(prefill.budget))) return false;
-      yield* prefill.step();
+      const beside = promptsFirst
+        ? undefined
+        : (expectedMs: number) => whenSettled(beginBeside(expectedMs));
+      const ended = yield* prefill.step(beside);
+      if (begun && ended !== undefined) begun = { ...begun, began: ended };
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);
       if (!promptsFirst || !more) return true;
     }

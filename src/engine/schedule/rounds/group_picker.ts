@@ -36,6 +36,12 @@ export interface GroupPicker {
    */
   pick(): PickedGroup | undefined;
   /**
+   * The group that may begin before a forward of prompts is read. Undefined if anything else must be done first: pages
+   * are short, so that requests whose prompts are being stored may be preempted, states are kept at the end of prompts,
+   * the draft has to catch up, or the host drafts or masks tokens.
+   */
+  besidePrompts(): PickedGroup | undefined;
+  /**
    * The group after one that ran but whose tokens are not handled yet. Undefined if a request may end with these
    * tokens, if the policy's choice may change with them, or if anything else must be done first.
    */
@@ -182,21 +188,35 @@ export function openGroupPicker(
     return isCalm && !asksHost(states);
   }
 
+  function pick(): PickedGroup | undefined {
+    while (true) {
+      const grown = runQueue.grow();
+      const proposed = propose(grown);
+      const states = grown.filter(({ done }) => !done);
+      if (states.length === 0) return undefined;
+      const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0) });
+      const bounds = { capacity: runner.capacity, vocabSize, attempt: requests.attempt };
+      const round = constrained(states, picked, bounds);
+      // The grammar of one of them failed, and the request has ended: the others' round is picked again.
+      if (states.some(({ done }) => done)) continue;
+      together = round.count;
+      return { states, round, chosen: round.proposals === undefined };
+    }
+  }
+
   return {
-    pick() {
-      while (true) {
-        const grown = runQueue.grow();
-        const proposed = propose(grown);
-        const states = grown.filter(({ done }) => !done);
-        if (states.length === 0) return undefined;
-        const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0) });
-        const bounds = { capacity: runner.capacity, vocabSize, attempt: requests.attempt };
-        const round = constrained(states, picked, bounds);
-        // The grammar of one of them failed, and the request has ended: the others' round is picked again.
-        if (states.some(({ done }) => done)) continue;
-        together = round.count;
-        return { states, round, chosen: round.proposals === undefined };
-      }
+    pick,
+    besidePrompts() {
+      const { running, roomy } = runQueue;
+      const states = running.filter(({ decoding }) => decoding);
+      // A state is kept as it is at the end of a prompt: a round behind the forward would advance it.
+      const isFree = roomy && !elastic && !runner.states && !asksHost(states) &&
+        states.every(({ constraint }) => constraint === undefined);
+      if (states.length === 0 || !isFree) return undefined;
+      const group = pick();
+      const lags = runner.draft === "catches up" && (group?.round.shape.depth ?? 0) > 0 &&
+        states.some(({ sequence: { draftStored, stored } }) => draftStored < stored);
+      return lags ? undefined : group;
     },
     ahead({ states: begun, round, chosen }) {
       const states = begun.filter(({ done }) => !done);
