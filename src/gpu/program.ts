@@ -21,12 +21,9 @@ export interface Step {
 }
 
 /** A bind group that steps share. It is made anew when one of its buffers is replaced, undefined while one is gone. */
-export interface BoundGroup {
+interface BoundGroup {
   group: GPUBindGroup | undefined;
-}
-
-/** A bind group and the different steps that have it. */
-interface KeptGroup extends BoundGroup {
+  /** The different steps that have it. */
   readonly steps: Step[];
 }
 
@@ -82,7 +79,7 @@ export function compiler(
    * Bind groups by pipeline and bound buffers, with their steps: programs of neighbouring sizes have many in common.
    * V8 marks every live object in each full garbage collection, so fewer objects make those shorter.
    */
-  const bound = new Map<string, KeptGroup>();
+  const bound = new Map<string, BoundGroup>();
   /** Numbers of buffers, for keys. */
   const numbers = new WeakMap<GPUBuffer, number>();
   let numbered = 0;
@@ -155,8 +152,8 @@ export function compiler(
   function boundOf(
     launch: Dispatch,
     made: GPUComputePipeline,
-    fresh: Map<string, KeptGroup>,
-  ): KeptGroup {
+    fresh: Map<string, BoundGroup>,
+  ): BoundGroup {
     const operands = launch.kernel.bindings.map((name) => launch.buffers[name] as Operand);
     const parts = operands.map(({ buffer, offset, size }) => {
       return [numbers.getOrInsertComputed(buffer, () => numbered++), offset, size];
@@ -170,7 +167,7 @@ export function compiler(
     launch: Dispatch,
     operands: readonly Operand[],
     made: GPUComputePipeline,
-  ): KeptGroup {
+  ): BoundGroup {
     const buffers = new Set(operands.map(({ buffer }) => buffer));
     const now = (buffer: GPUBuffer) => moved.has(buffer) ? moved.get(buffer) : buffer;
     const bind = () => {
@@ -185,7 +182,7 @@ export function compiler(
         }),
       });
     };
-    const kept: KeptGroup = { group: bind(), steps: [] };
+    const kept: BoundGroup = { group: bind(), steps: [] };
     for (const buffer of buffers) {
       if (!movable.has(buffer)) continue;
       uses.getOrInsertComputed(buffer, () => []).push(() => kept.group = bind());
@@ -193,11 +190,11 @@ export function compiler(
     return kept;
   }
 
-  function stepsOf(plan: Plan, fresh: Map<string, KeptGroup>): Step[] {
+  function stepsOf(plan: Plan, fresh: Map<string, BoundGroup>): Step[] {
     return plan.map((launch) => step(launch, fresh));
   }
 
-  function step(launch: Dispatch, fresh: Map<string, KeptGroup>): Step {
+  function step(launch: Dispatch, fresh: Map<string, BoundGroup>): Step {
     const made = pipeline(launch);
     const { workgroups, cellsEach, groupsBefore, forCells, label, kernel: { name }, work } = launch;
     const bound = boundOf(launch, made, fresh);
@@ -213,9 +210,7 @@ export function compiler(
       kernel: name,
       work,
     };
-    const same = bound.steps.find((other) => isSame(step, other));
-    if (same === undefined) bound.steps.push(step);
-    return same ?? step;
+    return shared(step);
   }
 
   return {
@@ -230,7 +225,7 @@ export function compiler(
       await gpu.settled(Promise.all(begun)).catch((error) => {
         throw cannotCompile(error);
       });
-      const fresh = new Map<string, KeptGroup>();
+      const fresh = new Map<string, BoundGroup>();
       const steps = await checked(() => stepsOf(plan, fresh));
       for (const [key, group] of fresh) bound.set(key, group); // the device has found no fault in them
       return { steps };
@@ -241,6 +236,14 @@ export function compiler(
       for (const bindAgain of uses.get(from) ?? []) bindAgain();
     },
   };
+}
+
+/** The step that was made before with the same contents, or this one. */
+function shared(step: Step): Step {
+  const { bound: { steps } } = step;
+  const same = steps.find((other) => isSame(step, other));
+  if (same === undefined) steps.push(step);
+  return same ?? step;
 }
 
 /** Whether two steps with the same bind group, and therefore pipeline, do the same in a program and a profile. */
@@ -288,9 +291,6 @@ export function runsWithin(
   return forCells === undefined || (cells >= forCells.from && cells <= forCells.upTo);
 }
 
-/** Steps with fewer workgroups along z, by their number: programs for neighbouring numbers of cells share them. */
-const cut = new WeakMap<Step, Map<number, Step>>();
-
 /**
  * Returns the program for slots of at most `cells` cells: without the steps for longer ones, and with as many
  * workgroups as these need. Creates nothing on the device.
@@ -301,9 +301,7 @@ export function within({ steps }: Program, cells: number): Program {
       const { workgroups: [x, y, z], cellsEach, groupsBefore = 0 } = step;
       if (cellsEach === undefined) return step;
       const most = groupsBefore + Math.max(1, Math.ceil(cells / cellsEach));
-      if (most >= z) return step;
-      return cut.getOrInsertComputed(step, () => new Map())
-        .getOrInsertComputed(most, () => ({ ...step, workgroups: [x, y, most] }));
+      return most < z ? shared({ ...step, workgroups: [x, y, most] }) : step;
     }),
   };
 }

@@ -140,6 +140,11 @@ export interface RoundOutcome {
   readonly waiting: number;
   /** Rounds that were submitted at once, this one among them; absent: not known. */
   readonly roundsPerSync?: number;
+  /**
+   * Drafts that it verified over all requests, also those that had ended: the device gives their share to others.
+   * Absent: those of `sequences`.
+   */
+  readonly drafts?: number;
   /** At most [batchSize]: without sequences that had ended and without those that must not be drafted for. */
   readonly sequences: readonly SequenceOutcome[];
   readonly ms: RoundTimes;

@@ -1,4 +1,6 @@
-/** How long requests that decode may wait between two of their tokens (inter-token latency), as the user limits it. */
+/** How long requests that decode may wait between two of their tokens (inter-token latency). */
+import { AWAITED_MS } from "./sync_interval.ts";
+
 export interface ItlLimit {
   /** Longest time of a group of rounds that begins now, in milliseconds, and of its rounds; one round always runs. */
   readonly groupMs: number;
@@ -15,18 +17,16 @@ export interface ItlLimit {
 /** Recent groups by which the next one's time is predicted. With 8, too many groups took longer if requests draft. */
 const GROUPS = 32;
 
-/**
- * Milliseconds that a group may take after a forward of prompts where the user sets no limit, and the share of the
- * forward's time that it may take where that is longer.
- */
-const AFTER_PROMPTS = { ms: 20, share: 0.5 };
+/** The share of a forward's time that the group after it may take where the user sets no limit. */
+const SHARE = 0.5;
 
 /**
  * A forward of prompts runs between two groups of rounds, so the wait between tokens is that forward and the group
  * after it. Rounds may take half of `sloMs`. A forward gets `sloMs` less the second longest of the last groups, because
  * the longest may be a pause of the machine; the group after it gets what the forward left.
  *
- * @param sloMs default: no limit; then a group is only kept shorter than the forward before it.
+ * @param sloMs the user's limit; default: none. Then the group after a forward takes at most AWAITED_MS or, where that
+ * is longer, half as long as the forward, and nothing else is limited.
  */
 export function openItlLimit(sloMs: number = Infinity): ItlLimit {
   let last: readonly number[] = [];
@@ -35,7 +35,7 @@ export function openItlLimit(sloMs: number = Infinity): ItlLimit {
     get groupMs() {
       if (sloMs < Infinity) return Math.min(sloMs / 2, sloMs - storedMs);
       if (storedMs === 0) return Infinity;
-      return Math.max(AFTER_PROMPTS.ms, AFTER_PROMPTS.share * storedMs);
+      return Math.max(AWAITED_MS, SHARE * storedMs);
     },
     get promptMs() {
       const [, second = last[0] ?? 0] = last.toSorted((a, b) => b - a);

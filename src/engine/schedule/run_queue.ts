@@ -16,7 +16,7 @@ export function promptBudget(most: number, running: readonly QueuedRequest[]): n
   return running.some(({ decoding }) => decoding) ? waited : most;
 }
 
-/** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts) or a simulator's. */
+/** Slots and KV pages as admission sees them: the engine's (sequence_pages.ts). */
 export interface KvAllocator<Request> {
   /** Requests that may run at once. */
   readonly slots: number;
@@ -130,7 +130,8 @@ export function openRunQueue<Request extends QueuedRequest>(
     admit() {
       short = false;
       const [request] = waiting;
-      if (!request) return undefined;
+      // Matching the prefix cache takes milliseconds for a long prompt, so it is not tried where no slot is free.
+      if (!request || running.length >= budget.slots) return undefined;
       if (running.some((other) => !other.decoding && budget.awaits(request, other))) {
         return undefined;
       }

@@ -123,7 +123,8 @@ export interface SchedulerOptions {
   readonly maxBatchedRows?: number | undefined;
   /**
    * Limit of the inter-token latency, in milliseconds: the longest that a decoding request should wait between two
-   * tokens. Forwards of prompts get fewer rows to meet it, if `costs` says how long they take. Default: no limit.
+   * tokens. Forwards of prompts get fewer rows to meet it, if `costs` says how long they take. Default: see
+   * `openItlLimit`.
    */
   readonly sloItlMs?: number | undefined;
   readonly onRound?: (sample: RoundSample) => void;

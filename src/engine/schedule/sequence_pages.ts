@@ -90,10 +90,12 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
       sequence.draftStored = draftStored;
       if (runner.states) sequence.branch = branch;
       keptAt.set(sequence, sequence.stored);
+      if (!reserve(sequence, reservedCells(capacity, sequence.ids.length))) {
+        runner.closeSlot(sequence);
+        return "no pages";
+      }
       if (state !== undefined) runner.states?.load(sequence, state, sequence.stored);
-      if (reserve(sequence, reservedCells(capacity, sequence.ids.length))) return "opened";
-      runner.closeSlot(sequence);
-      return "no pages";
+      return "opened";
     },
     awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
     share(sequence, whole) {

@@ -6,10 +6,10 @@ export const SHARE = 0.02;
 /** Milliseconds a group of rounds may last, so that text still flows. */
 const LONGEST_MS = 50;
 /**
- * The same while requests wait: the forward of their prompts runs between two groups, and decoding requests wait for
- * both.
+ * The same next to a forward of prompts, because decoding requests wait for both: while requests wait, and for the
+ * group after it (itl_limit.ts).
  */
-const AWAITED_MS = 20;
+export const AWAITED_MS = 18;
 /**
  * If the next group is submitted before a group ends, the group's rounds take at least this many times the host's part.
  */

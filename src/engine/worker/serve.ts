@@ -42,15 +42,16 @@ function answers(
   post: (message: FromEngine) => void,
 ): (message: ToEngine) => void {
   const streams = new Map<number, EventStream>();
-  const send = outbox((events) => {
+  const { send, flush } = outbox((events) => {
     const ended = events.some(([, { kind }]) => kind === "finish");
     post({ kind: "events", events, status: ended ? engine.status : undefined });
   });
 
   function onEvent(id: number, event: EngineEvent): void {
     if (event.kind === "finish" || event.kind === "error") streams.delete(id);
-    if (event.kind === "error") post({ kind: "error", id, error: sentError(event.error) });
-    else send([id, event]);
+    if (event.kind !== "error") return send([id, event]);
+    flush(); // the request is forgotten with its error, so what came before goes first
+    post({ kind: "error", id, error: sentError(event.error) });
   }
 
   function act(message: ToEngine): void {
@@ -89,15 +90,25 @@ function answers(
   };
 }
 
-/** Sends the events of one step together: they are received without a turn of the event loop between them. */
-function outbox(send: (events: readonly SentEvent[]) => void): (event: SentEvent) => void {
+/** Events on their way to the caller. */
+interface Outbox {
+  send(event: SentEvent): void;
+  /** Posts what was sent at once. */
+  flush(): void;
+}
+
+/** Posts the events of one step together: they are received without a turn of the event loop between them. */
+function outbox(post: (events: readonly SentEvent[]) => void): Outbox {
   let events: SentEvent[] = [];
   const flush = () => {
-    send(events);
+    if (events.length > 0) post(events);
     events = [];
   };
-  return (event) => {
-    if (events.length === 0) queueMicrotask(flush);
-    events.push(event);
+  return {
+    flush,
+    send(event) {
+      if (events.length === 0) queueMicrotask(flush);
+      events.push(event);
+    },
   };
 }

@@ -29,12 +29,12 @@ Deno.test("the group after a forward of prompts gets what that left", () => {
   assert.equal(limit.groupMs, 25);
 });
 
-Deno.test("without a limit a group may take 20 ms or half as long as the forward of prompts before it", () => {
+Deno.test("without a limit a group may take 18 ms or half as long as the forward of prompts before it", () => {
   const limit = openItlLimit();
   assert.deepEqual([limit.groupMs, limit.promptMs], [Infinity, Infinity]);
-  limit.stored(37);
-  assert.equal(limit.groupMs, 20);
-  limit.stored(963);
+  limit.stored(36);
+  assert.equal(limit.groupMs, 18);
+  limit.stored(964);
   assert.equal(limit.groupMs, 500);
   limit.began();
   limit.ran(1000);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { fitTimes, NO_FIT, timeRound } from "../../../src/speculate/estimate/round_times.ts";
+import { timedRound } from "../../../src/speculate/policies/goodput/evidence.ts";
+import { outcomeOf } from "../rounds.ts";
 import type { RoundTimings } from "../../../src/speculate/estimate/round_times.ts";
 
 function timed(rounds: readonly { bucket: number; steps: number; ms: number }[]): RoundTimings {
@@ -47,6 +49,13 @@ Deno.test("round times: rounds that verify more or fewer rows are priced by thei
   }, []);
   const fit = fitTimes(times, price, { level: 0, slope: 4, own: 0 });
   assert(Math.abs(fit.factor(64, 2) - 1.5) < 1e-9, String(fit.factor(64, 2)));
+});
+
+Deno.test("round times: drafts of requests that had ended were verified for others", () => {
+  const accepted = Array<number>(63).fill(0);
+  const { sequences, ...outcome } = outcomeOf({ batchSize: 64, numSteps: 2, accepted, drafts: 64 });
+  const live = sequences.map((each, i) => ({ ...each, depth: i === 0 ? 2 : 1 }));
+  assert.equal(timedRound({ ...outcome, sequences: live }, [64]).rows, 128);
 });
 
 Deno.test("round times: depths that have not run are priced by those that have", () => {

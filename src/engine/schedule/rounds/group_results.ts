@@ -57,6 +57,7 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       batchSize: states.length,
       waiting: waiting.length,
       roundsPerSync: rounds.length,
+      drafts: draftsOf(ran.round, sequences),
     };
     const outcome = roundOutcome(round, taking, {
       ...times,
@@ -78,6 +79,17 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
     }
   }
   return wasted;
+}
+
+/** Drafts that a round verified over all its requests. Rounds with masks or penalties ignore the budget `verify`. */
+function draftsOf(
+  { shape, depths, verify }: PickedGroup["round"],
+  sequences: readonly SequenceResult[],
+): number {
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
+  const most = depths ? sum(depths) : sequences.length * shape.depth;
+  const seen = sum(sequences.map(({ drafts }) => drafts.length));
+  return verify ? Math.min(most, Math.max(verify.drafts, seen)) : most;
 }
 
 /** The requests that continue, of those that the round returned tokens for. */

@@ -51,7 +51,7 @@ function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
  * @param taking the requests that it returned tokens for.
  */
 export function roundOutcome(
-  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting" | "roundsPerSync">,
+  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting" | "roundsPerSync" | "drafts">,
   taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
   times: Times,
 ): RoundOutcome {

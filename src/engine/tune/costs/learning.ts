@@ -52,13 +52,13 @@ export function learnPrefill(costs: Pick<EngineCosts, "refine">): (forward: Pref
 
 /** Undefined for trees, which have no price. */
 function pricedRound(outcome: RoundOutcome): PricedRound | undefined {
-  const { tier, batchSize, sequences, roundsPerSync = 1 } = outcome;
+  const { tier, batchSize, sequences, roundsPerSync = 1, drafts: verified } = outcome;
   if (!isChain(tier) || sequences.length === 0) return undefined;
   // Nothing is reported of requests that had ended by then: they count like the others.
   const all = batchSize / sequences.length;
   const sum = (of: (sequence: typeof sequences[number]) => number) =>
     all * sequences.reduce((total, sequence) => total + of(sequence), 0);
-  const drafts = sum(({ depth }) => depth);
+  const drafts = verified ?? sum(({ depth }) => depth);
   return {
     batch: batchSize,
     steps: tier.depth,

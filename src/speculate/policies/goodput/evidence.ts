@@ -151,19 +151,17 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
 
 /** The timing sample of a round: its bucket, steps, verify rows, time and stored tokens. */
 export function timedRound(
-  { tier, batchSize, sequences, ms }: RoundOutcome,
+  { tier, batchSize, sequences, ms, drafts }: RoundOutcome,
   buckets: readonly number[],
 ): Parameters<typeof timeRound>[1] {
-  let drafts = 0;
-  let cells = 0;
+  let [verified, cells] = [0, 0];
   for (const { depth, position } of sequences) {
-    drafts += depth;
+    verified += depth;
     cells += position;
   }
   const bucket = buckets.find((each) => each >= batchSize) ?? batchSize;
   const { depth } = tier;
-  // Nothing is reported of requests that had ended by then: they count like the others.
-  const all = batchSize / Math.max(1, sequences.length);
-  const rows = programRows({ sequences: batchSize, drafts: drafts * all, batch: bucket, depth });
+  const of = { sequences: batchSize, drafts: drafts ?? verified, batch: bucket, depth };
+  const rows = programRows(of);
   return { bucket, steps: depth, rows, ms: ms.round, cells };
 }

@@ -66,7 +66,7 @@ const LOOK_CHAINS = 16;
  *
  *     D = argmax over D of max over N of (B + sum of the N largest survivals) / ms(B, D, N)
  *
- * over the depths whose rounds, with the draft's catch-up before the first one, take at most `RoundContext.mostMs`.
+ * over the depths whose rounds take at most `RoundContext.mostMs`, with the draft's catch-up except for probes.
  */
 export function hybrid(
   options: HybridOptions,
@@ -148,10 +148,16 @@ function choose(
   const drafts = candidates(evidence, context, most);
   const priced = prices(context, evidence.timings);
   const { mostMs = Infinity } = context;
+  const all = optionsOf(steps, drafts, priced).filter(({ ms }, i) => i === 0 || ms <= mostMs);
   const waits = ({ steps, ms }: Option) => steps > 0 ? priced.catchUp(0) + ms : ms;
-  const all = optionsOf(steps, drafts, priced).filter((one, i) => i === 0 || waits(one) <= mostMs);
-  const best = bestOf(all, { course, priced, context, options });
+  const best = bestOf(all.filter((one, i) => i === 0 || waits(one) <= mostMs), {
+    course,
+    priced,
+    context,
+    options,
+  });
   if (best.steps > 0) return choiceOf(best, drafts, { evidence, context });
+  // A probe may wait for the catch-up beyond `mostMs`: what the draft has missed only grows until there is one.
   const look = lookAgain(all, { course, priced, context, options });
   return { tier: chain(look?.steps ?? best.steps) };
 }

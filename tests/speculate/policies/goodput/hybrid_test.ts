@@ -86,6 +86,29 @@ Deno.test("hybrid policy: no round takes longer than requests should wait, if th
   );
 });
 
+Deno.test("hybrid policy: after a rest it tries drafts again, although the catch-up exceeds what requests should wait", () => {
+  const policy = hybrid({ steps: [0, 1, 3] });
+  const costs = { ...costsOf({ row: 0.1 }), catchUp: [{ at: 1, ms: 50 }] };
+  const took = (steps: number) => roundMs(costs, { batch: 8, steps, cells: 160 });
+  const lags = contextOf(8).sequences.map((each) => ({ ...each, lag: 60 }));
+  let state = policy.start;
+  const learn = (steps: number, accepted: number) => {
+    const all = Array<number>(8).fill(accepted);
+    const outcome = outcomeOf({ batchSize: 8, numSteps: steps, accepted: all });
+    state = policy.learn(state, { ...outcome, ms: { ...outcome.ms, round: took(steps) } }).state;
+  };
+  for (let round = 0; round < 40; round++) learn(3, 0);
+  const depth = () =>
+    policy.pick(state, contextOf(8, { costs, mostMs: took(3) + 0.1, sequences: lags })).tier.depth;
+  assert.equal(depth(), 0);
+  let rounds = 0;
+  while (depth() === 0 && rounds < 20_000) {
+    learn(0, 0);
+    rounds++;
+  }
+  assert.ok(rounds > 0 && rounds < 20_000, String(rounds));
+});
+
 Deno.test("hybrid policy: looks at drafts cost a small part of the time while none is worth it", () => {
   const costs = costsOf({ row: 0.2 });
   const world = steady({ costs, told: costs, batch: () => 16, alpha: () => 0.3, lasts: 6000 });
