@@ -27,7 +27,6 @@ import { atOnce, settled, type Walk, whenSettled } from "./walk.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
-  readonly done: boolean;
   /** Ends the request with reason "interrupt" before the next round. */
   cancel(): void;
 }
@@ -287,12 +286,7 @@ export function openScheduler(
     submit(request, onEvent) {
       checkRequest(capacity, outputs, request, { predicts: Boolean(drafter?.predicts) });
       const state = requests.enqueue(request, onEvent);
-      return {
-        get done() {
-          return state.done;
-        },
-        cancel: () => requests.cancel(state),
-      };
+      return { cancel: () => requests.cancel(state) };
     },
     step: () => whenSettled(step()),
     stepAtOnce: () => atOnce(step()),

@@ -48,11 +48,8 @@ export const CALIBRATION_OPTIONS: CalibrationOptions = {
 };
 
 /** vLLM's constants to begin with. */
-export function firstCalibration(
-  depth: number,
-  { slope = 0.5, intercept = -0.2 }: { readonly slope?: number; readonly intercept?: number } = {},
-): Calibration {
-  return { slope, intercepts: Array<number>(depth).fill(intercept) };
+export function firstCalibration(depth: number): Calibration {
+  return { slope: 0.5, intercepts: Array<number>(depth).fill(-0.2) };
 }
 
 export function openWindow(at: Calibration): CalibrationWindow {

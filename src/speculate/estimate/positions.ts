@@ -6,25 +6,19 @@ import { type Counts, faded, graded, type GradedChain, NO_COUNTS, rateOf } from 
  */
 export type PositionCounts = readonly Counts[];
 
-export interface PositionOptions {
+/** How fast earlier counts lose weight. */
+interface Fading {
   /** Each chain multiplies the weight of earlier chains by this. */
   readonly fade: number;
   /** The least weight that one round leaves, however many its chains. */
   readonly leastKept: number;
-  /** The chance of the first draft where nothing is known, and the weight of that in drafts. */
-  readonly prior: number;
-  readonly priorWeight: number;
-  /** The weight, in drafts, of the previous position's rate in the rate of a position. */
-  readonly neighbour: number;
 }
 
-export const POSITION_OPTIONS: PositionOptions = {
-  fade: 0.98,
-  leastKept: 0.85,
-  prior: 0.7,
-  priorWeight: 2,
-  neighbour: 4,
-};
+const FADING: Fading = { fade: 0.98, leastKept: 0.85 };
+/** The chance of the first draft where nothing is known, and the weight of that in drafts. */
+const PRIOR = { rate: 0.7, weight: 2 };
+/** The weight, in drafts, of the previous position's rate in the rate of a position. */
+const NEIGHBOUR = 4;
 
 export function noPositions(depth: number): PositionCounts {
   return Array.from({ length: depth }, () => NO_COUNTS);
@@ -34,7 +28,7 @@ export function noPositions(depth: number): PositionCounts {
 export function countPositions(
   counts: PositionCounts,
   chains: readonly GradedChain[],
-  { fade, leastKept }: PositionOptions = POSITION_OPTIONS,
+  { fade, leastKept }: Fading = FADING,
 ): PositionCounts {
   const hits: number[] = counts.map(() => 0);
   const misses: number[] = counts.map(() => 0);
@@ -68,22 +62,16 @@ export function fadedPositions(counts: PositionCounts, keep: number): PositionCo
  *
  * Positions that were never verified get the rate of the deepest one that was.
  */
-export function positionRates(
-  counts: PositionCounts,
-  { prior, priorWeight, neighbour }: PositionOptions = POSITION_OPTIONS,
-): number[] {
-  let before = prior;
-  return counts.map((each, k) => before = rateOf(each, before, k === 0 ? priorWeight : neighbour));
+export function positionRates(counts: PositionCounts): number[] {
+  let before = PRIOR.rate;
+  return counts.map((each, k) => before = rateOf(each, before, k === 0 ? PRIOR.weight : NEIGHBOUR));
 }
 
 /** Over all positions. */
-export function meanRate(
-  counts: PositionCounts,
-  { prior, priorWeight }: PositionOptions = POSITION_OPTIONS,
-): number {
+export function meanRate(counts: PositionCounts): number {
   const sum = counts.reduce(
     (sum, { hits, misses }) => ({ hits: sum.hits + hits, misses: sum.misses + misses }),
     NO_COUNTS,
   );
-  return rateOf(sum, prior, priorWeight);
+  return rateOf(sum, PRIOR.rate, PRIOR.weight);
 }

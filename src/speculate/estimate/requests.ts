@@ -15,35 +15,30 @@ export interface RequestChain extends GradedChain {
   readonly id: number;
 }
 
-export interface RequestOptions {
-  /** Each graded draft multiplies the weight of earlier ones by this. */
-  readonly fade: number;
-  /**
-   * Rounds after which a request that was not graded is forgotten. It has ended, or none of its drafts was
-   * verified; in that case it is treated like any other request again and gets another chance.
-   */
-  readonly forget: number;
-  /** Weight, in drafts, of what all requests have in common. */
-  readonly common: number;
-}
-
-export const REQUEST_OPTIONS: RequestOptions = { fade: 0.98, forget: 64, common: 8 };
+/** Each graded draft multiplies the weight of earlier ones by this. */
+const FADE = 0.98;
+/**
+ * Rounds after which a request that was not graded is forgotten. It has ended, or none of its drafts was
+ * verified; in that case it is treated like any other request again and gets another chance.
+ */
+const FORGET = 64;
+/** Weight, in drafts, of what all requests have in common. */
+const COMMON = 8;
 
 /** Adds the chains of round number `round`, and forgets those long gone. */
 export function countRequests(
   requests: Requests,
   chains: readonly RequestChain[],
   round: number,
-  { fade, forget }: RequestOptions = REQUEST_OPTIONS,
 ): Requests {
   const found = new Map<number, RequestCounts>();
-  for (const each of requests) if (round - each.seen <= forget) found.set(each.id, each);
+  for (const each of requests) if (round - each.seen <= FORGET) found.set(each.id, each);
   for (const chain of chains) {
     const counts = graded(chain);
     if (counts === undefined) continue;
     const { id } = chain;
     const old = found.get(id);
-    const keep = fade ** (counts.hits + counts.misses);
+    const keep = FADE ** (counts.hits + counts.misses);
     const { hits, misses } = old === undefined ? counts : added(faded(old, keep), counts);
     found.set(id, { id, hits, misses, seen: round });
   }
@@ -58,13 +53,9 @@ export function fadedRequests(requests: Requests, keep: number): Requests {
  * The odds ratio of a request's drafts to those of all requests: odds(alpha_r) / odds(alpha), with alpha_r
  * shrunk towards alpha. 1 for a request about which nothing is known.
  */
-export function oddsRatio(
-  counts: Counts | undefined,
-  alpha: number,
-  { common }: RequestOptions = REQUEST_OPTIONS,
-): number {
+export function oddsRatio(counts: Counts | undefined, alpha: number): number {
   if (counts === undefined || !(alpha > 0 && alpha < 1)) return 1;
-  const own = Math.min(rateOf(counts, alpha, common), 1 - 1e-9);
+  const own = Math.min(rateOf(counts, alpha, COMMON), 1 - 1e-9);
   return own / (1 - own) * (1 - alpha) / alpha;
 }
 

@@ -1,6 +1,5 @@
 import {
   calibrate,
-  type Calibration,
   CALIBRATION_OPTIONS,
   type CalibrationOptions,
   type CalibrationWindow,
@@ -49,14 +48,14 @@ const FEW_CHAINS = 16;
 /** The weight that earlier counts keep when acceptance has changed. */
 const AFTER_CHANGE = 0.25;
 
-export function noEvidence(depth: number, calibration?: Calibration): Evidence {
+export function noEvidence(depth: number): Evidence {
   return {
     rounds: 0,
     positions: noPositions(depth),
     requests: [],
     chains: [],
     timings: [],
-    window: openWindow(calibration ?? firstCalibration(depth)),
+    window: openWindow(firstCalibration(depth)),
     cusum: NO_CHANGE,
     changes: 0,
   };
