@@ -168,7 +168,8 @@ const OLLAMA = {
   model: z.string(),
   created_at: z.string(),
   done: z.boolean(),
-  done_reason: z.enum(["stop", "length"]).optional(),
+  // "load" and "unload" answer requests without a prompt.
+  done_reason: z.enum(["stop", "length", "load", "unload"]).optional(),
   total_duration: count.optional(),
   load_duration: count.optional(),
   prompt_eval_count: count.optional(),

@@ -1,5 +1,6 @@
 import type { Environment, Interpreter } from "@huggingface/jinja";
 import { FullerInterpreter } from "./jinja_gaps.ts";
+import { field, isObject } from "./objects.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
@@ -172,12 +173,4 @@ const DEEPEST = 500;
 function lengthOf(value: Value | undefined): number {
   const inner: unknown = value?.value;
   return Array.isArray(inner) ? inner.length : inner instanceof Map ? inner.size : 0;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
-}
-
-function field(value: unknown, name: string): unknown {
-  return isObject(value) ? Reflect.get(value, name) : undefined;
 }

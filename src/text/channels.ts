@@ -1,6 +1,7 @@
 import type { Body, ChannelFormat } from "./channel_format.ts";
 import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
 import { HARMONY_CHANNELS } from "./harmony_channels.ts";
+import { openTail } from "./stop.ts";
 
 /** Formats by name; `Reasoning` holds the name because it is plain data. */
 const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
@@ -183,14 +184,4 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
     },
     end: () => taken(true),
   };
-}
-
-/** Length of the longest end of `text` that begins one of `marks`. */
-export function openTail(text: string, marks: readonly string[]): number {
-  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
-  for (let length = Math.min(longest, text.length); length > 0; length--) {
-    const tail = text.slice(-length);
-    if (marks.some((mark) => mark.startsWith(tail))) return length;
-  }
-  return 0;
 }

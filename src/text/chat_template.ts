@@ -4,6 +4,7 @@ import strftime from "strftime";
 import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
+import { field } from "./objects.ts";
 import { withBudget } from "./reasoning.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
@@ -150,8 +151,4 @@ function range(first: number, second?: number, step: number = 1): number[] {
   const length = Math.max(0, Math.ceil((to - from) / step));
   if (!(length <= MOST_RANGE)) throw new Error(`range() is too long: ${length}`);
   return Array.from({ length }, (_, index) => from + index * step);
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

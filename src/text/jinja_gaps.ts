@@ -1,4 +1,5 @@
 import { type Environment, Interpreter } from "@huggingface/jinja";
+import { field } from "./objects.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
@@ -97,8 +98,4 @@ function stringLiteral(value: string): Statement {
 /** An integer literal's digits as a text's literal. */
 function digits(literal: unknown): Statement {
   return stringLiteral(String(field(literal, "value")));
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

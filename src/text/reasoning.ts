@@ -1,10 +1,5 @@
-import {
-  channelFormat,
-  type ChannelName,
-  channelsOf,
-  channelStream,
-  openTail,
-} from "./channels.ts";
+import { channelFormat, type ChannelName, channelsOf, channelStream } from "./channels.ts";
+import { openTail } from "./stop.ts";
 
 /** What begins and ends the reasoning in front of an answer. */
 export interface ReasoningMarks {

@@ -2,8 +2,8 @@ import { UsageError } from "../errors.ts";
 
 /** Finds the first stop text in an output that arrives in pieces. */
 export interface StopScanner {
-  /** `text` may be shown now; `stopped` once a stop text is complete, and then for good. */
-  push(piece: string): { readonly text: string; readonly stopped: boolean };
+  /** `text` may be shown now; `stop` is the stop text that is complete, and then for good. */
+  push(piece: string): { readonly text: string; readonly stop: string | undefined };
   /** Called when the output ends; returns the text that was held back because a stop might have begun there. */
   end(): string;
 }
@@ -17,19 +17,19 @@ export interface StopScanner {
 export function stopScanner(stops: readonly string[]): StopScanner {
   if (stops.includes("")) throw new UsageError(`Cannot stop at "": the text is empty`);
   if (stops.length === 0) {
-    return { push: (text) => ({ text, stopped: false }), end: () => "" };
+    return { push: (text) => ({ text, stop: undefined }), end: () => "" };
   }
   let held = "";
-  let stopped = false;
+  let stop: string | undefined;
   return {
     push: (piece) => {
-      if (stopped) return { text: "", stopped };
+      if (stop !== undefined) return { text: "", stop };
       const text = held + piece;
-      const at = firstStop(text, stops);
-      stopped = at !== undefined;
-      const end = at ?? text.length - openTail(text, stops);
-      held = stopped ? "" : text.slice(end);
-      return { text: text.slice(0, end), stopped };
+      const found = firstStop(text, stops);
+      stop = found?.stop;
+      const end = found?.begin ?? text.length - openTail(text, stops);
+      held = found ? "" : text.slice(end);
+      return { text: text.slice(0, end), stop };
     },
     end: () => {
       const text = held;
@@ -39,21 +39,24 @@ export function stopScanner(stops: readonly string[]): StopScanner {
   };
 }
 
-/** Where the stop that is complete first begins; undefined when none is complete. */
-function firstStop(text: string, stops: readonly string[]): number | undefined {
+/** The stop that is complete first, and where it begins; undefined when none is complete. */
+function firstStop(
+  text: string,
+  stops: readonly string[],
+): { readonly stop: string; readonly begin: number } | undefined {
   const found = stops
-    .map((stop) => ({ begin: text.indexOf(stop), length: stop.length }))
+    .map((stop) => ({ stop, begin: text.indexOf(stop), end: text.indexOf(stop) + stop.length }))
     .filter(({ begin }) => begin >= 0)
-    .toSorted((a, b) => (a.begin + a.length) - (b.begin + b.length) || a.begin - b.begin);
-  return found[0]?.begin;
+    .toSorted((a, b) => a.end - b.end || a.begin - b.begin);
+  return found[0];
 }
 
-/** Length of the longest end of `text` that begins a stop. */
-function openTail(text: string, stops: readonly string[]): number {
-  const longest = Math.max(0, ...stops.map((stop) => stop.length - 1));
+/** Length of the longest end of `text` that begins one of `marks`. */
+export function openTail(text: string, marks: readonly string[]): number {
+  const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));
   for (let length = Math.min(longest, text.length); length > 0; length--) {
     const tail = text.slice(-length);
-    if (stops.some((stop) => stop.startsWith(tail))) return length;
+    if (marks.some((mark) => mark.startsWith(tail))) return length;
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
 import { reason, UsageError } from "../errors.ts";
 import { CHANNEL_TOKENS } from "./channels.ts";
+import { isObject } from "./objects.ts";
 import { REASONING_MARKS } from "./reasoning.ts";
 import { TOOL_MARKS } from "./tool_marks.ts";
 
@@ -169,11 +170,6 @@ function wrap(
     idOf: (token) => inner.token_to_id(token),
     isSkipped: (id) => skipped.has(id) || !known(id),
   };
-}
-
-/** Whether it is an object of JSON. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Both spellings of a token in tokenizer_config.json: a string, or an AddedToken as an object. */

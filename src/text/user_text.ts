@@ -1,5 +1,6 @@
 import { CHANNEL_TOKENS } from "./channels.ts";
-import { isObject, loadTokenizer, type Tokenizer } from "./tokenizer.ts";
+import { isObject } from "./objects.ts";
+import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /**
  * Encodes control tokens that a person spells out (`<|im_end|>`) as text; only those that the chat template

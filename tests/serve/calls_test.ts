@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { fakeEngine } from "../cli/fake.ts";
+import type { StoppedResult } from "../../src/engine/schedule/result.ts";
+import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
 
@@ -63,6 +64,51 @@ Deno.test("parameters that exclude objects are refused, with the tool's name, by
     assert.equal(response.status, 400, path);
     assert.match(await response.text(), /the tool \\"shout\\": its parameters exclude objects/);
   }
+});
+
+Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has left out", async () => {
+  const engine = fakeEngine({ answer: () => "Yes " });
+  const { submit } = engine;
+  let stop: string | undefined = "END";
+  engine.submit = (request) =>
+    streamOf((async function* () {
+      for await (const event of submit(request)) {
+        if (event.kind !== "finish" || stop === undefined) yield event;
+        else {
+          const result: StoppedResult = { ...event.result, stop };
+          yield { kind: "finish", result };
+        }
+      }
+    })());
+  await using server = await fakeServer({}, engine);
+  // The output's tokens have special ones inside, which its text has not.
+  engine.decode = () => Promise.resolve({ text: "<|channel|>Yes <|end|>END", pieces: [] });
+  const body = { ...HELLO, max_tokens: 9, stop_sequences: ["END", "Yes"] };
+  const ends = async () => {
+    const { stop_reason, stop_sequence } = await server.json("/v1/messages", body);
+    const events = await server.stream("/v1/messages", { ...body, stream: true });
+    const { delta } = events.find(({ type }) => type === "message_delta");
+    assert.deepEqual(delta, { stop_reason, stop_sequence });
+    return [stop_reason, stop_sequence];
+  };
+  assert.deepEqual(await ends(), ["stop_sequence", "END"]);
+  stop = undefined;
+  assert.deepEqual(await ends(), ["end_turn", null]);
+});
+
+Deno.test("Responses: an answer that refused comes back as a text", async () => {
+  await using server = await fakeServer();
+  const refusal = { type: "refusal", refusal: "I will not." };
+  const response = await server.ask("/v1/responses", {
+    input: [
+      { role: "user", content: "x" },
+      { type: "message", role: "assistant", content: [refusal] },
+      { role: "user", content: "y" },
+    ],
+  });
+  assert.equal(response.status, 200, await response.text());
+  const [, said] = server.engine.prompts.at(-1) as Json[];
+  assert.deepEqual(said, { role: "assistant", content: "I will not." });
 });
 
 Deno.test("Responses: what the limit cuts is incomplete, what came before is not", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeEngine } from "../cli/fake.ts";
+import { type ChatMessage, renderChat } from "../../src/text/chat_template.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
 
@@ -54,6 +55,63 @@ Deno.test("parallel_tool_calls: false ends the answer after one", async () => {
   assert.equal(choice.finish_reason, "tool_calls");
   assert.deepEqual(choice.message.tool_calls.map((call: Json) => call.function.name), ["f"]);
   assert.equal(choice.message.content, null);
+});
+
+Deno.test("parallel_tool_calls: false gives the same answer however its tokens are cut, and is no abort", async () => {
+  const messages: Json[] = [];
+  for (const pieces of [(answer: string) => [answer], (answer: string) => [...answer]]) {
+    const engine = fakeEngine({ answer: () => `I look. ${CALLS} and more`, pieces });
+    Object.assign(engine.info, { chatTemplate: "{{ tools }}<tool_call>" });
+    await using server = await fakeServer({}, engine);
+    const body = { ...user("hi"), tools: TOOLS, parallel_tool_calls: false };
+    const { choices: [{ message, finish_reason }] } = await server.json(CHAT, body);
+    const [call, ...others] = message.tool_calls;
+    assert.deepEqual([others, finish_reason], [[], "tool_calls"]);
+    messages.push([message.content, call.function]);
+    const metrics = await (await server.ask("/metrics")).text();
+    const reasons = [...metrics.matchAll(/finished_reason="(\w+)"[^}]*\} (\d+)/g)];
+    const counted = reasons.filter(([, , count]) => count !== "0").map(([, reason]) => reason);
+    assert.deepEqual(counted, ["stop"]);
+  }
+  const [whole, byLetter] = messages;
+  assert.deepEqual(whole, ["I look.", { name: "f", arguments: '{"a": "b c"}' }]);
+  assert.deepEqual(byLetter, whole);
+});
+
+Deno.test("tools that the grammar of the text leaves no room for are named in the header, by each API", async () => {
+  await using server = await saying("{}");
+  const schema = { type: "object" };
+  const json = { type: "json_schema", json_schema: { schema } };
+  const hello = { ...user("hi"), model: "fledgling" };
+  const custom = { name: "f", input_schema: schema };
+  const flat = { type: "function", name: "f" };
+  const max_tokens = 9;
+  for (
+    const [path, body, named] of [
+      [CHAT, { ...hello, tools: TOOLS, response_format: json }, "tools"],
+      [CHAT, { ...hello, tools: TOOLS, regex: "a+" }, "tools"],
+      [CHAT, { ...hello, tools: TOOLS, tool_choice: "none", regex: "a+" }, null],
+      [CHAT, { ...hello, tools: TOOLS, tool_choice: "required" }, null],
+      [CHAT, { ...hello, tools: TOOLS }, null],
+      ["/v1/messages", {
+        ...hello,
+        max_tokens,
+        tools: [custom],
+        output_config: { format: { type: "json_schema", schema } },
+      }, "tools"],
+      ["/v1/responses", {
+        input: "hi",
+        tools: [flat],
+        text: { format: { type: "json_object" } },
+      }, "tools"],
+      ["/api/chat", { ...hello, tools: TOOLS, format: "json" }, "tools"],
+    ] as const
+  ) {
+    const response = await server.ask(path, body);
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    assert.equal(response.headers.get("eyrie-ignored"), named, JSON.stringify(body));
+  }
 });
 
 Deno.test("without tools what looks like a call is text", async () => {
@@ -111,6 +169,35 @@ Deno.test("templates get tools, calls and results as they want them", async () =
   assert.match(system.content, /"name":"f"[^]*"name":"g"[^]*<tool_call>/);
   assert.match(call.content, /^<tool_call>\n\{"name":"f","arguments":\{"a":1\}\}\n<\/tool_call>$/);
   assert.deepEqual(result, { role: "user", content: "<tool_response>\n2\n</tool_response>" });
+});
+
+Deno.test("results of tools alternate with answers for Gemma 3's template, which wants that", async () => {
+  const template = await Deno.readTextFile(
+    new URL("../golden/templates/gemma3.jinja", import.meta.url),
+  );
+  await using server = await saying("fine", template);
+  const call = (id: string) => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
+  const result = (id: string) => ({ role: "tool", tool_call_id: id, content: id });
+  await server.json(CHAT, {
+    messages: [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: null, tool_calls: [call("one"), call("two")] },
+      result("one"),
+      result("two"),
+      { role: "user", content: "And now?" },
+    ],
+    tools: TOOLS,
+  });
+  const prompt = server.engine.prompts.at(-1) as readonly ChatMessage[];
+  const rendered = renderChat(template, prompt, {
+    addGenerationPrompt: true,
+    bosToken: "<bos>",
+    eosToken: "<eos>",
+    now: new Date(2026, 2, 5),
+    templateArguments: {},
+  });
+  assert.deepEqual(rendered.match(/(?<=<start_of_turn>)\w+/g), ["user", "model", "user", "model"]);
+  assert.match(rendered, /one\n<\/tool_response>\n\n<tool_response>\ntwo[^]*\n\nAnd now\?/);
 });
 
 Deno.test("reasoning_effort and chat_template_kwargs reach the template", async () => {

@@ -9,6 +9,8 @@ import { type Json, user } from "./server.ts";
 const CHAT = "/v1/chat/completions";
 const COMPLETION = "/v1/completions";
 const HELLO = user("Hello!");
+const F = { type: "function", name: "f" };
+const IMAGE = { type: "input_image", image_url: "data:" };
 const SCHEMA = { type: "object", properties: { a: { type: "integer" } } };
 
 /** Fields beyond OpenAI's that clients of each server send, with the values that they send. */
@@ -155,6 +157,9 @@ const HONOURED:
     [CHAT, { structured_outputs: { regex: "a+" } }, { grammar: { kind: "regex", pattern: "a+" } }],
     [CHAT, { guided_regex: "a+" }, { grammar: { kind: "regex", pattern: "a+" } }],
     [CHAT, { guided_choice: ["a.b", "c"] }, { grammar: { kind: "regex", pattern: "a\\.b|c" } }],
+    [CHAT, { guided_choice: ["non-fiction", "fiction"] }, {
+      grammar: { kind: "regex", pattern: "non-fiction|fiction" },
+    }],
     [CHAT, { guided_grammar: "root ::= x" }, { grammar: { kind: "ebnf", text: "root ::= x" } }],
     [CHAT, { ebnf: "root ::= x" }, { grammar: { kind: "ebnf", text: "root ::= x" } }],
     [CHAT, { n_probs: 3 }, { logprobs: 3 }],
@@ -272,6 +277,23 @@ Deno.test("fields of other servers' clients", async (t) => {
       const [path, body, param] of [
         [CHAT, { ...HELLO, max_new_tokens: 0 }, "max_new_tokens"],
         [CHAT, { ...HELLO, repeat_penalty: 0 }, "repeat_penalty"],
+        ["/v1/responses", {
+          input: "x",
+          tools: [F, { ...F, name: "g", parameters: { type: "string" } }],
+        }, "tools[1].parameters"],
+        [
+          "/v1/responses",
+          { input: "x", tools: [F], tool_choice: { type: "function", name: "g" } },
+          "tool_choice.name",
+        ],
+        [
+          "/v1/responses",
+          { input: [{ role: "user", content: [IMAGE] }] },
+          "input[0].content[0].type",
+        ],
+        ["/v1/responses", {
+          input: [{ type: "function_call_output", call_id: "1", output: [IMAGE] }],
+        }, "input[0].output[0].type"],
         [CHAT, { ...HELLO, guided_regex: "a", grammar: "root ::= x" }, "guided_regex"],
         [COMPLETION, { prompt: "x ".repeat(1001) }, "prompt"],
         ["/v1/responses", { input: "x ".repeat(1001) }, "input"],

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fakeServer } from "./fake_server.ts";
 import { serve } from "./shared.ts";
 
 Deno.test("what ollama's clients ask of the model", async (t) => {
@@ -67,4 +68,28 @@ Deno.test("/api/generate of a model without a chat template takes the prompt as 
   const system = await generate(without.url, { system: "Be short." });
   assert.equal(system.status, 400);
   assert.match(system.error, /"system" with a raw prompt/);
+});
+
+Deno.test("a request without a prompt loads or unloads the model, without the engine", async () => {
+  await using server = await fakeServer();
+  const empty = { role: "assistant", content: "" };
+  for (
+    const [path, body, said] of [
+      ["/api/generate", {}, { response: "", done_reason: "load" }],
+      ["/api/generate", { prompt: "", stream: false }, { response: "", done_reason: "load" }],
+      ["/api/generate", { keep_alive: "5m" }, { response: "", done_reason: "load" }],
+      ["/api/generate", { keep_alive: 0 }, { response: "", done_reason: "unload" }],
+      ["/api/generate", { keep_alive: "0s" }, { response: "", done_reason: "unload" }],
+      ["/api/chat", { messages: [] }, { message: empty, done_reason: "load" }],
+      ["/api/chat", { messages: [], keep_alive: 0 }, { message: empty, done_reason: "unload" }],
+    ] as const
+  ) {
+    const response = await server.ask(path, { model: "fledgling", ...body });
+    assert.equal(response.status, 200, JSON.stringify(body));
+    const { created_at, ...rest } = await response.json();
+    assert.ok(Date.parse(created_at) > 0);
+    assert.deepEqual(rest, { model: "fledgling", done: true, ...said });
+  }
+  assert.equal((await server.ask("/api/generate", { model: "other" })).status, 404);
+  assert.deepEqual([server.engine.prompts, server.engine.requests], [[], []]);
 });

@@ -29,6 +29,8 @@ const REQUESTS: readonly (readonly [path: string, body?: Json, template?: string
   ["/api/chat", { ...NAMED, options: { temperature: -1 } }],
   ["/api/generate", { model: "fledgling", prompt: "hi", stream: false }],
   ["/api/generate", { model: "fledgling", prompt: "hi" }],
+  ["/api/chat", { model: "fledgling", messages: [] }],
+  ["/api/generate", { model: "fledgling", keep_alive: 0 }],
   ["/api/tags"],
   ["/api/ps"],
   ["/api/show", { model: "fledgling" }],

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import parsePrometheus from "npm:parse-prometheus-text-format@1.1.1";
+import { fakeEngine } from "../cli/fake.ts";
+import { fakeServer } from "./fake_server.ts";
 import { rawHttp } from "./raw.ts";
 import { type Json, serve, user } from "./server.ts";
 
@@ -221,3 +223,25 @@ Deno.test("what a server tells of itself", async (t) => {
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 2));
 }
+
+Deno.test("the mean accept length leaves out requests that have no token yet", async () => {
+  const third = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const beforeWord = (word: string) => {
+    if (word !== "four") return Promise.resolve();
+    third.resolve();
+    return end.promise;
+  };
+  const engine = fakeEngine({ answer: () => "one two three four", beforeWord });
+  await using server = await fakeServer({}, engine);
+  const { table } = server.server.service;
+  const answer = server.json(CHAT, user("hi"));
+  await third.promise;
+  const waiting = table.enter(1, "waits");
+  const { internal_states: [state] } = await server.json("/server_info");
+  table.leave(waiting);
+  end.resolve();
+  await answer;
+  // Three rounds, and the first token is the prefill's.
+  assert.equal(state.avg_spec_accept_length, 0.667);
+});

@@ -222,6 +222,12 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     }]]],
     ["<|tool_call>call:f{a:New York}<tool_call|>", "", [["f", { a: "New York" }]]],
     ["<|tool_call>call:f{a}<tool_call|>", "<|tool_call>call:f{a}", []],
+    // The second mark of a text is missing: it is none within the arguments.
+    [
+      '<|tool_call>call:f{x:1,y:2<|"|>,s:<|"|>}<tool_call|>',
+      '<|tool_call>call:f{x:1,y:2<|"|>,s:<|"|>}',
+      [],
+    ],
     ["<|tool_call>soon<tool_call|>", "<|tool_call>soon<tool_call|>", []],
   ]],
   [LFM2, [

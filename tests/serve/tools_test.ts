@@ -59,6 +59,9 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     ],
     ['{"answer": 42}', '{"answer": 42}', []],
     ['{"name": "Ann", "age', '{"name": "Ann", "age', []],
+    ['{"name": "Alice", "age": 30}', '{"name": "Alice", "age": 30}', []],
+    ['\n{"name": "Alice", "age": 30}', '\n{"name": "Alice", "age": 30}', []],
+    ['<|python_tag|>{"name": "f"}', "", [["f", {}]]],
     [
       'The JSON is {"name": "f", "parameters": {}}',
       'The JSON is {"name": "f", "parameters": {}}',
@@ -104,6 +107,27 @@ for (const [family, cases] of CASES) {
     }
   });
 }
+
+Deno.test("Llama 3: without a mark only an object that names a tool of the request is a call", () => {
+  const tools = [{ name: "f" }];
+  const of = (output: string) => {
+    const read = readCalls(LLAMA3, [output], tools);
+    deepEqual(readCalls(LLAMA3, [...output], tools), read, output);
+    return read;
+  };
+  const call = '{"name": "f", "parameters": {"a": 1}}';
+  deepEqual(of(call), { text: "", calls: [["f", { a: 1 }]] });
+  for (
+    const answer of [
+      '{"name": "Alice", "parameters": {"a": 1}}',
+      '{"parameters": {"a": 1}, "name": "Alice"}',
+      '{"name": "f", "age": 30}',
+    ]
+  ) {
+    deepEqual(of(answer), { text: answer, calls: [] });
+    deepEqual(of(`${call}; ${answer}`).calls, [["f", { a: 1 }]]);
+  }
+});
 
 Deno.test("a call's name and arguments come before its end", () => {
   const stream = callStream(HERMES.format);

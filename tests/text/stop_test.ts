@@ -5,22 +5,29 @@ import { stopScanner } from "../../src/text/stop.ts";
 
 const SEED = { seed: 20260305, numRuns: 2000 };
 
-/** The text that the scanner lets through for `pieces`, and whether it stopped. */
-function scan(stops: readonly string[], pieces: readonly string[]): [string, boolean] {
+/** The text that the scanner lets through for `pieces`, and the stop that ended it. */
+function scan(
+  stops: readonly string[],
+  pieces: readonly string[],
+): [text: string, stop: string | undefined] {
   const scanner = stopScanner(stops);
   const pushed = pieces.map((piece) => scanner.push(piece));
   const text = pushed.map((each) => each.text).join("") + scanner.end();
-  return [text, pushed.at(-1)?.stopped ?? false];
+  return [text, pushed.at(-1)?.stop];
 }
 
 /** By definition: the first place where a stop is complete, and the longest stop that ends there. */
-function naive(stops: readonly string[], text: string): [string, boolean] {
+function naive(
+  stops: readonly string[],
+  text: string,
+): [text: string, stop: string | undefined] {
   for (let end = 1; end <= text.length; end++) {
     const seen = text.slice(0, end);
-    const lengths = stops.filter((stop) => seen.endsWith(stop)).map((stop) => stop.length);
-    if (lengths.length > 0) return [seen.slice(0, end - Math.max(...lengths)), true];
+    const [longest] = stops.filter((stop) => seen.endsWith(stop))
+      .toSorted((a, b) => b.length - a.length);
+    if (longest !== undefined) return [seen.slice(0, end - longest.length), longest];
   }
-  return [text, false];
+  return [text, undefined];
 }
 
 // With two letters, stops often overlap with themselves and with one another.
@@ -45,9 +52,9 @@ Deno.test("stop: holds back exactly the longest tail that may begin a stop", () 
       let [whole, shown] = ["", ""];
       for (const piece of pieces) {
         whole += piece;
-        const { text, stopped } = scanner.push(piece);
+        const { text, stop } = scanner.push(piece);
         shown += text;
-        if (stopped) return;
+        if (stop !== undefined) return;
         const tails = Array.from(whole, (_, at) => whole.slice(at)).concat("");
         const open = tails.find((tail) => stops.some((stop) => stop.startsWith(tail))) ?? "";
         assert.equal(shown, whole.slice(0, whole.length - open.length));
@@ -59,19 +66,19 @@ Deno.test("stop: holds back exactly the longest tail that may begin a stop", () 
 
 Deno.test("stop: a stop may span pieces, and nothing comes after it", () => {
   const scanner = stopScanner(["\n\nUser:", "END"]);
-  assert.deepEqual(scanner.push("Hello\n"), { text: "Hello", stopped: false });
-  assert.deepEqual(scanner.push("\nUs"), { text: "", stopped: false });
-  assert.deepEqual(scanner.push("er: hi"), { text: "", stopped: true });
-  assert.deepEqual(scanner.push("more"), { text: "", stopped: true });
+  assert.deepEqual(scanner.push("Hello\n"), { text: "Hello", stop: undefined });
+  assert.deepEqual(scanner.push("\nUs"), { text: "", stop: undefined });
+  assert.deepEqual(scanner.push("er: hi"), { text: "", stop: "\n\nUser:" });
+  assert.deepEqual(scanner.push("more"), { text: "", stop: "\n\nUser:" });
   assert.equal(scanner.end(), "");
 });
 
 Deno.test("stop: a held tail comes out at the end or when it does not go on", () => {
   const scanner = stopScanner(["END"]);
-  assert.deepEqual(scanner.push("the EN"), { text: "the ", stopped: false });
-  assert.deepEqual(scanner.push("E"), { text: "EN", stopped: false });
+  assert.deepEqual(scanner.push("the EN"), { text: "the ", stop: undefined });
+  assert.deepEqual(scanner.push("E"), { text: "EN", stop: undefined });
   assert.equal(scanner.end(), "E");
-  assert.deepEqual(scan([], ["as ", "it is"]), ["as it is", false]);
+  assert.deepEqual(scan([], ["as ", "it is"]), ["as it is", undefined]);
 });
 
 Deno.test("stop: an empty stop text is refused", () => {

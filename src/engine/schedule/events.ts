@@ -57,6 +57,8 @@ export interface GenerateResult {
   /** Generated ids, the end-of-sequence token included. */
   readonly outputIds: readonly number[];
   readonly finishReason: FinishReason;
+  /** The stop text that ended the output; absent: none did. */
+  readonly stop?: string;
   readonly timing: {
     /** Without compileMs. */
     readonly prefillMs: number;

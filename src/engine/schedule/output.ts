@@ -77,6 +77,8 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   const logprobs: TextLogprobs[] = [];
   let text = "";
   let finished: FinishReason | undefined;
+  /** The stop text that ended the output. */
+  let stop: string | undefined;
 
   /** Counts one token. */
   function count(id: number, constraint: Constraint | undefined): void {
@@ -91,8 +93,8 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   function show(ids: readonly number[]): string {
     const added = stream.push(ids);
     reasoned.push(added);
-    const { text: piece, stopped } = scanner.push(added);
-    if (stopped) finished = "stop";
+    const { text: piece, stop: found } = scanner.push(added);
+    if (found !== undefined) [finished, stop] = ["stop", found];
     return piece;
   }
 
@@ -165,7 +167,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
     end(ended) {
       const held = scanner.push(stream.end());
       // A stop text that half a character completes cuts the text as any other does.
-      if (held.stopped) finished = "stop";
+      if (held.stop !== undefined) [finished, stop] = ["stop", held.stop];
       const rest = held.text + scanner.end();
       const finishReason = finished ?? "interrupt";
       const reported = request.logprobs === undefined ? {} : { logprobs };
@@ -177,6 +179,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
         rounds,
         reasoningTokens,
         ...reported,
+        ...stop !== undefined && { stop },
       };
       const result = generateResult(outputs, request, got);
       const last: EngineEvent = { kind: "finish", result };

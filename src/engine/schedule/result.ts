@@ -36,13 +36,16 @@ export interface RequestOutcome {
   readonly cached: number;
   readonly reasoningTokens: number;
   readonly logprobs?: readonly TextLogprobs[];
+  /** The stop text that ended the output. */
+  readonly stop?: string;
 }
 
 /** @param engine.tier of a request that does not set its number of steps. */
 export function generateResult(
   engine: { readonly algorithm: SpeculativeStats["algorithm"]; readonly tier: DraftShape },
   { promptIds, numSteps, prediction }: GenerateRequest,
-  { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, ...times }: RequestOutcome,
+  { finishReason, text, ids, rounds, cached, reasoningTokens, logprobs, stop, ...times }:
+    RequestOutcome,
 ): GenerateResult {
   return {
     text,
@@ -60,6 +63,7 @@ export function generateResult(
     ...prediction && { prediction: predictionCounts(rounds) },
     drafts: rounds.map(({ drafts }) => drafts),
     ...logprobs && { logprobs },
+    ...stop !== undefined && { stop },
   };
 }
 

@@ -1,6 +1,7 @@
 /** Whether alternatives of `oneOf` exclude each other. */
 import { isDeepStrictEqual } from "node:util";
-import { isObject, type Schema, typeOf, typesOf } from "./keywords.ts";
+import { isObject } from "../../text/objects.ts";
+import { type Schema, typeOf, typesOf } from "./keywords.ts";
 
 /** True where surely no value satisfies both; `resolved` follows a schema's `$ref`. */
 export function areApart(

@@ -88,10 +88,6 @@ export function textOf(schema: Schema, keyword: string, path: string): string | 
   throw fault(path, `"${keyword}" is ${JSON.stringify(value)}, not a text`);
 }
 
-export function isObject(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** @param path of the schema, a JSON pointer after "#". */
 export function fault(path: string, why: string): GrammarError {
   return new GrammarError(`JSON schema, at "${path}": ${why}`);

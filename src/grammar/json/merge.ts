@@ -1,14 +1,7 @@
 /** Two schemas that hold at once as one. */
 import { isDeepStrictEqual } from "node:util";
-import {
-  constraints,
-  fault,
-  isObject,
-  type Schema,
-  type Type,
-  TYPES,
-  typesOf,
-} from "./keywords.ts";
+import { isObject } from "../../text/objects.ts";
+import { constraints, fault, type Schema, type Type, TYPES, typesOf } from "./keywords.ts";
 
 /**
  * A schema of what satisfies both; false where nothing can.

@@ -1,5 +1,6 @@
+import { isObject } from "../../text/objects.ts";
 import { choice, type Expression, NOTHING, sequence, text } from "../rules/rules.ts";
-import { countOf, fault, isObject, type Schema } from "./keywords.ts";
+import { countOf, fault, type Schema } from "./keywords.ts";
 import { COMMA, list, otherKey } from "./text.ts";
 
 /** What the parts of a grammar share. */

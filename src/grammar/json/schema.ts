@@ -1,5 +1,6 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
+import { isObject } from "../../text/objects.ts";
 import { type ArgumentSyntax, GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
 import {
@@ -17,7 +18,6 @@ import {
   constraints,
   countOf,
   fault,
-  isObject,
   type Schema,
   textOf,
   type Type,

@@ -81,7 +81,10 @@ export class GrammarThread {
     return this.#mailbox.masks.subarray(0, rows * this.#words);
   }
 
-  /** Ends the thread, whatever it does. */
+  /**
+   * Ends the thread: its calls fail from now on. A worker that is inside of a loop of WebAssembly goes on, and takes a
+   * core, until it leaves that loop: V8 does not interrupt it there.
+   */
   end(error: Error): void {
     if (this.#failure) return;
     this.#failure = error;

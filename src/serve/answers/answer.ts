@@ -104,7 +104,10 @@ export async function* answer(
         };
       } else if (event.kind === "text") {
         yield* reader.push(event.text);
-        if (reader.enough) end();
+        if (reader.enough) {
+          entry.complete = true;
+          end();
+        }
       } else if (event.kind === "finish") {
         const { result } = event;
         if (result.finishReason === "interrupt" && !reader.enough) {
@@ -147,16 +150,21 @@ function openReader(
   let count = 0;
   let enough = false;
 
-  /** Counts the calls and drops everything after the last one that is wanted. */
+  /** Counts the calls; drops all pieces after the last call that is wanted, however the output is cut into pieces. */
   function counted(pieces: readonly ToolPiece[]): ToolPiece[] {
     const most = calls?.most ?? Infinity;
-    const kept = pieces.filter((piece) => piece.kind === "text" ? !enough : piece.index < most);
-    count += kept.filter(({ kind }) => kind === "call").length;
-    enough ||= pieces.some((piece) => piece.kind === "called" && piece.index + 1 >= most);
+    const kept: ToolPiece[] = [];
+    for (const piece of pieces) {
+      if (enough) break;
+      kept.push(piece);
+      if (piece.kind === "call") count++;
+      enough = piece.kind === "called" && piece.index + 1 >= most;
+    }
     return kept;
   }
 
   function parted({ reasoning, text }: SeparatedText): Piece[] {
+    if (enough) return [];
     const before: Piece[] = reasoning === "" ? [] : [{ kind: "reasoning", text: reasoning }];
     if (text === "") return before;
     if (called === undefined) return [...before, { kind: "text", text }];

@@ -1,3 +1,4 @@
+import { joinedTurns } from "../../text/turns.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
 import {
@@ -31,7 +32,7 @@ export function anthropicAsk(
   const chat: ChatRequest = {
     messages: [
       ...system ? [{ role: "system" as const, content: textOf(system) }] : [],
-      ...joinedTurns(messages.flatMap(messageFields)),
+      ...joinedTurns(messages.flatMap(messageFields), ({ content }) => contentText(content)),
     ],
     continue_final_message: messages.at(-1)?.role === "assistant",
     max_tokens: request.max_tokens,
@@ -50,20 +51,6 @@ export function anthropicAsk(
     response_format: format && { type: "json_schema", json_schema: { schema: format.schema } },
   };
   return chatAsk(chat, ready, options);
-}
-
-/** Joins consecutive user messages into one: templates require alternating turns. */
-function joinedTurns(messages: readonly MessageField[]): MessageField[] {
-  const joined: MessageField[] = [];
-  for (const message of messages) {
-    const last = joined.at(-1);
-    if (message.role !== "user" || last?.role !== "user") joined.push(message);
-    else {
-      const content = `${contentText(last.content)}\n\n${contentText(message.content)}`;
-      joined[joined.length - 1] = { role: "user", content };
-    }
-  }
-  return joined;
 }
 
 function choiceOf({ tool_choice: choice }: CountRequest): ToolChoice | undefined {

@@ -45,7 +45,6 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
     {
       path: "/v1/messages",
       summary: "The next message of a conversation",
-      streams: true,
       ...ABOUT,
     },
     MESSAGES,
@@ -75,8 +74,7 @@ async function messages(body: MessagesRequest, call: ApiCall): Promise<Response>
     reading,
     count: 1,
   });
-  const context = { ready, stops: ask.stop };
-  if (body.stream) return eventStream(events(choices, context), choices.leave);
+  if (body.stream) return eventStream(events(choices, ready), choices.leave);
   const writer = blockWriter();
   let ended: AnswerOutcome | undefined;
   for await (const piece of wholePieces(choices)) {
@@ -85,14 +83,9 @@ async function messages(body: MessagesRequest, call: ApiCall): Promise<Response>
   }
   return Response.json({
     ...messageOf(ready, writer.blocks.map((block) => whole(block, ready))),
-    ...await stopOf(ended as AnswerOutcome, context),
+    ...stopOf(ended as AnswerOutcome),
     usage: usage(ended as AnswerOutcome),
   });
-}
-
-interface Context {
-  readonly ready: Ready;
-  readonly stops: readonly string[];
 }
 
 function messageOf({ model }: Ready, content: readonly unknown[]): Record<string, unknown> {
@@ -124,20 +117,15 @@ function inputUsage(prompt: number, cached: number): Record<string, number> {
   };
 }
 
-/** Why the answer ended. The engine does not report the stop text: it is found in the output after the answer. */
-async function stopOf(
-  { finish, result }: AnswerOutcome,
-  { ready: { engine }, stops }: Context,
-): Promise<{ stop_reason: string; stop_sequence: string | null }> {
+/** Why the answer ended. */
+function stopOf(
+  { finish, result: { stop } }: AnswerOutcome,
+): { readonly stop_reason: string; readonly stop_sequence: string | null } {
   if (finish === "tool_calls") return { stop_reason: "tool_use", stop_sequence: null };
   if (finish === "length") return { stop_reason: "max_tokens", stop_sequence: null };
-  const output = stops.length === 0 ? "" : (await engine.decode(result.outputIds)).text;
-  const at = output.indexOf(result.text) + result.text.length;
-  const [found] = stops.filter((stop) => output.startsWith(stop, at))
-    .toSorted((a, b) => b.length - a.length);
-  return found === undefined
+  return stop === undefined
     ? { stop_reason: "end_turn", stop_sequence: null }
-    : { stop_reason: "stop_sequence", stop_sequence: found };
+    : { stop_reason: "stop_sequence", stop_sequence: stop };
 }
 
 /** The pieces without incomplete calls. Where no complete call is left, the finish reason becomes `stop`. */
@@ -166,7 +154,7 @@ function whole({ kind, name, text }: Block, ready: Ready): unknown {
 
 async function* events(
   choices: Choices,
-  context: Context,
+  ready: Ready,
 ): AsyncGenerator<StreamEvent, void, void> {
   const named = (type: string, fields: Record<string, unknown> = {}): StreamEvent => (
     { event: type, data: { type, ...fields } }
@@ -176,14 +164,14 @@ async function* events(
     for await (const piece of wholePieces(choices)) {
       if (piece.kind === "begin") {
         const input = inputUsage(piece.promptTokens, piece.cachedTokens);
-        const message = { ...messageOf(context.ready, []), usage: { ...input, output_tokens: 0 } };
+        const message = { ...messageOf(ready, []), usage: { ...input, output_tokens: 0 } };
         yield named("message_start", { message });
       }
       for (const event of writer.write(piece)) {
-        yield named(...blockEvent(event, context.ready));
+        yield named(...blockEvent(event, ready));
       }
       if (piece.kind !== "end") continue;
-      const delta = await stopOf(piece.ended, context);
+      const delta = stopOf(piece.ended);
       yield named("message_delta", { delta, usage: usage(piece.ended) });
       yield named("message_stop");
     }

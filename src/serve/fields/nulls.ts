@@ -1,3 +1,5 @@
+import { isObject } from "../../text/objects.ts";
+
 /** Objects in which null is a value: JSON schemas, arguments of calls, variables of templates. */
 const OPAQUE = new Set([
   "schema",
@@ -43,8 +45,4 @@ export function unknownFields(sent: unknown, kept: unknown, path = ""): string[]
     if (!Object.hasOwn(kept, key)) return value === undefined ? [] : [name];
     return unknownFields(value, kept[key], name);
   });
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -25,7 +25,7 @@ type About = Omit<Route, "method" | "body" | "handle"> & {
   readonly fields: TakingTable;
   /** Removes tools, items or the like from the body before the schema checks it. */
   readonly prepare?: (body: Body, take: Take) => Body;
-  /** The names that this API has for fields of a chat, where an error names one. */
+  /** The names that this API has for fields of a chat, or for paths of them, where an error names one. */
   readonly names?: Readonly<Record<string, string>>;
 };
 
@@ -53,7 +53,10 @@ export function apiPost<T>(
       const ignored = new Set<string>();
       const ignore = (name: string) => {
         if (service.options.strict) {
-          throw invalid(`Cannot use "${name}": the field is unknown (--strict)`, name);
+          throw invalid(
+            `Cannot use "${name}": it is unknown or has no effect here (--strict)`,
+            name,
+          );
         }
         ignored.add(name);
       };
@@ -104,7 +107,6 @@ function checkNamed(schema: z.ZodType, value: unknown, name: string): unknown {
 /** The error with the fields' names as the client knows them. */
 function renamed(error: ApiError, names: Readonly<Record<string, string>>): ApiError {
   const { status, type, code, fields, headers, param } = error;
-  const [, head = "", rest = ""] = /^([^.[]*)(.*)$/s.exec(param ?? "") ?? [];
   const named = (name: string) => Object.hasOwn(names, name) ? names[name] as string : name;
   const message = error.message.replaceAll(
     /"(\w+)(?=[".[])/g,
@@ -115,8 +117,18 @@ function renamed(error: ApiError, names: Readonly<Record<string, string>>): ApiE
     code,
     fields,
     headers,
-    param: param === null ? null : `${named(head)}${rest}`,
+    param: param === null ? null : renamedPath(param, names),
   });
+}
+
+/** The path with the name for it, in which `[]` stands for each index; otherwise with the name of its first field. */
+function renamedPath(path: string, names: Readonly<Record<string, string>>): string {
+  const own = (name: string) => Object.hasOwn(names, name) ? names[name] : undefined;
+  const indices = path.match(/\[\d+\]/g) ?? [];
+  const whole = own(path.replaceAll(/\[\d+\]/g, "[]"));
+  if (whole !== undefined) return whole.replaceAll("[]", () => indices.shift() ?? "[]");
+  const [, head = "", rest = ""] = /^([^.[]*)(.*)$/s.exec(path) ?? [];
+  return `${own(head) ?? head}${rest}`;
 }
 
 /** A field's name, made safe for a log line and a header. */

@@ -9,7 +9,7 @@ type Options = Pick<ServiceOptions, "templateArguments">;
 
 /** What a chat asks for, by way of OpenAI's. @throws ApiError as `chatAsk`. */
 export function ollamaChatAsk(request: OllamaChat, ready: Ready, options: Options): ChatAsk {
-  const messages = messageFields(request.messages);
+  const messages = messageFields(request.messages ?? []);
   const asked = chatAsk({ ...common(request), messages, tools: request.tools }, ready, options);
   return withContextHint(asked, request, ready);
 }
@@ -19,8 +19,9 @@ export function ollamaGenerateAsk(
   request: OllamaGenerate,
   ready: Ready,
   options: Options,
-): Omit<ChatAsk, "prompt"> & { readonly prompt: ChatAsk["prompt"] } {
-  const { prompt, system, raw } = request;
+): ChatAsk {
+  const { system, raw } = request;
+  const prompt = request.prompt ?? "";
   const system_: MessageField[] = system ? [{ role: "system", content: system }] : [];
   const messages: MessageField[] = [...system_, { role: "user", content: prompt }];
   if (!raw && ready.engine.info.hasChatTemplate) {

@@ -27,7 +27,6 @@ const ABOUT = { tag: "ollama", errors: ollamaError } as const;
 
 const ASKED = {
   ...ABOUT,
-  streams: true,
   fields: OLLAMA_FIELDS,
   prepare: (body: Body, { ignore, fields }: Take) => {
     const kept = withoutServerTools(body, ignore);
@@ -49,6 +48,7 @@ export const OLLAMA_ROUTES: readonly Route[] = [
     OLLAMA_CHAT,
     (body: OllamaChat, call) => {
       const ready = named(call.service, body.model);
+      if (!body.messages?.length) return loadedAnswer(ready, body, asMessage);
       const ask = ollamaChatAsk(body, ready, call.service.options);
       return answered(call, { ready, ask, stream: body.stream, asMessage });
     },
@@ -58,6 +58,7 @@ export const OLLAMA_ROUTES: readonly Route[] = [
     OLLAMA_GENERATE,
     (body: OllamaGenerate, call) => {
       const ready = named(call.service, body.model);
+      if (!body.prompt) return loadedAnswer(ready, body, asResponse);
       const ask = ollamaGenerateAsk(body, ready, call.service.options);
       return answered(call, { ready, ask, stream: body.stream, asMessage: asResponse });
     },
@@ -198,6 +199,26 @@ function asMessage({ content, thinking, calls }: AnswerPart): Record<string, unk
 
 function asResponse({ content, thinking }: AnswerPart): Record<string, unknown> {
   return { response: content, ...thinking ? { thinking } : {} };
+}
+
+/**
+ * The answer to a request without a prompt, with which ollama's clients load the model, or unload it where it is to be
+ * kept for 0 s. The model is loaded as long as the server runs.
+ */
+function loadedAnswer(
+  { model }: Ready,
+  { keep_alive: keep }: Pick<OllamaChat, "keep_alive">,
+  as: AsMessage,
+): Response {
+  const none = keep === 0 ||
+    (typeof keep === "string" && /^0(?:\.0+)?(?:ns|us|ms|s|m|h)?$/.test(keep));
+  return Response.json({
+    model,
+    created_at: new Date().toISOString(),
+    ...as({ content: "" }),
+    done: true,
+    done_reason: none ? "unload" : "load",
+  });
 }
 
 /** Undefined for arguments that the answer's end cut. */

@@ -24,6 +24,8 @@ interface Common {
   readonly format?: Maybe<string | Readonly<Record<string, unknown>>>;
   readonly options?: Maybe<OllamaOptions>;
   readonly think?: Maybe<boolean | string>;
+  /** How long the model stays loaded, in seconds or as Go's durations. It stays as long as the server runs. */
+  readonly keep_alive?: Maybe<number | string>;
 }
 
 export interface OllamaMessage {
@@ -47,13 +49,15 @@ export interface OllamaTool {
 
 /** Body of POST /api/chat. */
 export interface OllamaChat extends Common {
-  readonly messages: readonly OllamaMessage[];
+  /** None: load the model. */
+  readonly messages?: Maybe<readonly OllamaMessage[]>;
   readonly tools?: Maybe<readonly OllamaTool[]>;
 }
 
 /** Body of POST /api/generate. */
 export interface OllamaGenerate extends Common {
-  readonly prompt: string;
+  /** None, or an empty one: load the model. */
+  readonly prompt?: Maybe<string>;
   readonly system?: Maybe<string>;
   readonly raw?: Maybe<boolean>;
 }
@@ -61,7 +65,6 @@ export interface OllamaGenerate extends Common {
 const number = (min: number, max: number) => z.number().min(min).max(max);
 /** The names of a body's fields are ollama's own alone. */
 export const OLLAMA_FIELDS: TakingTable = {
-  keep_alive: HINT, // the model stays as long as the server runs
   logprobs: neutral([false], "ollama's answers have none here"),
   top_logprobs: neutral([0], "ollama's answers have none here"),
   truncate: HINT, // a conversation that does not fit is refused
@@ -119,6 +122,7 @@ const COMMON = {
   format: optional(z.union([z.enum(["", "json"]), z.record(z.string(), z.unknown())])),
   options: optional(OPTIONS),
   think: optional(z.union([z.boolean(), z.enum(["low", "medium", "high", "max"])])),
+  keep_alive: optional(z.union([z.number(), z.string()])),
 };
 
 const CALL = z.looseObject({
@@ -127,7 +131,7 @@ const CALL = z.looseObject({
 
 export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.object({
   ...COMMON,
-  messages: z.array(z.object({
+  messages: optional(z.array(z.object({
     role: z.enum(["system", "user", "assistant", "tool"]),
     content: z.string().default(""),
     thinking: optional(z.string()),
@@ -135,7 +139,7 @@ export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.object({
     tool_calls: optional(z.array(CALL)),
     tool_name: optional(z.string()),
     tool_call_id: optional(z.string()),
-  })).min(1),
+  }))),
   tools: optional(
     z.array(z.looseObject({
       type: z.literal("function"),
@@ -150,7 +154,7 @@ export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.object({
 
 export const OLLAMA_GENERATE: z.ZodType<OllamaGenerate> = z.object({
   ...COMMON,
-  prompt: z.string(),
+  prompt: optional(z.string()),
   system: optional(z.string()),
   raw: optional(z.boolean()),
   images: optional(NO_IMAGES),

@@ -20,7 +20,6 @@ export const CHAT_ROUTE: Route = apiPost(
     path: "/v1/chat/completions",
     summary: "The next message of a conversation",
     tag: "OpenAI",
-    streams: true,
     fields: CHAT_FIELDS,
     prepare: (sent, { ignore }) => withoutServerTools(sent, ignore),
   },

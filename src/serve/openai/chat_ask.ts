@@ -55,15 +55,21 @@ export function chatAsk(
     ...request.prediction ? { prediction: contentText(request.prediction.content) } : {},
   };
   const parallel = request.parallel_tool_calls ?? true;
+  // A grammar of the text holds from the first token, so that no call can be written.
+  const callable = tools.length > 0 && (grammar === undefined || forced !== undefined);
   return {
     prompt: promptOf(request, { ready, tools, forced, grammar, options, switches }),
     ask,
-    ignored: [...switches.ignored, ...cutArguments(request) ? [CUT_ARGUMENTS] : []],
+    ignored: [
+      ...switches.ignored,
+      ...cutArguments(request) ? [CUT_ARGUMENTS] : [],
+      ...tools.length > 0 && !callable ? ["tools"] : [],
+    ],
     reading: {
       // A grammar leaves no room for reasoning, and a message that the answer continues has already ended it.
       reasoning: grammar === undefined && request.separate_reasoning !== false &&
         begunText(request) === undefined,
-      calls: tools.length > 0 && (grammar === undefined || forced !== undefined)
+      calls: callable
         ? { begun: forced?.begin ?? "", most: parallel && !forced ? Infinity : 1, tools }
         : undefined,
     },

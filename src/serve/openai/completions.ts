@@ -84,7 +84,6 @@ export const COMPLETION_ROUTE: Route = apiPost(
     path: "/v1/completions",
     summary: "A text's continuation, without the chat template",
     tag: "OpenAI",
-    streams: true,
     fields: COMPLETION_FIELDS,
     names: { messages: "prompt" },
   },

@@ -261,9 +261,9 @@ function textGrammar({ regex, choice, grammar }: z.infer<typeof STRUCTURED>): Bo
   return { ...pattern ? { regex: pattern } : {}, ...grammar ? { grammar } : {} };
 }
 
-/** A regular expression of these texts. */
+/** A regular expression of these texts. A hyphen stays as it is: escaped outside a class it is an error of flag u. */
 function oneOf(texts: readonly string[]): string {
-  return texts.map((each) => each.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|");
+  return texts.map((each) => each.replaceAll(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
 }
 
 function sameAsN(value: unknown, { n }: Body): boolean {

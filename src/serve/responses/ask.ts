@@ -102,5 +102,6 @@ function messagesOf(items: readonly Item[]): MessageField[] {
 }
 
 function textOf(content: ItemContent): string {
-  return typeof content === "string" ? content : content.map(({ text }) => text).join("");
+  if (typeof content === "string") return content;
+  return content.map((part) => "refusal" in part ? part.refusal : part.text).join("");
 }

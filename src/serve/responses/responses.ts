@@ -21,7 +21,6 @@ export const RESPONSES_ROUTE: Route = apiPost(
     path: "/v1/responses",
     summary: "The next items of a conversation, which is sent whole: nothing is stored",
     tag: "OpenAI",
-    streams: true,
     fields: RESPONSES_FIELDS,
     prepare: withoutHosted,
     names: {
@@ -29,6 +28,8 @@ export const RESPONSES_ROUTE: Route = apiPost(
       max_tokens: "max_output_tokens",
       response_format: "text.format",
       reasoning_effort: "reasoning.effort",
+      "tools[].function.parameters": "tools[].parameters",
+      "tool_choice.function.name": "tool_choice.name",
     },
   },
   RESPONSES,

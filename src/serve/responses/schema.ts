@@ -9,7 +9,13 @@ import {
   TOKENS,
 } from "../openai/fields.ts";
 
-export type ItemContent = string | readonly { readonly type: string; readonly text: string }[];
+export type ItemContent = string | readonly ItemPart[];
+
+/** A part that is a text, or an answer of a model that refused. */
+export type ItemPart = { readonly type: string; readonly text: string } | {
+  readonly type: "refusal";
+  readonly refusal: string;
+};
 
 /** An item of a conversation. */
 export type Item =
@@ -96,24 +102,20 @@ export interface ResponsesRequest extends SamplingValues {
   readonly metadata?: Maybe<Readonly<Record<string, unknown>>>;
 }
 
-const PARTS = z.array(z.looseObject({
-  type: z.enum(["input_text", "output_text", "text", "refusal", "reasoning_text", "summary_text"], {
-    error: "this model reads text alone",
+const PARTS = z.array(z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.enum(["input_text", "output_text", "text", "reasoning_text", "summary_text"]),
+    text: z.string(),
   }),
-  text: z.string(),
-}));
+  z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
+], "this model reads text alone"));
 const CONTENT = z.union([z.string(), PARTS]);
 
 const ROLE = z.enum(["system", "developer", "user", "assistant"]);
 
 // Answers of this API come back as they were: with their ids and states.
-const MESSAGE = z.looseObject({
-  type: optional(z.literal("message")),
-  role: ROLE,
-  content: CONTENT,
-});
-
-const OTHERS = z.discriminatedUnion("type", [
+const ITEM = z.discriminatedUnion("type", [
+  z.looseObject({ type: optional(z.literal("message")), role: ROLE, content: CONTENT }),
   z.looseObject({
     type: z.literal("function_call"),
     call_id: z.string(),
@@ -184,7 +186,7 @@ const FORMAT = z.discriminatedUnion("type", [
 
 export const RESPONSES: z.ZodType<ResponsesRequest> = z.object({
   model: optional(z.string()),
-  input: z.union([z.string(), z.array(z.union([OTHERS, MESSAGE])).min(1)]),
+  input: z.union([z.string(), z.array(ITEM).min(1)]),
   ...SAMPLING_FIELDS,
   instructions: optional(z.string()),
   max_output_tokens: optional(TOKENS),

@@ -31,8 +31,8 @@ export interface EndedRequest {
   readonly seconds: number;
   /** Seconds a token after the first. */
   readonly perToken: number | undefined;
-  /** Undefined where it ended before its prompt was begun. */
   readonly outputTokens: number;
+  /** Undefined where it ended before its prompt was begun. */
   readonly prompt: { readonly promptTokens: number; readonly cachedTokens: number } | undefined;
 }
 

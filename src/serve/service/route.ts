@@ -27,8 +27,6 @@ export interface Route {
   readonly body?: z.ZodType;
   /** Answers without the key. */
   readonly open?: true;
-  /** Its answer may be a stream of events. */
-  readonly streams?: true;
   /** It has no other answer than 501. */
   readonly refuses?: true;
   /** Its API's shape of an error; default OpenAI's. */
@@ -41,7 +39,7 @@ export function templateOf({ path }: Pick<Route, "path">): string {
   return path.replaceAll(/\{[^}]*\}/g, "");
 }
 
-type About = Pick<Route, "path" | "summary" | "tag" | "open" | "streams" | "errors">;
+type About = Pick<Route, "path" | "summary" | "tag" | "open" | "errors">;
 
 export function get(about: About, handle: Route["handle"]): Route {
   return { method: "get", ...about, handle };

@@ -30,6 +30,8 @@ export interface LiveRequest {
   acceptedTokens: number;
   /** Draft steps of its last round. */
   depth: number;
+  /** The answer has all that was asked for: the server ends it, and that is no abort. */
+  complete: boolean;
   /** The API's field that its grammar comes from. */
   readonly grammarField: string | undefined;
 }
@@ -119,6 +121,7 @@ export function requestTable(
       draftTokens: 0,
       acceptedTokens: 0,
       depth: 0,
+      complete: false,
     };
     live.add(entry);
     return entry;
@@ -176,7 +179,8 @@ export function requestTable(
     note(entry, event);
     if (event.kind === "finish") {
       const { finishReason } = event.result;
-      ended(entry, finishReason === "interrupt" ? "abort" : finishReason);
+      const cut = entry.complete ? "stop" : "abort";
+      ended(entry, finishReason === "interrupt" ? cut : finishReason);
     } else if (event.kind === "error") {
       if (!(event.error instanceof UsageError)) failure ??= event.error;
       ended(entry, "error");

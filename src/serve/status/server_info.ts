@@ -81,7 +81,8 @@ async function serverInfo(service: Service): Promise<unknown> {
       num_waiting_reqs: table.waiting,
       kv_pages: pages,
       avg_spec_accept_length: ratio(
-        total((each) => each.outputTokens - 1),
+        // The prefill chose the first token of a request; one that waits has none yet.
+        total(({ firstToken, outputTokens }) => firstToken === undefined ? 0 : outputTokens - 1),
         total((each) => each.rounds),
       ),
       adaptive: {

@@ -1,4 +1,5 @@
 import { isObjectText } from "./object_text.ts";
+import type { Tool } from "./tool.ts";
 
 /** What is parsed from a call's text, in order: the name once, then its arguments as JSON in pieces. */
 export type BodyEvent =
@@ -72,14 +73,23 @@ export function collector(): Collector {
 /** The keys under which models write a call's arguments. */
 const ARGUMENT_KEYS = ["arguments", "parameters"];
 
-/** `{"name": "f", "arguments": {...}}`, in any order; Llama says "parameters". */
-export function jsonCall(): BodyReader {
+/**
+ * `{"name": "f", "arguments": {...}}`, in any order; Llama says "parameters".
+ *
+ * @param of.bareOf the tools, where no mark stands before the object: it is a call only if it names one of them (any
+ * name, if there are none) and gives the arguments.
+ */
+export function jsonCall({ bareOf }: { readonly bareOf?: readonly Tool[] } = {}): BodyReader {
   const events = collector();
   let expected: "{" | "key" | ":" | "value" | "," = "{";
   let key = "";
   let value = "";
   let end: ValueEnd | undefined;
   let given = false;
+
+  function mayCall(name: string): boolean {
+    return !bareOf || bareOf.length === 0 || bareOf.some((tool) => tool.name === name);
+  }
 
   /** The value of `key` is whole. */
   function take(): boolean {
@@ -95,7 +105,7 @@ export function jsonCall(): BodyReader {
       given = true;
     } else if (key === "name") {
       const name = textOf(value);
-      if (name === undefined) return false;
+      if (name === undefined || !mayCall(name)) return false;
       events.name(name);
     }
     return true;
@@ -148,6 +158,7 @@ export function jsonCall(): BodyReader {
             return "more";
           }
           if (character !== "}" || !events.named) return "bad";
+          if (!given && bareOf) return "bad";
           if (!given) events.arguments("{}");
           return "end";
       }

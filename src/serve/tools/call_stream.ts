@@ -1,4 +1,4 @@
-import { openTail } from "../../text/channels.ts";
+import { openTail } from "../../text/stop.ts";
 import type { BodyReader } from "./body.ts";
 import type { Tool } from "./tool.ts";
 
@@ -66,8 +66,9 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
     if (kept !== "") pieces.push({ kind: "text", text: kept });
   }
 
-  function begin(mark: string): void {
-    [state, raw, named, listing] = ["body", mark, false, true];
+  /** @param before text in front of the body, which is text again if the body turns out to be no call. */
+  function begin(mark: string, before: string = mark): void {
+    [state, raw, named, listing] = ["body", before, false, true];
     body = format.body({ mark, tools });
     marked = format.marks[mark] === "call";
   }
@@ -95,7 +96,7 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
     if (trimmed === "") return false;
     state = "text";
     if (!format.bare || !trimmed.startsWith("{")) return true;
-    begin(held.slice(0, held.length - trimmed.length));
+    begin("", held.slice(0, held.length - trimmed.length));
     held = trimmed;
     return true;
   }

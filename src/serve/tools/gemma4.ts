@@ -118,6 +118,7 @@ function objectOf(text: string): string | undefined {
   function quoted(): string | undefined {
     if (take(QUOTE)) {
       const end = text.indexOf(QUOTE, at);
+      if (end < 0) throw new NotGemma();
       const inner = text.slice(at, end);
       at = end + QUOTE.length;
       return JSON.stringify(inner);

@@ -9,7 +9,7 @@ export const HERMES: ToolFamily = {
     marks: { "<tool_call>": "call", "</tool_call>": "drop" },
     after: ["</tool_call>"],
     bare: false,
-    body: jsonCall,
+    body: () => jsonCall(),
   },
   forced: (tools) => ({ begin: "<tool_call>\n", forms: jsonForms(tools, "arguments") }),
   argumentsAs: "object",

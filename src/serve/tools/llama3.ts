@@ -12,7 +12,8 @@ export const LLAMA3: ToolFamily = {
     after: [";", ","],
     listed: /^\{/,
     bare: true,
-    body: jsonCall,
+    // A JSON object is an answer as often as it is a call: without a mark it has to look like a call of these tools.
+    body: ({ mark, tools }) => mark === "" ? jsonCall({ bareOf: tools }) : jsonCall(),
   },
   forced: (tools) => ({ begin: "", forms: jsonForms(tools, "parameters") }),
   argumentsAs: "object",

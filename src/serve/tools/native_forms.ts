@@ -1,5 +1,6 @@
 /** Grammar forms that force calls in the syntax that a family's models use on their own. */
 import type { ArgumentSyntax, CallForm } from "../../grammar/rules/grammar.ts";
+import { isObject } from "../../text/objects.ts";
 import { excludesObjects } from "./objects.ts";
 import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, resolved } from "./values.ts";
@@ -103,7 +104,3 @@ function isFreeText(schema: unknown, root: unknown, depth: number): boolean {
 }
 
 const REMARKS = ["title", "description", "default", "examples", "nullable", "deprecated"];
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}

@@ -1,8 +1,9 @@
+import { isObject } from "../../text/objects.ts";
+
 /** Is it the JSON of an object? */
 export function isObjectText(json: string): boolean {
   try {
-    const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject(JSON.parse(json));
   } catch {
     return false;
   }

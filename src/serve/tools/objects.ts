@@ -1,3 +1,4 @@
+import { isObject } from "../../text/objects.ts";
 import { resolved } from "./values.ts";
 
 /** Deeper references are followed no further: the grammar says what is wrong with them. */
@@ -30,8 +31,4 @@ function excludes(schema: unknown, { root, depth }: Place): boolean {
   if ([anyOf, oneOf].some((each) => Array.isArray(each) && each.every(inner))) return true;
   if (Array.isArray(allOf) && allOf.some(inner)) return true;
   return typeof reference === "string" && inner(resolved(reference, root));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

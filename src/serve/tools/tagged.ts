@@ -1,4 +1,4 @@
-import { openTail } from "../../text/channels.ts";
+import { openTail } from "../../text/stop.ts";
 import { type BodyEvent, type BodyReader, collector, isName } from "./body.ts";
 import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, jsonOfText, toolNamed, type Types } from "./values.ts";

@@ -1,3 +1,4 @@
+import { isObject } from "../../text/objects.ts";
 import type { Tool } from "./tool.ts";
 import { pythonValue } from "./python.ts";
 
@@ -105,8 +106,4 @@ export function toolNamed(tools: readonly Tool[], name: string): Tool | undefine
   const [space] = name.split(".", 1);
   const inner = name.slice((space ?? "").length + 1);
   return inner.split(".", 1)[0] === space ? tools.find((tool) => tool.name === inner) : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
