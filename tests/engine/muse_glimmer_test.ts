@@ -57,7 +57,7 @@ Deno.test("muse_glimmer: the published layers, ropes and tensors", () => {
   const own = { ...json.text_config, layer_rope_theta: Array(list).fill(1e4).fill(0, 4) };
   const { ropes, layers } = parseModelConfig("muse", { ...json, text_config: own }, undefined);
   assert.deepEqual(ropes.map(({ theta, scaling }) => [theta, scaling.kind]), [
-    [1e4, "default"],
+    [5e5, "default"],
     [1, "none"],
   ]);
   assert.deepEqual(layers.slice(3, 5).map((layer) => denseLayer(layer).attention.rope), [0, 1]);

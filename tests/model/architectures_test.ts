@@ -27,8 +27,9 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
   });
-  // Its golden's config.json names the model with images around it.
-  tested.push("MuseGlimmerForCausalLM");
+  // Muse-Glimmer's golden names the model with images around it. tests/model/wrapped_test.ts reads gemma4_dense as the
+  // other.
+  tested.push("MuseGlimmerForCausalLM", "Gemma4UnifiedForCausalLM");
   const lacking = FAMILIES.filter(({ architecture }) => !tested.includes(architecture));
   assert.deepEqual(lacking.map(({ architecture }) => architecture), []);
   const page = await Deno.readTextFile(new URL("../../docs/models.md", import.meta.url));
@@ -41,9 +42,10 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
 
 type Change = Readonly<Record<string, unknown>>;
 
+/** @param change fields that differ; those that are undefined are not in the file. */
 function parse(modelType: string, architecture: string, change: Change = {}): ModelConfig {
   const json = { ...TARGET_JSON, model_type: modelType, architectures: [architecture], ...change };
-  return parseModelConfig("big", json, undefined);
+  return parseModelConfig("big", JSON.parse(JSON.stringify(json)), undefined);
 }
 
 const windows = ({ layers }: ModelConfig) => layers.map(({ attention: { window } }) => window);
@@ -112,6 +114,69 @@ Deno.test("gemma 4: shared layers read the last of their kind, and embeddings of
   assert.deepEqual(config.perLayer, { width: 256, vocabSize: 262_144, scale: 16 });
   assert.equal(config.embedScale, Math.fround(Math.sqrt(1536)));
   assert.equal(kvBytesPerToken(config), 4 * 2 * (12 * 256 + 3 * 512));
+});
+
+Deno.test("gemma 4 unified: defaults of its own, no embeddings of layers and no experts", () => {
+  const change = {
+    num_hidden_layers: 6,
+    num_attention_heads: 8,
+    num_key_value_heads: 4,
+    head_dim: 256,
+    max_position_embeddings: undefined,
+    rope_parameters: undefined,
+  };
+  const unified = (own: Change) =>
+    parse("gemma4_unified_text", "Gemma4UnifiedForCausalLM", { ...change, ...own });
+  const config = unified({});
+  assert.deepEqual([config.modelType, config.maxPositions, config.perLayer], [
+    "gemma4_unified_text",
+    262_144,
+    undefined,
+  ]);
+  assert.deepEqual(windows(config), [...Array(5).fill(1024), undefined]);
+  assert.deepEqual(
+    unified({ hidden_size_per_layer_input: 256, enable_moe_block: true }),
+    config,
+  );
+  assert.equal(unified({ tie_word_embeddings: undefined }).tied, true);
+});
+
+Deno.test("gemma 4: the last layer is full whatever layer_types says, and needs no rope of sliding layers", () => {
+  const gemma4 = (types: readonly string[], own: Change = {}) =>
+    parse("gemma4_text", "Gemma4ForCausalLM", {
+      num_hidden_layers: types.length,
+      layer_types: types,
+      num_attention_heads: 8,
+      num_key_value_heads: 4,
+      hidden_size_per_layer_input: 0,
+      rope_parameters: undefined,
+      ...own,
+    });
+  const [full, sliding] = ["full_attention", "sliding_attention"] as const;
+  assert.deepEqual(windows(gemma4([full, sliding, sliding])), [undefined, 512, undefined]);
+  assert.deepEqual(gemma4([full, sliding, sliding]), gemma4([full, sliding, full]));
+  const rope = { [full]: { rope_type: "default", rope_theta: 1e5 } };
+  const { ropes } = gemma4([full, sliding], { rope_parameters: rope });
+  assert.deepEqual(ropes, [{ theta: 1e5, width: 512, scaling: { kind: "default" } }]);
+  assert.throws(
+    () => gemma4([sliding, full], { rope_parameters: rope }),
+    /no rope_parameters for "sliding_attention"/,
+  );
+});
+
+Deno.test("gemma 4: embeddings of layers are gated by gelu alone", () => {
+  const gemma4 = (change: Change) =>
+    parse("gemma4_text", "Gemma4ForCausalLM", {
+      hidden_activation: "silu",
+      rope_parameters: undefined,
+      ...change,
+    });
+  assert.throws(
+    () => gemma4({ vocab_size_per_layer_input: undefined }),
+    /hidden_activation "silu" with embeddings of layers, expected "gelu_pytorch_tanh"/,
+  );
+  const [layer] = gemma4({ hidden_size_per_layer_input: 0 }).layers;
+  assert.equal(layer?.mlp.kind === "dense" && layer.mlp.activation, "silu");
 });
 
 Deno.test("mistral: a window of 4096 where unsaid, none where null", () => {
@@ -250,7 +315,15 @@ Deno.test("a wrapper's text_config decides what the decoder is; the outer config
     bosTokenId: 3,
     architecture: "Gemma3ForConditionalGeneration",
   });
-  assert.equal(sees({}, { tie_word_embeddings: true }).tied, true);
+  // Before there are files, text_config is read for what the outer config does not say.
+  const [tie, untie] = [{ tie_word_embeddings: true }, { tie_word_embeddings: false }];
+  const unsaid = { tie_word_embeddings: undefined };
+  assert.deepEqual(
+    [sees(untie, tie), sees(tie, untie), sees(unsaid, untie), sees(unsaid, {})].map(({ tied }) =>
+      tied
+    ),
+    [false, true, false, true],
+  );
   assert.deepEqual(sees({ eos_token_id: [8] }, {}).eosTokenIds, [8, 7]);
   // Neither has to have names.
   assert.equal(
@@ -276,8 +349,9 @@ Deno.test("glm4_moe_lite: which layers are dense, and the layer after the last a
   assert.deepEqual(kinds({}), ["dense", "mixture", "mixture"]);
   const types = ["sparse", "dense", "sparse"];
   assert.deepEqual(kinds({ mlp_layer_types: types }), ["mixture", "dense", "mixture"]);
+  // Published files have the key too, but transformers does not read it.
   const first = { mlp_layer_types: undefined, first_k_dense_replace: 2 };
-  assert.deepEqual(kinds(first), ["dense", "dense", "mixture"]);
+  assert.deepEqual(kinds(first), ["dense", "mixture", "mixture"]);
   assert.throws(
     () => kinds({ mlp_layer_types: ["dense"] }),
     /mlp_layer_types \["dense"\], expected/,
@@ -313,6 +387,97 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
   assert.deepEqual(keyed, olmo3(old));
 });
 
+Deno.test("olmo3: rope_theta is that of full layers alone", () => {
+  const thetas = (change: Change) =>
+    parse("olmo3", "Olmo3ForCausalLM", { rope_parameters: undefined, ...change }).ropes
+      .map(({ theta, scaling: { kind } }) => [theta, kind]);
+  assert.deepEqual(thetas({ rope_theta: 1e4 }), [[1e4, "default"], [5e5, "default"]]);
+  assert.deepEqual(thetas({ rope_theta: undefined }), [[5e5, "default"], [5e5, "default"]]);
+  const linear = { rope_type: "linear", factor: 8 };
+  const full_attention = { ...linear, rope_theta: 2e4 };
+  for (
+    const change of [
+      { rope_parameters: { full_attention }, rope_theta: 1e4 },
+      { rope_scaling: linear, rope_theta: 2e4 },
+    ]
+  ) assert.deepEqual(thetas(change), [[2e4, "linear"], [5e5, "default"]]);
+  assert.throws(
+    () => thetas({ rope_parameters: { rope_type: "default", rope_theta: 1e4 } }),
+    /rope_parameters has rope_type "default", expected an object/,
+  );
+});
+
+Deno.test("muse_glimmer: layer_rope_theta says which layers turn, else their place does", () => {
+  const turned = (change: Change) => {
+    const { layers, ropes } = parse("muse_glimmer_text", "MuseGlimmerForCausalLM", {
+      rope_parameters: { rope_type: "default", rope_theta: 1e4 },
+      ...change,
+    });
+    return layers.map((layer) => {
+      const { theta, scaling } = ropes[denseLayer(layer).attention.rope] ?? assert.fail();
+      return scaling.kind === "none" ? 0 : theta;
+    });
+  };
+  const byPlace = [1e4, 0, 1e4, 1e4, 1e4, 0];
+  assert.deepEqual(turned({}), byPlace);
+  assert.deepEqual(turned({ layer_types: Array(6).fill("full_attention") }), byPlace);
+  assert.deepEqual(turned({ layer_rope_theta: [0, 5e5, 1, 1e4, 0, 0] }), [0, 1e4, 1e4, 1e4, 0, 0]);
+  assert.throws(() => turned({ layer_rope_theta: [0] }), /layer_rope_theta \[0\], expected a num/);
+});
+
+Deno.test("gpt_oss: yarn where the config has no rope, and no clamp but 7", () => {
+  const oss = (change: Change) =>
+    parse("gpt_oss", "GptOssForCausalLM", {
+      rope_parameters: undefined,
+      rope_scaling: null,
+      rope_theta: undefined,
+      num_local_experts: 8,
+      ...change,
+    });
+  const [rope] = oss({}).ropes;
+  assert.equal(rope?.theta, 150_000);
+  assert.deepEqual(rope.scaling, {
+    kind: "yarn",
+    factor: 32,
+    originalMaxPositions: 4096,
+    betaFast: 32,
+    betaSlow: 1,
+    truncate: false,
+    attentionFactor: 0.1 * Math.log(32) + 1,
+  });
+  assert.deepEqual(oss({ rope_theta: 1e4 }).ropes, [{ ...rope, theta: 1e4 }]);
+  const own = { rope_type: "default", rope_theta: 1e4 };
+  assert.equal(oss({ rope_parameters: own }).ropes[0]?.scaling.kind, "default");
+  assert.deepEqual(oss({ swiglu_limit: 7 }), oss({}));
+  assert.throws(() => oss({ swiglu_limit: 1 }), /swiglu_limit 1, expected 7/);
+});
+
+for (
+  const [type, architecture, heads] of [
+    ["seed_oss", "SeedOssForCausalLM", 8],
+    ["smollm3", "SmolLM3ForCausalLM", 4],
+    ["lfm2", "Lfm2ForCausalLM", 8],
+    ["lfm2_moe", "Lfm2MoeForCausalLM", 8],
+    ["exaone4", "Exaone4ForCausalLM", 32],
+    ["qwen3_5_text", "Qwen3_5ForCausalLM", 4],
+    ["qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", 2],
+    ["qwen3_next", "Qwen3NextForCausalLM", 2],
+  ] as const
+) {
+  Deno.test(`${type}: ${heads} heads of keys and values where unsaid`, () => {
+    const { layers } = parse(type, architecture, {
+      num_attention_heads: 64,
+      num_key_value_heads: undefined,
+      head_dim: 8,
+      partial_rotary_factor: 1,
+    });
+    const found = layers.flatMap(({ attention }) =>
+      attention.kind === "heads" ? attention.numKvHeads : []
+    );
+    assert.equal(found[0], heads);
+  });
+}
+
 Deno.test("exaone4: with windows, layers without one do not rotate; without windows all do", () => {
   const exaone4 = (change: Change) => {
     const { layers, ropes } = parse("exaone4", "Exaone4ForCausalLM", change);
@@ -328,6 +493,9 @@ Deno.test("exaone4: with windows, layers without one do not rotate; without wind
       ...[local, local],
     ]);
   }
+  const layer_types = Array(6).fill("sliding_attention");
+  const unread = { sliding_window: 64, sliding_window_pattern: "LGLL", layer_types };
+  assert.deepEqual(exaone4(unread), Array(6).fill(local));
   assert.deepEqual(exaone4({ sliding_window: null }), Array(6).fill([undefined, "default"]));
   assert.deepEqual(exaone4({})[0], [4096, "default"]);
 });
@@ -386,7 +554,12 @@ for (
       { sliding_window: 0 },
       /sliding_window 0, expected an integer/,
     ],
-    ["qwen3", "Qwen3ForCausalLM", { partial_rotary_factor: 0.5 }, /a partial rope together with/],
+    [
+      "qwen3",
+      "Qwen3ForCausalLM",
+      { partial_rotary_factor: 0.5, rope_scaling: { type: "linear", factor: 2 } },
+      /a partial rope together with/,
+    ],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
   ] as const
 ) {
@@ -411,6 +584,59 @@ Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by n
   assert.equal(width(indexed), 512);
   assert.equal(width(lfm2({ block_ff_dim: 6656 })), 4608);
   assert.equal(width(lfm2({ intermediate_size: 96, block_auto_adjust_ff_dim: false })), 96);
+  // It is the adjusted width that kernels read: int(1.4 * 100) = 140, rounded up to 144; int(1.4 * 101) to 150.
+  const scaled = (intermediate_size: number, block_multiple_of: number) =>
+    lfm2({ block_ffn_dim_multiplier: 1.4, intermediate_size, block_multiple_of });
+  assert.equal(width(scaled(150, 24)), 144);
+  assert.throws(() => scaled(152, 10), /MLPs that are 150 wide, expected a multiple of 8/);
+  const plain = { intermediate_size: 100, block_auto_adjust_ff_dim: false };
+  assert.throws(() => lfm2(plain), /intermediate_size 100, expected a multiple of 8/);
+  assert.throws(() => lfm2({ intermediate_size: 1 }), /MLPs that are 0 wide/);
   assert.throws(() => lfm2({ layer_types: Array(6).fill("mamba") }), /layer of type "mamba"/);
   assert.throws(() => lfm2({ conv_bias: true }), UsageError);
+});
+
+Deno.test("an unscaled rope turns a part of each head only in families whose rope does in transformers", () => {
+  const linear = { type: "linear", factor: 2 };
+  const width = (type: string, name: string, change: Change) =>
+    parse(type, name, {
+      head_dim: 16,
+      attention_bias: false,
+      partial_rotary_factor: 0.5,
+      ...change,
+    }).ropes[0]?.width;
+  const whole = [
+    ["llama", "LlamaForCausalLM"],
+    ["granite", "GraniteForCausalLM"],
+    ["mistral", "MistralForCausalLM"],
+    ["seed_oss", "SeedOssForCausalLM"],
+    ["smollm3", "SmolLM3ForCausalLM"],
+  ] as const;
+  for (const [type, name] of whole) {
+    assert.equal(width(type, name, {}), 16, name);
+    const inside = { rope_parameters: { rope_theta: 1e4, partial_rotary_factor: 0.5 } };
+    assert.equal(width(type, name, inside), 16, name);
+    assert.equal(width(type, name, { rope_scaling: linear }), 8, name);
+  }
+  assert.equal(width("phi3", "Phi3ForCausalLM", {}), 8);
+  // The same with an object for each kind of layer.
+  const layers = parse("olmo3", "Olmo3ForCausalLM", {
+    head_dim: 16,
+    rope_parameters: {
+      full_attention: { rope_type: "default", partial_rotary_factor: 0.5 },
+      sliding_attention: { rope_type: "default" },
+    },
+  });
+  assert.deepEqual(layers.ropes.map(({ width }) => width), [16, 16]);
+});
+
+Deno.test("ministral3: queries grow once for each max_position_embeddings where nothing else is said", () => {
+  const rope = { rope_type: "yarn", rope_theta: 1e5, factor: 4, llama_4_scaling_beta: 0.2 };
+  const { layers } = parse("ministral3", "Ministral3ForCausalLM", {
+    max_position_embeddings: 512,
+    rope_parameters: rope,
+  });
+  const { attention } = layers[0] as ModelConfig["layers"][number];
+  assert.ok(attention.kind === "heads");
+  assert.deepEqual(attention.queryScale, { beta: 0.2, length: 512 });
 });

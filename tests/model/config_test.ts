@@ -132,8 +132,39 @@ Deno.test("rope without scaling", () => {
     { rope_theta: 1e6, rope_scaling: { rope_type: "default" } },
     { rope_parameters: { rope_type: "default", rope_theta: 1e6 } },
     { rope_parameters: { rope_theta: 1e6 } },
+    { rope_theta: 1e6, rope_parameters: {} },
+    { rope_theta: 1e6, rope_scaling: {} },
+    { rope_theta: 1e6, rope_scaling: {}, rope_parameters: { rope_type: null } },
+    { rope_theta: 1e6, rope_scaling: { factor: 2 } },
   ];
   for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).ropes, [plain]);
+});
+
+Deno.test("of two ropes rope_scaling is read, if there is anything in it", () => {
+  const ropes = (change: Readonly<Record<string, unknown>>) => parse({ ...LLAMA, ...change }).ropes;
+  const rope_parameters = { rope_type: "linear", factor: 4, rope_theta: 1e6 };
+  const linear = { theta: 1e6, width: 16, scaling: { kind: "linear", factor: 4 } };
+  assert.deepEqual(ropes({ rope_theta: 5e5, rope_parameters }), [linear]);
+  assert.deepEqual(ropes({ rope_theta: 5e5, rope_parameters, rope_scaling: {} }), [linear]);
+  const rope_scaling = { type: "linear", factor: 8 };
+  const other = { theta: 5e5, width: 16, scaling: { kind: "linear", factor: 8 } };
+  assert.deepEqual(ropes({ rope_theta: 5e5, rope_parameters, rope_scaling }), [other]);
+});
+
+Deno.test("llama3 and yarn were trained for max_position_embeddings where config.json does not say less", () => {
+  const trained = (type: string) => {
+    const { original_max_position_embeddings: _, ...rope } = LLAMA3_SCALING;
+    const config = parse({
+      ...LLAMA,
+      max_position_embeddings: 512,
+      rope_scaling: { type, ...rope },
+    });
+    const scaling = config.ropes[0]?.scaling;
+    return scaling?.kind === "llama3" || scaling?.kind === "yarn"
+      ? scaling.originalMaxPositions
+      : undefined;
+  };
+  assert.deepEqual([trained("llama3"), trained("yarn")], [512, 512]);
 });
 
 for (
@@ -181,7 +212,6 @@ for (
     [{ rope_scaling: { type: "linear" } }, /rope_scaling has no factor/],
     [{ rope_scaling: { type: "linear", factor: 0.5 } }, /factor 0.5, expected at least 1/],
     [{ rope_scaling: { type: "su", short_factor: [1] } }, /no short_factor of 8 numbers above 0/],
-    [{ rope_scaling: { factor: 2 } }, /rope_type null, known are/],
     [{ rope_scaling: { rope_type: "llama3", factor: 2 } }, /rope_scaling has no low_freq_factor/],
     [
       { rope_scaling: { ...LLAMA3_SCALING, rope_type: "llama3", high_freq_factor: 1 } },
@@ -189,8 +219,14 @@ for (
     ],
     [{ rope_scaling: "llama3" }, /rope_scaling "llama3", expected an object/],
     [{ rope_parameters: { full_attention: { rope_theta: 1 } } }, /rope_type null/],
-    [{ partial_rotary_factor: 0.1 }, /partial_rotary_factor 0.1, expected an even number of/],
-    [{ partial_rotary_factor: 2 }, /partial_rotary_factor 2, expected an even number of the 16/],
+    [
+      { rope_scaling: { type: "linear", factor: 2, partial_rotary_factor: 0.1 } },
+      /partial_rotary_factor 0.1, expected an even number of/,
+    ],
+    [
+      { rope_scaling: { type: "linear", factor: 2 }, partial_rotary_factor: 2 },
+      /partial_rotary_factor 2, expected an even number of the 16/,
+    ],
   ] as const
 ) {
   Deno.test(`config with ${JSON.stringify(change)} is refused`, () => {

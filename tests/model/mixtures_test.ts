@@ -34,6 +34,28 @@ Deno.test("qwen3_moe: weights are divided by their sum where the config says so"
   assert.deepEqual(normalize({ norm_topk_prob: null }), [false, false, false]);
 });
 
+Deno.test("qwen3_next: weights are divided by their sum unless the config says no, in Qwen3.5 always", () => {
+  const normalize = (name: string, change: Change) =>
+    golden(name, change).layers.map(({ mlp }) => mlp.kind === "mixture" && mlp.routing.normalize);
+  const [yes, no] = [true, false].map((norm_topk_prob) => ({ norm_topk_prob }));
+  for (const change of [{}, yes]) {
+    assert.ok(normalize("qwen3_next", change as Change).includes(true));
+  }
+  assert.ok(!normalize("qwen3_next", no as Change).includes(true));
+  assert.ok(!normalize("qwen3_5_moe", no as Change).includes(false));
+});
+
+Deno.test("qwen3_next: without experts all layers are dense", () => {
+  assert.deepEqual(new Set(kinds(golden("qwen3_next", { num_experts: 0 }))), new Set(["dense"]));
+});
+
+Deno.test("qwen3_5: the activation of MLPs is the convolution's too", () => {
+  const change = { hidden_act: "gelu_pytorch_tanh" };
+  const why = /hidden_act "gelu_pytorch_tanh", but layers of linear attention; expected "silu"/;
+  assert.throws(() => golden("qwen3_5", change), why);
+  assert.throws(() => golden("qwen3_next", { ...change, num_experts: 0 }), why);
+});
+
 Deno.test("qwen3_moe: a window is on all layers, whatever max_window_layers says", () => {
   const change = { use_sliding_window: true, sliding_window: 64, max_window_layers: 2 };
   const { layers } = golden("qwen3_moe", change);

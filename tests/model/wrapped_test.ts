@@ -54,7 +54,7 @@ for (const [golden, architecture, modelType, [text, head]] of WRAPPED) {
     using checkpoint = checkpointOf(
       memoryFolder("sees", (name) => files.get(name) as Uint8Array<ArrayBuffer>),
     );
-    const parsed = parseModelConfig("sees", json, undefined);
+    const parsed = parseModelConfig("sees", checkpoint.json("config.json"), undefined);
     assert.deepEqual(checkTarget(checkpoint, parsed), [
       "sees: 1 tensor for images or audio is not used, only text is read",
     ]);

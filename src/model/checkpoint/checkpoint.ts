@@ -6,10 +6,11 @@ import { expertStacks } from "./quantized/expert_stacks.ts";
 import { nvfp4View } from "./quantized/nvfp4.ts";
 import { quantizedView } from "./quantized/checkpoint.ts";
 import { openTensors } from "../files/tensor_files.ts";
+import { withHeadOfFile } from "./head_of_file.ts";
 
 /**
  * Opens a model or draft folder: config.json and the weights that `openTensors` finds, safetensors or
- * torch's, in one file or in shards. Reads only headers; dispose it to close the files.
+ * torch's, in one file or in shards. Reads only headers, and what `withHeadOfFile` compares; dispose it to close the files.
  * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
  */
 export function openCheckpoint(folder: string): Checkpoint {
@@ -38,10 +39,13 @@ export function storedCheckpoint(folder: Folder): Checkpoint {
   if (!isObject(config)) {
     throw new UsageError(`Cannot open ${quote(folder.name)}: config.json is not a JSON object`);
   }
-  return {
+  using stack = new DisposableStack();
+  const view = withHeadOfFile({
     name: folder.name,
     json: (file) => readJson(folder, file),
     text: (file) => readText(folder, file),
-    ...openTensors(folder),
-  };
+    ...stack.use(openTensors(folder)),
+  });
+  stack.move();
+  return view;
 }

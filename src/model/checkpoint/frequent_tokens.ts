@@ -26,7 +26,8 @@ export function countTokens(vocabSize: number): TokenCounts {
       const ranked = [...counts.keys()]
         .sort((a, b) => (counts[b] as number) - (counts[a] as number) || a - b);
       const wanted = new Set(always);
-      const others = ranked.filter((id) => !wanted.has(id)).slice(0, size - wanted.size);
+      const room = Math.max(0, size - wanted.size);
+      const others = ranked.filter((id) => !wanted.has(id)).slice(0, room);
       const kept = new Set([...wanted, ...others]);
       return ranked.filter((id) => kept.has(id));
     },

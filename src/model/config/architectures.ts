@@ -2,7 +2,7 @@
 import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
 import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
-import { GEMMA4 } from "./architectures/gemma4.ts";
+import { GEMMA4, GEMMA4_UNIFIED } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
@@ -44,6 +44,7 @@ export const FAMILIES: readonly Family[] = [
   EXAONE4,
   GPT_OSS,
   GEMMA4,
+  GEMMA4_UNIFIED,
   MINISTRAL3,
   MISTRAL4,
   MUSE_GLIMMER,
@@ -62,7 +63,7 @@ interface Known extends FamilyName {
 }
 
 const KNOWN: readonly Known[] = FAMILIES.flatMap((family) => [
-  ...namesOf(family).map((name): Known => ({ ...name, family, wrapper: false })),
+  { architecture: family.architecture, modelType: family.modelType, family, wrapper: false },
   ...(family.wrappers ?? []).map((name): Known => ({ ...name, family, wrapper: true })),
 ]);
 
@@ -93,7 +94,8 @@ export function isKnown(config: Fields): boolean {
  * @throws UsageError as above.
  */
 export function parseDecoder(config: Fields, architecture: string): DecoderConfig {
-  return readDecoder(typed(config)[0].family, config, architecture);
+  // EAGLE heads run in SGLang and vLLM, whose layers all heed partial_rotary_factor.
+  return readDecoder({ ...typed(config)[0].family, partialRope: true }, config, architecture);
 }
 
 function identify(config: Fields): Pick<Known, "architecture" | "family"> & { text: Fields } {
@@ -118,23 +120,22 @@ function identify(config: Fields): Pick<Known, "architecture" | "family"> & { te
   const type = value(text, "model_type");
   const { architecture } = first;
   if (type === undefined) return { ...first, text };
-  const types = (family: Family) => namesOf(family).map(({ modelType }) => modelType);
-  const family = found.map(({ family }) => family).find((each) =>
-    types(each).some((t) => t === type)
-  );
+  const family = found.map(({ family }) => family).find(({ modelType }) => modelType === type);
   if (family !== undefined) return { architecture, family, text };
-  const known = list(found.flatMap((each) => types(each.family)));
+  const known = list(found.map(({ family }) => family.modelType));
   throw unusable(text, `has model_type ${quote(type)}, known are ${known}`);
 }
 
-/** `text_config`; if only the outer config says whether the head is tied, that is added. */
+/**
+ * `text_config`, but whether the head is tied is the outer config's, as in transformers. If that does not say it, its
+ * class does there; here the files do (`withHeadOfFile`), and before there are any, `text_config`.
+ */
 function textFields(config: Fields): Fields {
   const text = nested(config, "text_config");
   if (text === undefined) throw unusable(config, "has no text_config");
-  const tied = value(text, "tie_word_embeddings") ?? value(config, "tie_word_embeddings");
-  return tied === undefined
-    ? text
-    : { ...text, values: { ...text.values, tie_word_embeddings: tied } };
+  const tie_word_embeddings = value(config, "tie_word_embeddings");
+  if (tie_word_embeddings === undefined) return text;
+  return { ...text, values: { ...text.values, tie_word_embeddings } };
 }
 
 /** All known names with a config's `model_type`, at least one. */
@@ -144,11 +145,6 @@ function typed(config: Fields): readonly [Known, ...Known[]] {
   if (first !== undefined) return [first, ...others];
   const known = list(KNOWN.map(({ modelType }) => modelType));
   throw unusable(config, `has model_type ${quote(type ?? null)}, known are ${known}`);
-}
-
-/** The names that config.json has for the text model alone. */
-function namesOf({ architecture, modelType, aliases = [] }: Family): readonly FamilyName[] {
-  return [{ architecture, modelType }, ...aliases];
 }
 
 function list(names: readonly string[]): string {

@@ -8,7 +8,7 @@ import {
   isRecurrent,
   type LayerConfig,
 } from "./layer_config.ts";
-import { mostPositions, parseRope, type Rope } from "./rope_config.ts";
+import { mostPositions, oneRope, parseRope, type Rope, turnWholeHeads } from "./rope_config.ts";
 import { LLAMA_NAMES, type TensorNames, WRAPPED } from "./tensor_names.ts";
 
 const DEFAULTS = {
@@ -54,6 +54,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const layer = family.layer ?? ((_, same): LayerConfig => ({ ...same, norms: "before" }));
   const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
+  checkWidths(config, layers);
   checkLayerTypes(config, layers);
   const ropes = family.ropes?.(config, headDim) ?? [parseRope(config, headDim)];
   refuseUnplanned(config, layers, ropes);
@@ -99,12 +100,14 @@ function namesOf({ names = LLAMA_NAMES, wrappers }: Family): TensorNames {
   return wrappers === undefined ? names : { ...names, ...WRAPPED };
 }
 
-/** The file's fields over the family's defaults; renamed keys win. */
+/** The file's fields over the family's defaults; renamed keys win, and of several ropes one is left. */
 function withDefaults(family: Family, file: Fields): Fields {
   const renamed = Object.entries(family.renamed ?? {})
     .flatMap(([key, own]) => value(file, own) === undefined ? [] : [[key, value(file, own)]]);
   const values = { ...DEFAULTS, ...family.defaults, ...file.values };
-  return { ...file, values: { ...values, ...Object.fromEntries(renamed) } };
+  const fields = { ...file, values: { ...values, ...Object.fromEntries(renamed) } };
+  const chosen = oneRope(fields);
+  return family.partialRope ? chosen : turnWholeHeads(chosen);
 }
 
 function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
@@ -137,9 +140,25 @@ function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
 function parseMlp(config: Fields, { activation = "hidden_act" }: Family): DenseMlp {
   return {
     kind: "dense",
-    intermediateSize: size(config, "intermediate_size", MOST.intermediate),
+    // Families may change it (LFM2), or have no layer with it: `checkWidths` checks the layers' own.
+    intermediateSize: integer(config, "intermediate_size", { least: 1, most: MOST.intermediate }),
     activation: parseActivation(config, activation),
   };
+}
+
+/** Checks the widths of dense MLPs as the layers have them. @throws UsageError if kernels cannot handle one. */
+function checkWidths(config: Fields, layers: readonly LayerConfig[]): void {
+  const widths = layers.flatMap(({ mlp }) => {
+    const dense = mlp.kind === "dense" ? [mlp] : [mlp.shared, mlp.parallelMlp];
+    return dense.flatMap((each) => each?.intermediateSize ?? []);
+  });
+  for (const width of new Set(widths)) {
+    if (width % ROW_STEP === 0 && width > 0 && width <= MOST.intermediate) continue;
+    const said = width === value(config, "intermediate_size");
+    const what = said ? `intermediate_size ${width}` : `MLPs that are ${width} wide`;
+    const allowed = `expected a multiple of ${ROW_STEP} from ${ROW_STEP} to ${MOST.intermediate}`;
+    throw unusable(config, `has ${what}, ${allowed}`);
+  }
 }
 
 /** The activation of gated MLPs. @throws UsageError naming the known ones. */
@@ -205,7 +224,9 @@ function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
         `has a layer of type ${quote(type)}, which those of this model are not`,
       );
     }
-    if (type === SLIDING && layers[i]?.attention.window === undefined) {
+    // The last layer may see everything nevertheless: transformers makes that of Gemma 4 a full one.
+    const forced = i === layers.length - 1 && slidingWindow(config) !== undefined;
+    if (type === SLIDING && attention.window === undefined && !forced) {
       throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);
     }
   }

@@ -262,6 +262,6 @@ export function mostRowJobs(layers: readonly Pick<LayerConfig, "mlp">[]): number
 }
 
 /** Most experts of a row, shared ones counted. */
-export function mostJobs(spec: MixtureMlp): number {
+function mostJobs(spec: MixtureMlp): number {
   return spec.routing.topK + sharedExperts(spec);
 }

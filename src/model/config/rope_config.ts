@@ -3,6 +3,7 @@ import {
   type Fields,
   flag,
   integer,
+  isObject,
   nested,
   positive,
   quote,
@@ -60,6 +61,55 @@ export type RopeScaling =
 export const MOST_POSITIONS: number = 2 ** 25;
 
 /**
+ * The fields with one rope, chosen as transformers does: `rope_scaling` if there is anything in it, else
+ * `rope_parameters`. Where those have an object for each kind of layer, `rope_scaling` changes that of full layers.
+ */
+export function oneRope(config: Fields): Fields {
+  const scaling = nested(config, "rope_scaling")?.values ?? {};
+  const parameters = nested(config, "rope_parameters")?.values;
+  const keep = (ropes: Readonly<Record<string, unknown>>) => ({
+    ...config,
+    values: { ...config.values, ...ropes },
+  });
+  if (Object.keys(scaling).length === 0) return keep({ rope_scaling: undefined });
+  if (!parameters || !isPerLayer(parameters)) return keep({ rope_parameters: undefined });
+  const { full_attention } = parameters;
+  const full = { ...isObject(full_attention) ? full_attention : {}, ...scaling };
+  return keep({
+    rope_scaling: undefined,
+    rope_parameters: { ...parameters, full_attention: full },
+  });
+}
+
+/**
+ * The fields without the `partial_rotary_factor` of ropes that are not scaled: most families of transformers read it
+ * only for scaled ones.
+ */
+export function turnWholeHeads(config: Fields): Fields {
+  const { [PARTIAL]: part, ...values } = config.values;
+  const withPart = (rope: Readonly<Record<string, unknown>>) =>
+    (rope.rope_type ?? rope.type ?? "default") === "default"
+      ? { ...rope, [PARTIAL]: undefined }
+      : { [PARTIAL]: part, ...rope };
+  const ropes = ["rope_parameters", "rope_scaling"].flatMap((key) => {
+    const rope = nested(config, key)?.values;
+    if (!rope) return [];
+    const perLayer = Object.entries(rope).map(([type, each]) =>
+      [type, isObject(each) ? withPart(each) : each] as const
+    );
+    return [[key, isPerLayer(rope) ? Object.fromEntries(perLayer) : withPart(rope)] as const];
+  });
+  return { ...config, values: { ...values, ...Object.fromEntries(ropes) } };
+}
+
+const PARTIAL = "partial_rotary_factor";
+
+/** Whether `rope_parameters` have an object for each kind of layer. */
+function isPerLayer(parameters: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(parameters).some(isObject);
+}
+
+/**
  * The rotary embedding of a config: `rope_parameters` (transformers 5), or `rope_theta` and
  * `rope_scaling` (with `rope_type`, in old files `type`).
  * @throws UsageError for a kind of scaling that Eyrie does not compute.
@@ -89,7 +139,7 @@ function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number
   const plain = positive(config, "rope_theta");
   const theta = inside ? positive(inside, "rope_theta", plain) : plain;
   const turned = rotatedWidth(config, inside, headDim);
-  if (inside && value(inside, "rope_type") === "proportional") {
+  if (inside && kindOf(inside) === "proportional") {
     const factor = positive(inside, "factor", 1);
     return { theta, width: headDim, scaling: { kind: "proportional", pairs: turned / 2, factor } };
   }
@@ -134,9 +184,8 @@ const SCALINGS: Readonly<Record<string, Reader>> = {
 };
 
 function parseScaling(config: Fields, inside: Fields, width: number): RopeScaling {
-  const named = value(inside, "rope_type") ?? value(inside, "type");
-  // rope_parameters may contain only the theta. Nested objects, one for each kind of layer, have neither key.
-  const kind = named ?? (value(inside, "rope_theta") === undefined ? undefined : "default");
+  // Objects for each kind of layer are not for a family that has one rope.
+  const kind = kindOf(inside) ?? (isPerLayer(inside.values) ? undefined : "default");
   // The first Phi-3 files call longrope "yarn".
   const old = kind === "yarn" && value(inside, "long_factor") !== undefined;
   if (typeof kind === "string" && Object.hasOwn(SCALINGS, kind)) {
@@ -146,8 +195,13 @@ function parseScaling(config: Fields, inside: Fields, width: number): RopeScalin
   throw unusable(inside, `has rope_type ${quote(kind ?? null)}, known are ${known}`);
 }
 
+/** `rope_type`, in old files `type`. */
+function kindOf(inside: Fields): unknown {
+  return value(inside, "rope_type") ?? value(inside, "type");
+}
+
 function rotatedWidth(config: Fields, inside: Fields | undefined, headDim: number): number {
-  const key = "partial_rotary_factor";
+  const key = PARTIAL;
   const part = positive(config, key, 1);
   const factor = inside ? positive(inside, key, part) : part;
   const width = Math.trunc(headDim * factor);
@@ -164,7 +218,7 @@ function factorOf(inside: Fields): number {
 }
 
 /** Reads the original context. A value at the top level wins (Phi-3); without any it is the whole context. */
-function originalPositions(config: Fields, inside: Fields): number {
+export function originalPositions(config: Fields, inside: Fields): number {
   const key = "original_max_position_embeddings";
   const where = [config, inside].find((fields) => value(fields, key) !== undefined);
   return integer(where ?? config, where ? key : "max_position_embeddings", {
@@ -173,17 +227,14 @@ function originalPositions(config: Fields, inside: Fields): number {
   });
 }
 
-function parseLlama3(_: Fields, inside: Fields): RopeScaling {
+function parseLlama3(config: Fields, inside: Fields): RopeScaling {
   const lowFreqFactor = positive(inside, "low_freq_factor");
   const highFreqFactor = positive(inside, "high_freq_factor");
   if (highFreqFactor <= lowFreqFactor) {
     const why = `has high_freq_factor ${highFreqFactor}, expected more than low_freq_factor`;
     throw unusable(inside, `${why} ${lowFreqFactor}`);
   }
-  const originalMaxPositions = integer(inside, "original_max_position_embeddings", {
-    least: 1,
-    most: MOST_POSITIONS,
-  });
+  const originalMaxPositions = originalPositions(config, inside);
   const factor = positive(inside, "factor");
   return { kind: "llama3", factor, lowFreqFactor, highFreqFactor, originalMaxPositions };
 }

@@ -126,8 +126,6 @@ export interface FamilyName {
 
 /** How the config.json of one architecture is read: see docs/models.md. */
 export interface Family extends FamilyName {
-  /** Further names of the same text model. */
-  readonly aliases?: readonly FamilyName[];
   /**
    * Names of models that also read images or audio and whose `text_config` describes this decoder.
    * Its `model_type` decides between families that share a wrapper; without one it is the first family.
@@ -139,6 +137,10 @@ export interface Family extends FamilyName {
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Keys of biases (`attention_bias`, `mlp_bias`) that its layers support; without them such a config is refused. */
   readonly biases?: readonly string[];
+  /**
+   * An unscaled rope turns `partial_rotary_factor` of a head. Default: it turns whole heads, whatever config.json says.
+   */
+  readonly partialRope?: boolean;
   /** Key of the MLPs' activation; default: `hidden_act`. */
   readonly activation?: string;
   /** Makes layer `i` from the base layer that all families share; default: the base layer, normed before branches. */

@@ -69,16 +69,16 @@ export const DEEPSEEK_V3: Family = {
   }),
 };
 
-/** GLM-4.7-Flash: DeepSeek-V3 without groups of experts; a list may say which layers are dense. */
+/** GLM-4.7-Flash: DeepSeek-V3 without groups of experts. The first layer is dense, or those that a list names. */
 export const GLM4_MOE_LITE: Family = {
   ...DEEPSEEK_V3,
   architecture: "Glm4MoeLiteForCausalLM",
   modelType: "glm4_moe_lite",
+  partialRope: true,
   defaults: {
     ...DEEPSEEK_V3.defaults,
     max_position_embeddings: 202_752,
     rms_norm_eps: 1e-5,
-    first_k_dense_replace: 1,
     n_routed_experts: 64,
     num_experts_per_tok: 4,
     n_group: 1,
@@ -88,6 +88,11 @@ export const GLM4_MOE_LITE: Family = {
     qk_nope_head_dim: 192,
     v_head_dim: 256,
   },
+  layer: (config, base, i) => ({
+    attention: parseLatent(config, base, flag(config, "rope_interleave", true)),
+    mlp: parseMlp(config, base, i, routingV3, isDenseGlm),
+    norms: "before",
+  }),
 };
 
 export function ropeDim(config: Fields): number {
@@ -125,12 +130,13 @@ function attentionScale(config: Fields): number {
   return yarnScale(positive(inside, "factor", 1), positive(inside, "mscale_all_dim")) ** 2;
 }
 
-/** The first layers are dense, all others mixtures with a shared expert. */
+/** Layers are dense, by default the first ones, or mixtures with a shared expert. */
 export function parseMlp(
   config: Fields,
   base: BaseLayer,
   i: number,
   routing: (config: Fields) => Partial<Routing>,
+  isDense: (config: Fields, i: number) => boolean = isFirst,
 ): MlpSpec {
   expect(config, "moe_layer_freq", 1);
   if (isDense(config, i)) return base.mlp;
@@ -139,10 +145,14 @@ export function parseMlp(
   return { ...mixture, shared: parseShared(config, base, mixture) };
 }
 
-function isDense(config: Fields, i: number): boolean {
-  const first = integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers });
+function isFirst(config: Fields, i: number): boolean {
+  return i < integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers });
+}
+
+/** By `mlp_layer_types`. transformers does not read `first_k_dense_replace`, which published files have too. */
+function isDenseGlm(config: Fields, i: number): boolean {
   const types = value(config, "mlp_layer_types");
-  if (types === undefined) return i < first;
+  if (types === undefined) return i === 0;
   const type: unknown = Array.isArray(types) ? types[i] : undefined;
   if (type === "dense" || type === "sparse") return type === "dense";
   throw unusable(

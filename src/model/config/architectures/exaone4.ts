@@ -13,10 +13,10 @@ const UNROTATED = 1;
 export const EXAONE4: Family = {
   architecture: "Exaone4ForCausalLM",
   modelType: "exaone4",
-  defaults: { rms_norm_eps: 1e-5, sliding_window: 4096 },
+  defaults: { rms_norm_eps: 1e-5, num_key_value_heads: 32, sliding_window: 4096 },
   layer(config, { attention, mlp }, i) {
     const size = slidingWindow(config);
-    const local = size !== undefined && isSliding(config, i, (i + 1) % pattern(config) > 0);
+    const local = size !== undefined && isLocal(config, i);
     return {
       attention: {
         ...attention,
@@ -30,6 +30,13 @@ export const EXAONE4: Family = {
   },
   ropes: (config, headDim) => [parseRope(config, headDim), noRope(headDim)],
 };
+
+/** Whether layer `i` has a window. The pattern is not read where there are `layer_types`. */
+function isLocal(config: Fields, i: number): boolean {
+  return value(config, "layer_types") === undefined
+    ? (i + 1) % pattern(config) > 0
+    : isSliding(config, i, false);
+}
 
 /** Length of the pattern of layers, whose last has no window: 4, or the length of "LLLG". */
 function pattern(config: Fields): number {

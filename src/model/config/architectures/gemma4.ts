@@ -41,6 +41,20 @@ const NAMES: TensorNames = {
   expertStacks: { gateUp: "experts.gate_up_proj", down: "experts.down_proj" },
 };
 
+/** What the text models have in common, as in transformers' configs. */
+const DEFAULTS = {
+  vocab_size: 262_144,
+  hidden_size: 2304,
+  intermediate_size: 9216,
+  num_hidden_layers: 30,
+  num_attention_heads: 8,
+  num_key_value_heads: 4,
+  head_dim: 256,
+  global_head_dim: 512,
+  hidden_activation: "gelu_pytorch_tanh",
+  tie_word_embeddings: true,
+};
+
 /**
  * Gemma 4, text. Full and sliding layers differ in the size and number of their heads and in their rope; norms have
  * plain weights, values are normed, scores have no scale. Layers may share keys and values, have an MLP beside their
@@ -49,24 +63,11 @@ const NAMES: TensorNames = {
 export const GEMMA4: Family = {
   architecture: "Gemma4ForCausalLM",
   modelType: "gemma4_text",
-  aliases: [{ architecture: "Gemma4UnifiedForCausalLM", modelType: "gemma4_unified_text" }],
-  wrappers: [
-    { architecture: "Gemma4ForConditionalGeneration", modelType: "gemma4" },
-    { architecture: "Gemma4UnifiedForConditionalGeneration", modelType: "gemma4_unified" },
-  ],
+  wrappers: [{ architecture: "Gemma4ForConditionalGeneration", modelType: "gemma4" }],
   activation: "hidden_activation",
   defaults: {
-    vocab_size: 262_144,
-    hidden_size: 2304,
-    intermediate_size: 9216,
-    num_hidden_layers: 30,
-    num_attention_heads: 8,
-    num_key_value_heads: 4,
-    head_dim: 256,
-    global_head_dim: 512,
-    hidden_activation: "gelu_pytorch_tanh",
+    ...DEFAULTS,
     max_position_embeddings: 131_072,
-    tie_word_embeddings: true,
     sliding_window: 512,
     vocab_size_per_layer_input: 262_144,
     hidden_size_per_layer_input: 256,
@@ -77,8 +78,35 @@ export const GEMMA4: Family = {
   names: NAMES,
 };
 
+/** Gemma 4 12B: as Gemma 4, without experts and without embeddings of layers, whose keys transformers does not read. */
+export const GEMMA4_UNIFIED: Family = {
+  architecture: "Gemma4UnifiedForCausalLM",
+  modelType: "gemma4_unified_text",
+  wrappers: [{
+    architecture: "Gemma4UnifiedForConditionalGeneration",
+    modelType: "gemma4_unified",
+  }],
+  activation: "hidden_activation",
+  defaults: { ...DEFAULTS, max_position_embeddings: 262_144, sliding_window: 1024 },
+  layer: (config, base, i) => layer(unified(config), base, i),
+  ropes,
+  model: (config, hiddenSize) => model(unified(config), hiddenSize),
+  names: NAMES,
+};
+
+function unified(config: Fields): Fields {
+  const without = { hidden_size_per_layer_input: 0, enable_moe_block: false };
+  return { ...config, values: { ...config.values, ...without } };
+}
+
 function layer(config: Fields, base: BaseLayer, i: number): LayerConfig {
   const width = perLayerWidth(config);
+  if (width > 0 && base.mlp.activation !== "gelu_tanh") {
+    // graph/gemma4.ts gates them with this one.
+    const act = quote(value(config, "hidden_activation"));
+    const why = `has hidden_activation ${act} with embeddings of layers`;
+    throw unusable(config, `${why}, expected "gelu_pytorch_tanh"`);
+  }
   const sharedKv = sharedLayer(config, i);
   const double = sharedKv !== undefined && flag(config, "use_double_wide_mlp", false);
   const dense = { ...base.mlp, intermediateSize: base.mlp.intermediateSize * (double ? 2 : 1) };
@@ -180,16 +208,18 @@ function mlpOf(config: Fields, base: BaseLayer, dense: DenseMlp): MlpSpec {
   return { ...mixture, parallelMlp: dense };
 }
 
-/** One rope per kind of layer. Its head size is that of the first layer of the kind. */
+/**
+ * One rope per kind of layer that there is: the last layer is full, so only the second may be missing. Its head size is
+ * that of the first layer of the kind.
+ */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
   const count = layerCount(config);
   const rope_parameters = value(config, "rope_parameters") ?? ROPES;
   const fields = { ...config, values: { ...config.values, rope_parameters } };
-  return [false, true].map((local) => {
+  return [false, true].flatMap((local) => {
     const i = Array.from({ length: count }, (_, i) => i).find((i) => isLocal(config, i) === local);
-    const width = i === undefined
-      ? headDim
-      : headsOf(config, { numKvHeads: 1, headDim }, i).headDim;
+    if (i === undefined) return [];
+    const width = headsOf(config, { numKvHeads: 1, headDim }, i).headDim;
     const type = local ? "sliding_attention" : "full_attention";
     const rope = parseLayerRope(fields, type, width);
     if (rope === undefined) throw unusable(config, `has no rope_parameters for ${quote(type)}`);
@@ -211,25 +241,24 @@ function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
   if (value(config, "use_bidirectional_attention") === "all") {
     throw unusable(config, 'has use_bidirectional_attention "all", expected causal attention');
   }
-  const width = perLayerWidth(config);
-  const perLayer = {
-    width,
-    vocabSize: integer(config, "vocab_size_per_layer_input", { least: 2, most: 2 ** 22 }),
-    scale: Math.fround(Math.sqrt(width)),
-  };
-  if (
-    width > 0 && perLayer.vocabSize < integer(config, "vocab_size", { least: 2, most: 2 ** 22 })
-  ) {
-    throw unusable(
-      config,
-      `has vocab_size_per_layer_input ${perLayer.vocabSize}, expected vocab_size`,
-    );
-  }
+  const perLayer = perLayerTable(config);
   return {
     embedScale: Math.fround(Math.sqrt(hiddenSize)),
     logitCap: value(config, "final_logit_softcapping") === undefined
       ? undefined
       : positive(config, "final_logit_softcapping"),
-    ...width > 0 && { perLayer },
+    ...perLayer && { perLayer },
   };
+}
+
+/** The table with the layers' own embeddings, undefined if they have none. */
+function perLayerTable(config: Fields): DecoderConfig["perLayer"] {
+  const width = perLayerWidth(config);
+  if (width === 0) return undefined;
+  const most = 2 ** 22;
+  const vocabSize = integer(config, "vocab_size_per_layer_input", { least: 2, most });
+  if (vocabSize < integer(config, "vocab_size", { least: 2, most })) {
+    throw unusable(config, `has vocab_size_per_layer_input ${vocabSize}, expected vocab_size`);
+  }
+  return { width, vocabSize, scale: Math.fround(Math.sqrt(width)) };
 }

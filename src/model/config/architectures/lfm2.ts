@@ -20,6 +20,7 @@ const DEFAULTS = {
   rms_norm_eps: 1e-5,
   rope_theta: 1_000_000,
   tie_word_embeddings: true,
+  num_key_value_heads: 8,
   conv_L_cache: 3,
   conv_bias: false,
 };

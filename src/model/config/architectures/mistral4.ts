@@ -13,6 +13,7 @@ import { queryScale, withRope, WRAPPERS } from "./mistral.ts";
 export const MISTRAL4: Family = {
   architecture: "Mistral4ForCausalLM",
   modelType: "mistral4",
+  partialRope: true,
   wrappers: WRAPPERS,
   // As transformers' Mistral4Config: configs with images leave out what equals it.
   defaults: {

@@ -4,6 +4,9 @@ import { noRope, parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
+const TURNED = 0;
+const UNTURNED = 1;
+
 /**
  * Muse-Glimmer: norms around branches have weights 1 + w; norms of heads and of the embedding have none. The output of
  * attention is gated. Counted from the last layer, every fourth has no window and no rope.
@@ -38,17 +41,12 @@ export const MUSE_GLIMMER: Family = {
       qkNorm: "head",
       qkGains: { q: positive(config, "qk_scale_factor"), k: 1 },
       outputGate: true,
-      rope: ropeThetas(config).indexOf(ropeTheta(config, i)),
+      rope: turns(config, i) ? TURNED : UNTURNED,
     },
     mlp,
     norms: "around",
   }),
-  ropes(config, headDim) {
-    const rope = parseRope(config, headDim);
-    return ropeThetas(config).map((theta) =>
-      theta === 0 ? noRope(headDim) : { ...rope, theta: theta ?? rope.theta }
-    );
-  },
+  ropes: (config, headDim) => [parseRope(config, headDim), noRope(headDim)],
   model: (config) => ({
     normOffset: 1,
     finalNormOffset: 0,
@@ -63,24 +61,23 @@ export const MUSE_GLIMMER: Family = {
 };
 
 function isLocal(config: Fields, i: number): boolean {
-  return isSliding(config, i, (layersOf(config) - 1 - i) % 4 > 0);
+  return isSliding(config, i, !isFourth(config, i));
 }
 
-function layersOf(config: Fields): number {
-  return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+/** Whether layer `i` is one of every fourth, counted from the last. */
+function isFourth(config: Fields, i: number): boolean {
+  const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  return (layers - 1 - i) % 4 === 0;
 }
 
-/** The rope bases of all layers, each once. */
-function ropeThetas(config: Fields): (number | undefined)[] {
-  const layers = Array.from({ length: layersOf(config) }, (_, i) => i);
-  return [...new Set(layers.map((i) => ropeTheta(config, i)))];
-}
-
-/** The base of a layer's rope: 0 if it has no rope, undefined for the config's base. */
-function ropeTheta(config: Fields, i: number): number | undefined {
+/**
+ * Whether layer `i` has a rope. Of `layer_rope_theta` transformers only reads which numbers are 0: the base is the
+ * config's. Without that key the layer's place decides, whatever `layer_types` says.
+ */
+function turns(config: Fields, i: number): boolean {
   const list = value(config, "layer_rope_theta");
-  if (list === undefined) return isLocal(config, i) ? undefined : 0;
+  if (list === undefined) return !isFourth(config, i);
   const theta: unknown = Array.isArray(list) ? list[i] : undefined;
-  if (typeof theta === "number" && (theta === 0 || theta > 1e-30 && theta < 1e30)) return theta;
+  if (typeof theta === "number") return theta !== 0;
   throw unusable(config, `has layer_rope_theta ${quote(list)}, expected a number for each layer`);
 }

@@ -13,6 +13,7 @@ import { parseMixture } from "../mixture_config.ts";
 import { parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { BaseLayer, Family } from "../types.ts";
+import type { Routing } from "../../../../kernels/experts/route.ts";
 
 const DEFAULTS = {
   max_position_embeddings: 32_768,
@@ -29,6 +30,7 @@ const DEFAULTS = {
 
 const MIXTURE = {
   ...DEFAULTS,
+  num_key_value_heads: 2,
   // Published configs of mixtures do not have this key.
   intermediate_size: 5632,
   decoder_sparse_step: 1,
@@ -51,8 +53,9 @@ const model = () => ({ normOffset: 1, mtp: true });
 export const QWEN3_5: Family = {
   architecture: "Qwen3_5ForCausalLM",
   modelType: "qwen3_5_text",
+  partialRope: true,
   wrappers: [{ architecture: "Qwen3_5ForConditionalGeneration", modelType: "qwen3_5" }],
-  defaults: DEFAULTS,
+  defaults: { ...DEFAULTS, num_key_value_heads: 4 },
   layer: (config, base, i) => mixing(config, base, i, base.mlp, { fused: false }),
   model,
   names: NAMES,
@@ -62,9 +65,12 @@ export const QWEN3_5: Family = {
 export const QWEN3_5_MOE: Family = {
   architecture: "Qwen3_5MoeForCausalLM",
   modelType: "qwen3_5_moe_text",
+  partialRope: true,
   wrappers: [{ architecture: "Qwen3_5MoeForConditionalGeneration", modelType: "qwen3_5_moe" }],
   defaults: { ...MIXTURE, num_experts: 256, num_experts_per_tok: 8 },
-  layer: (config, base, i) => mixing(config, base, i, mixture(config, base), { fused: false }),
+  layer: (config, base, i) =>
+    // These always divide by the sum: transformers does not read norm_topk_prob.
+    mixing(config, base, i, mixture(config, base, { normalize: true }), { fused: false }),
   model,
   names: NAMES,
 };
@@ -73,12 +79,15 @@ export const QWEN3_5_MOE: Family = {
 export const QWEN3_NEXT: Family = {
   architecture: "Qwen3NextForCausalLM",
   modelType: "qwen3_next",
+  partialRope: true,
   defaults: MIXTURE,
   layer(config, base, i) {
     const step = integer(config, "decoder_sparse_step", { least: 1, most: 2 ** 20 });
     const dense = integers(config, "mlp_only_layers", 2 ** 20) ?? [];
-    const sparse = !dense.includes(i) && (i + 1) % step === 0;
-    const mlp = sparse ? mixture(config, base) : base.mlp;
+    // No experts means that all layers are dense.
+    const sparse = value(config, "num_experts") !== 0 && !dense.includes(i) && (i + 1) % step === 0;
+    const normalize = flag(config, "norm_topk_prob", true);
+    const mlp = sparse ? mixture(config, base, { normalize }) : base.mlp;
     return mixing(config, base, i, mlp, { fused: true });
   },
   model,
@@ -87,15 +96,18 @@ export const QWEN3_NEXT: Family = {
 
 function mixing(
   config: Fields,
-  { attention }: BaseLayer,
+  base: BaseLayer,
   i: number,
   mlp: MlpSpec,
   { fused }: Pick<DeltaNet, "fused">,
 ): LayerConfig {
-  if (!isAttention(config, i)) return { attention: deltaNet(config, fused), mlp, norms: "before" };
+  if (!isAttention(config, i)) {
+    return { attention: deltaNet(config, base, fused), mlp, norms: "before" };
+  }
   if (!flag(config, "attn_output_gate", true)) {
     throw unusable(config, "has attn_output_gate false, expected true");
   }
+  const { attention } = base;
   const { headDim } = attention;
   const { width } = parseRope(config, headDim);
   return {
@@ -121,7 +133,15 @@ function isAttention(config: Fields, i: number): boolean {
 /** Most elements of a key: the recurrence keeps each in a register of its own. */
 const MOST_KEY = 128;
 
-function deltaNet(config: Fields, fused: boolean): DeltaNet {
+function deltaNet(config: Fields, { mlp }: BaseLayer, fused: boolean): DeltaNet {
+  if (mlp.activation !== "silu") {
+    // It is the activation of the convolution too.
+    const act = quote(value(config, "hidden_act"));
+    throw unusable(
+      config,
+      `has hidden_act ${act}, but layers of linear attention; expected "silu"`,
+    );
+  }
   const heads = (key: string) => integer(config, key, { least: 1, most: MOST.heads });
   const dim = (key: string, most: number) =>
     integer(config, key, { least: 8, most, multipleOf: 8 });
@@ -146,11 +166,9 @@ function deltaNet(config: Fields, fused: boolean): DeltaNet {
   };
 }
 
-function mixture(config: Fields, base: BaseLayer): MlpSpec {
-  if (!flag(config, "norm_topk_prob", true)) {
-    throw unusable(config, "has norm_topk_prob false, expected true");
-  }
-  const mlp = parseMixture(config, base, { experts: "num_experts", size: "moe_intermediate_size" });
+function mixture(config: Fields, base: BaseLayer, own: Pick<Routing, "normalize">): MlpSpec {
+  const keys = { experts: "num_experts", size: "moe_intermediate_size" };
+  const mlp = parseMixture(config, base, keys, own);
   const intermediateSize = integer(config, "shared_expert_intermediate_size", {
     least: 8,
     most: MOST.intermediate,

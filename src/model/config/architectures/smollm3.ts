@@ -11,6 +11,7 @@ export const SMOLLM3: Family = {
   modelType: "smollm3",
   defaults: {
     max_position_embeddings: 32_768,
+    num_key_value_heads: 4,
     rope_theta: 2_000_000,
     tie_word_embeddings: true,
     no_rope_layer_interval: 4,

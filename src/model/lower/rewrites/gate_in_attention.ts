@@ -10,7 +10,8 @@ export const gateInAttention: Rewrite = {
       const attention = edits.writer(gated.x);
       if (attention?.kind !== "attention" || edits.soleReader(gated.x) !== gated) continue;
       const { gate: value, first, out } = gated;
-      if (value.cols % 4 !== 0 || first % 4 !== 0) continue;
+      // The kernels read the gate by fours. Blocks of eight rows bind it at multiples of 256 bytes.
+      if (value.cols % 8 !== 0 || first % 4 !== 0) continue;
       if (!attentionGates(attention.heads, tuning)) continue;
       edits.replace(attention, { ...attention, out, gate: { value, first } });
       edits.remove(gated);
