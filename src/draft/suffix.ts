@@ -102,7 +102,7 @@ function followed(automaton: SuffixAutomaton, { state, length }: Match, token: n
 }
 
 /** The best guess of the match and all shorter ones. */
-export function suffixGuess(automaton: SuffixAutomaton, match: Match, most: number): Guess {
+function suffixGuess(automaton: SuffixAutomaton, match: Match, most: number): Guess {
   const guesses: Guess[] = [];
   let state = automaton.shortened(match.state, match.length);
   let { length } = match;

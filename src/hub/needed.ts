@@ -62,7 +62,7 @@ export function weightFiles(
 }
 
 /** The distinct shards that the `weight_map` of an index names. */
-export function shardsOf(index: unknown): string[] {
+function shardsOf(index: unknown): string[] {
   const map = (index as { weight_map?: unknown } | null | undefined)?.weight_map;
   const values: unknown[] = typeof map === "object" && map !== null ? Object.values(map) : [];
   return [...new Set(values.filter((value) => typeof value === "string"))];

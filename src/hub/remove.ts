@@ -35,6 +35,20 @@ export function planRemoval(cache: string, text: string, name: ModelName): Remov
   throw new UsageError(`Cannot remove "${text}": ${why}; there is ${has.join(", ") || "none"}`);
 }
 
+/** The removals without those of which nothing would be left after another one: a name may be given twice. */
+export function distinctRemovals(removals: readonly Removal[]): Removal[] {
+  return removals.filter((one, at) =>
+    !removals.some((other, i) => i !== at && covers(other, one) && (i < at || !covers(one, other)))
+  );
+}
+
+function covers(other: Removal, one: Removal): boolean {
+  if (other.name.repo !== one.name.repo) return false;
+  if (other.whole) return true;
+  const commits = new Set(other.revisions.map(({ commit }) => commit));
+  return !one.whole && one.revisions.every(({ commit }) => commits.has(commit));
+}
+
 function wholeRemoval(repo: CachedRepo, name: ModelName): Removal {
   const blobs = ["blobs", "snapshots"].flatMap((part) => filesUnder(`${repo.folder}/${part}`));
   return { name, revisions: repo.revisions, whole: true, blobs, freedBytes: bytesOf(blobs) };

@@ -93,6 +93,10 @@ export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
       quantizedName(engine.info.draftName, engine.info.weights.quantizeDraft),
     device: deviceText(engine),
     simulated: request.simulateAcceptance !== undefined,
+    ...defined({
+      simulateAcceptance: request.simulateAcceptance,
+      draftRopeTheta: request.draftRopeTheta,
+    }),
     webgpu: engine.info.device.webgpu,
   };
 }

@@ -1,4 +1,5 @@
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
+import { defined } from "../defined.ts";
 import { type Arm, PLAIN_AGAIN } from "./plan.ts";
 import { acceptanceOf, meanRoundsPerSync, type RoundMs, roundMs, tierShare } from "./rounds.ts";
 import { type Timeline, timelineOf, verifyCostRatio } from "./rounds.ts";
@@ -15,8 +16,12 @@ export const ROW_FORMAT = "eyrie-bench-2";
 export interface BenchRow {
   readonly format: typeof ROW_FORMAT;
   readonly acceptance: "measured" | "SIMULATED";
+  /** The probabilities of simulated acceptance. Absent in measured rows, and in rows from before it was kept. */
+  readonly simulate_acceptance?: readonly number[];
   readonly model: string;
   readonly draft: string | null;
+  /** The given rope base of the draft. Absent where it is the one of its config. */
+  readonly draft_rope_theta?: number;
   readonly device: string;
   /** Absent in rows from before there was a choice, which are from Deno's own WebGPU. */
   readonly webgpu?: "builtin" | "dawn";
@@ -143,7 +148,8 @@ function stepsOf(setting: Setting): number | null {
 /** The fields that identify a row together with its setting. A new axis of cases is a line here. */
 type CaseFields = Pick<
   BenchRow,
-  | ("acceptance" | "model" | "draft" | "device" | "webgpu" | "workload" | "batch")
+  | ("acceptance" | "simulate_acceptance" | "model" | "draft" | "draft_rope_theta")
+  | ("device" | "webgpu" | "workload" | "batch")
   | "prompt_tokens"
   | ("output_tokens" | "temperature" | "depth" | "rounds_per_sync" | "seed")
 >;
@@ -151,8 +157,10 @@ type CaseFields = Pick<
 function caseFields({ subject, one, seed }: Place): CaseFields {
   return {
     acceptance: subject.simulated ? "SIMULATED" : "measured",
+    ...defined({ simulate_acceptance: subject.simulateAcceptance }),
     model: subject.model,
     draft: subject.draft ?? null,
+    ...defined({ draft_rope_theta: subject.draftRopeTheta }),
     device: subject.device,
     webgpu: subject.webgpu ?? "builtin",
     workload: one.workload,
@@ -174,7 +182,7 @@ function latencies(blocks: readonly CellResult[]) {
   const requests = blocks.flatMap((block) => block.requests);
   return {
     ttft_ms: percentiles(requests.map(({ ttftMs }) => ttftMs)),
-    tpot_ms: percentiles(requests.map(({ tpotMs }) => tpotMs)),
+    tpot_ms: percentiles(requests.flatMap(({ tpotMs }) => tpotMs ?? [])),
     itl_ms: percentiles(requests.flatMap(({ itlMs }) => itlMs)),
   };
 }
@@ -219,13 +227,18 @@ function gap(row: BenchRow, best: BenchRow): Ratio {
   return pairedRatio(own.map((ratio, block) => ratio - (others[block] ?? NaN)));
 }
 
-/** The key of a row. `--resume` takes rows with the same key for the same measurement. */
+/**
+ * The key of a row. `--resume` takes rows with the same key for the same measurement. JSON leaves out absent fields, so
+ * that a row from before they were kept matches a measurement without them.
+ */
 export function keyOfRow(row: CaseFields & Pick<BenchRow, "setting">): string {
   const { acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens } = row;
   const { temperature, depth, rounds_per_sync, seed, setting } = row;
+  const { simulate_acceptance, draft_rope_theta } = row;
   return JSON.stringify([
     ...[acceptance, model, draft, device, workload, batch, prompt_tokens, output_tokens],
     ...[temperature, depth, rounds_per_sync, seed, setting],
+    { simulate_acceptance, draft_rope_theta },
   ]);
 }
 

@@ -65,8 +65,8 @@ export interface RoundSample {
 export interface RequestSample {
   /** Time to the first token. */
   readonly ttftMs: number;
-  /** Time per output token after the first. */
-  readonly tpotMs: number;
+  /** Time per output token after the first; null for a single token. */
+  readonly tpotMs: number | null;
   /** Times between tokens; 0 between tokens of the same round. */
   readonly itlMs: readonly number[];
   /** Prompt tokens that were not in the prefix cache, and milliseconds until the first token of the answer. */
@@ -113,6 +113,10 @@ export interface Subject {
   readonly device: string;
   /** True if accepted counts are drawn at random rather than verified. */
   readonly simulated: boolean;
+  /** The probabilities that they are drawn with. */
+  readonly simulateAcceptance?: readonly number[];
+  /** The rope base of the draft, where it is not the one of its config. */
+  readonly draftRopeTheta?: number;
   /** Absent for Deno's own. */
   readonly webgpu?: "builtin" | "dawn";
 }

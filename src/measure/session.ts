@@ -14,6 +14,7 @@ import { randomIds } from "./workload/draw.ts";
 import { prefillsOf } from "./prefills.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
+import { requestTimes } from "./request_times.ts";
 import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
@@ -293,16 +294,16 @@ function requestSample(
   times: readonly { readonly at: number; readonly count: number }[],
   outputIds: readonly number[],
 ): Omit<RequestSample, "prompt" | "answer"> {
-  const first = times[0]?.at ?? began;
-  const last = times.at(-1)?.at ?? first;
-  // A round brings its tokens at once: the first waited for it, the others did not.
-  const itlMs = times.slice(1).flatMap(({ at, count }, i) =>
-    Array.from({ length: count }, (_, j) => j === 0 ? at - (times[i]?.at ?? at) : 0)
-  );
+  const { ttft, tpot, itl } = requestTimes({
+    dueMs: began,
+    received: times.map(({ at, count }) => ({ atMs: at, tokens: count })),
+    endMs: times.at(-1)?.at ?? began,
+    outputTokens: outputIds.length,
+  });
   return {
-    ttftMs: first - began,
-    tpotMs: outputIds.length > 1 ? (last - first) / (outputIds.length - 1) : 0,
-    itlMs,
+    ttftMs: ttft,
+    tpotMs: tpot,
+    itlMs: itl,
     outputHash: createHash("sha256").update(outputIds.join()).digest("hex").slice(0, 16),
   };
 }

@@ -240,6 +240,16 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
   }
 });
 
+Deno.test("batch: a full disk is no mistake of the user", async () => {
+  const invocation = parseArguments(["generate", "--batch", "-", "--output", "/dev/full"]);
+  assert.ok(invocation.command === "generate");
+  const io = fakeIo({ stdin: '{"prompt": "one"}\n' });
+  await assert.rejects(runGenerate(invocation, { open: fakeEngine().open, io }), {
+    name: "OutputError",
+    message: 'Cannot write "/dev/full": no space left',
+  });
+});
+
 Deno.test("batch: files that cannot be read, and a prompt beside it", async () => {
   const io = fakeIo({ stdin: "" });
   const surroundings = { open: fakeEngine().open, io };

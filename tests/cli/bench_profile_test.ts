@@ -75,6 +75,18 @@ Deno.test("bench --table profile --format json is one object of full numbers", a
   assert.equal(tables[0].parts[0].rows[0].gbps, 2);
 });
 
+Deno.test("bench --table profile --output: the table is printed as well", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-profile-" });
+  try {
+    const path = `${folder}/profile.json`;
+    const { out } = await run(["--format", "json", "--output", path]);
+    assert.equal(JSON.parse(await Deno.readTextFile(path)).tables.length, 3);
+    assert.equal(out, (await run([])).out);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("Ctrl+C ends a profile after the table it is at; what was measured is shown", async () => {
   const { code, out } = await run([], { interrupt: true });
   assert.equal(code, 130);

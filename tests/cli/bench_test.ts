@@ -315,6 +315,17 @@ Deno.test("files that are there are refused before anything is opened, and repla
       await run(args);
       assert.notEqual(await Deno.readTextFile(file), "");
     }
+    const again = fakeIo();
+    const halted = fakeSession((spec: CellSpec) => {
+      if (spec.repeat === 2) again.interrupt();
+      return Promise.resolve(fakeCell(spec));
+    });
+    const silent = await run([...QUICK, "--repeat", "3", "--quiet"], {
+      session: halted,
+      io: again,
+    });
+    silent.requests[0]?.onWarning?.("slow");
+    assert.deepEqual([silent.code, again.err()], [130, ""]);
     const names = [...Deno.readDirSync(path(""))].map(({ name }) => name).toSorted();
     assert.deepEqual(names, ["emit-config", "output"], "no temporary file is left");
     const same = ["--resume", path("r"), "--output", path("./r"), "--format", "html"];
@@ -435,6 +446,7 @@ Deno.test("mistakes are found before anything is opened", async () => {
     [["--output", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
     [["--emit-config", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
     [["--repeat", "2", "--emit-config", "c"], /^Cannot use "--emit-config" with "--repeat 2": /],
+    [["--draft-tree", "foo"], /^Cannot use "--draft-tree foo": cannot read "foo": a tree is /],
     [["--resume", "/no/such/file"], /^Cannot write "\/no\/such\/file": /],
   ];
   for (const [args, message] of cases) {

@@ -233,6 +233,8 @@ Deno.test("/undo takes the newest exchange back, /drop the oldest ones", () => {
   assert.deepEqual(contents("/drop"), ["question 2", "answer 2", "question 3", "answer 3"]);
   assert.deepEqual(contents("/drop 2"), ["question 3", "answer 3"]);
   assert.deepEqual(contents("/drop 9"), []);
+  // As many steps as that would take minutes.
+  assert.deepEqual(contents("/drop 99999999999"), []);
 });
 
 Deno.test("a loaded chat switches the draft as it was, where there is one", () => {

@@ -102,7 +102,7 @@ Deno.test("steps that nobody chose are the engine's to choose", async () => {
 
 Deno.test("stats on tells numbers after each answer", async () => {
   const { err } = await piped(["a", "/set stats off", "b"], {}, ["--stats"]);
-  assert.match(err, /^2 tokens in .*seed 77\nstats = off\n$/);
+  assert.match(err, /^2 tokens, .*seed 77\nstats = off\n$/);
 });
 
 Deno.test("a full context is told and the oldest exchange goes", async () => {
@@ -335,6 +335,7 @@ Deno.test("a draft that never guesses right is told of once", async () => {
   const { err } = await piped(many, { accepted: 0 });
   assert.match(err, /^warning: none of 150 drafted tokens was accepted in 50 rounds: .*\n$/);
   assert.equal((await piped(many)).err, "");
+  assert.equal((await piped(many, { accepted: 0 }, ["--quiet"])).err, "");
 });
 
 Deno.test("a model without a chat template cannot chat", async () => {

@@ -172,3 +172,21 @@ Deno.test("check: something to compare with is needed, drafts are not compared",
   await assert.rejects(runQuantized([]), /--expected FILE or --quantize q8\|q4 is needed/);
   await assert.rejects(async () => await run(["--draft", "d"], GOOD), /Cannot use "--draft" with/);
 });
+
+Deno.test("check: a flag that would not be used is refused, the base of a draft reaches the engine", async () => {
+  const base = ["--draft-rope-theta", "10000"];
+  await assert.rejects(
+    runQuantized(["--quantize", "q8", "--tolerance", "0.1"]),
+    /^UsageError: Cannot use "--tolerance": it needs --expected$/,
+  );
+  await assert.rejects(
+    async () => await run(base, GOOD),
+    /^UsageError: Cannot use "--draft-rope-theta" with "--expected": only the target is compared$/,
+  );
+  await assert.rejects(
+    runQuantized(["--quantize", "q8", "--model", "m", ...base]),
+    /^UsageError: Cannot use "--draft-rope-theta": it needs a draft; give --draft MODEL$/,
+  );
+  const { asked } = await runQuantized(["--quantize", "q8", "--draft", "d", ...base]);
+  assert.deepEqual([asked.model.draft, asked.model.draftRopeTheta], ["d", 10000]);
+});

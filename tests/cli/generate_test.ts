@@ -82,7 +82,7 @@ Deno.test("text goes to stdout, one line of numbers to stderr", async () => {
   assert.equal(io.out(), "answer 1\n");
   assert.equal(
     io.err(),
-    "2 tokens in 1.50 s, 88.9 tokens/s, prompt 2 tokens in 20 ms, " +
+    "2 tokens, 1.50 s after the first, 88.9 tokens/s, prompt 2 tokens in 20 ms, " +
       "2.50 tokens a round, 50.0% of drafts accepted, seed 77\n",
   );
 });
@@ -106,7 +106,7 @@ Deno.test("--stats tells everything, greedy has no seed, no draft no rounds", as
       "load        12 ms, of which 3 ms for kernels",
       "prompt      1 token, 0 cached, 20 ms, 50.0 tokens/s",
       "first token 26 ms",
-      "output      2 tokens, 1.50 s, 88.9 tokens/s, ended by stop",
+      "output      2 tokens, 1.50 s after the first, 88.9 tokens/s, ended by stop",
       "rounds      10, 2.50 tokens each",
       "drafts      30, 15 accepted (50.0%)",
       "by position 80.0% 50.0% 20.0%",
@@ -115,7 +115,10 @@ Deno.test("--stats tells everything, greedy has no seed, no draft no rounds", as
   );
   const plain = fakeIo({ stdin: "" });
   await run(["hi", "--num-steps", "0", "--temperature", "0"], fakeEngine(), plain);
-  assert.equal(plain.err(), "2 tokens in 1.50 s, 88.9 tokens/s, prompt 1 token in 20 ms\n");
+  assert.equal(
+    plain.err(),
+    "2 tokens, 1.50 s after the first, 88.9 tokens/s, prompt 1 token in 20 ms\n",
+  );
 });
 
 Deno.test("--json prints the object of the specification", async () => {
@@ -338,7 +341,7 @@ Deno.test("Ctrl+C keeps what was generated and exits with 130", async () => {
       const { text, finish_reason } = JSON.parse(io.out());
       assert.deepEqual([text, finish_reason], ["one two ", "interrupt"]);
     } else assert.equal(io.out(), "one two \n");
-    assert.match(io.err(), /^2 tokens in/);
+    assert.match(io.err(), /^2 tokens, /);
     assert.ok(engine.disposed());
   }
 });
@@ -368,7 +371,7 @@ Deno.test("on a terminal the load bar is drawn and wiped before the text", async
   await run(["hi"], fakeEngine(), io);
   const wipe = "\r\x1b[K";
   assert.ok(io.err().startsWith(`${wipe}target [############------------] 5.0 MB of 10.0 MB`));
-  assert.ok(io.err().includes(`${wipe}2 tokens in`));
+  assert.ok(io.err().includes(`${wipe}2 tokens, `));
 });
 
 Deno.test("--costs reaches the engine; what was measured at start is a line on stderr", async () => {

@@ -167,7 +167,9 @@ Deno.test("pull, models, rm", async () => {
   assert.equal(no.code, 1);
   assert.equal(no.err, "Remove org/toy and free 350 kB? [y/N] nothing was removed\n");
   assert.equal((await run(["rm", "org/toy"], place)).code, 1, "the end of the input is no yes");
-  const yes = await run(["rm", "org/toy"], { ...place, stdin: "y\n" });
+  // A name that is given twice, or within another, goes once.
+  const names = [`org/toy@${COMMIT}`, "org/toy", "hf://org/toy"];
+  const yes = await run(["rm", ...names], { ...place, stdin: "y\n" });
   assert.equal(yes.code, 0);
   assert.equal(yes.out, "removed org/toy, 350 kB freed\n");
   const gone = await run(["rm", "--force", "org/toy"], place);

@@ -103,7 +103,7 @@ Deno.test("the process gives the codes of main", async () => {
   assert.match(new TextDecoder().decode(mistake.stderr), /eyrie: Cannot use "--bogus"/);
 });
 
-Deno.test("a full disk behind stdout is one line, code 1; behind stderr the code alone", async () => {
+Deno.test("a full disk behind stdout or --output is one line, code 1; behind stderr the code alone", async () => {
   const run = async (redirected: string) => {
     const line = `exec "$0" run -A --no-check "$1" ${redirected}`;
     const args = ["-c", line, Deno.execPath(), MAIN];
@@ -113,6 +113,8 @@ Deno.test("a full disk behind stdout is one line, code 1; behind stderr the code
   const full = "eyrie: Cannot write to standard output: no space left\n";
   assert.deepEqual(await run("inspect > /dev/full"), [1, full]);
   assert.deepEqual(await run("inspect --model /none 2> /dev/full"), [2, ""]);
+  const named = "breakeven --alpha 0.5 --draft-cost 0.1 --output /dev/full";
+  assert.deepEqual(await run(named), [1, 'eyrie: Cannot write "/dev/full": no space left\n']);
 });
 
 Deno.test("a permission that Deno was not given is one line, code 2, in either thread", async () => {

@@ -59,6 +59,7 @@ function needed(command: CommandName, but: Flag): string[] {
   if (command === "simulate" && SIMULATE_LOADED.has(but.flag)) {
     required.push("--request-rate", "1");
   }
+  if (command === "check" && but.flag === "--tolerance") return ["--expected", "x", ...required];
   if (command === "bench" && but.flag === "--rows") return ["--table", "growth", ...required];
   return required;
 }
@@ -292,7 +293,20 @@ Deno.test("--logit-bias: pairs and objects add up, the last of an id counts", ()
     options(["generate", ...given.flatMap((one) => ["--logit-bias", one])])["logitBias"];
   assert.deepEqual(bias("3=1", '{"4": -100, "5": 0.5}', "3=2"), { 3: 2, 4: -100, 5: 0.5 });
   for (
-    const bad of ["3", "3=", "3=x", "=1", "-3=1", "3=101", "1.5=1", "[1]", '{"a": 1}', '{"3": "1"}']
+    const bad of [
+      "3",
+      "3=",
+      "3=x",
+      "3= ",
+      "3=0x10",
+      "=1",
+      "-3=1",
+      "3=101",
+      "1.5=1",
+      "[1]",
+      '{"a": 1}',
+      '{"3": "1"}',
+    ]
   ) {
     assert.match(message(["generate", `--logit-bias=${bad}`]), /allowed is ID=VALUE with a value/);
   }
@@ -358,6 +372,18 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["chat --prompt a", 'Cannot use "--prompt" with chat: it is allowed with generate'],
   ["serve-command a/b", 'Cannot run "serve-command a/b": allowed is sglang, vllm'],
   ["generate --max-batch 4 a", 'Cannot use "--max-batch": it needs --batch'],
+  [
+    "generate --batch f --stats",
+    'Cannot use "--stats" with "--batch": statistics are those of one answer',
+  ],
+  ...["profile", "growth", "rewrites"].map((table): [string, string] => [
+    `bench --table ${table} --costs c.json`,
+    `Cannot use "--costs" with "--table ${table}": only a measurement of settings takes it`,
+  ]),
+  ...["growth", "rewrites"].map((table): [string, string] => [
+    `bench --table ${table} --seed 7`,
+    `Cannot use "--seed" with "--table ${table}": only a measurement of settings takes it`,
+  ]),
   ["generate --output f a", 'Cannot use "--output": it needs --batch'],
   ["run a --model b", 'Cannot use "a" with "--model": allowed is one of them'],
   ["completion tcsh", 'Cannot run "completion tcsh": allowed is bash, zsh, fish'],

@@ -36,7 +36,7 @@ Deno.test("progressLine never reaches the last column", () => {
 
 Deno.test("warn: a terminal obeys nothing of what a warning quotes", () => {
   const io = fakeIo({ terminal: true });
-  warn("a\x1b[2Jb", { io });
+  warn("a\x1b[2Jb", { io, quiet: false });
   assert.equal(io.err(), "warning: a\uFFFD[2Jb\n");
 });
 

@@ -1,5 +1,5 @@
 import { equal } from "node:assert/strict";
-import { statsLine } from "../../src/cli/generate/report.ts";
+import { outputText, statsLine } from "../../src/cli/generate/report.ts";
 import type { GenerateResult } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { fakeEngine } from "./fake.ts";
@@ -18,7 +18,15 @@ Deno.test("the closing line tells a noticeable time of compiling apart from the 
       engine,
       result: { ...finished, timing: { ...timing, compileMs } },
       seed: undefined,
-    }).split(", ").slice(2, 4).join(", ");
+    }).split(", ").slice(3, 5).join(", ");
   equal(line(21_770, result), "prompt 1 token in 20 ms, 21.77 s before it to compile kernels");
   equal(line(300, result), "prompt 1 token in 20 ms");
+});
+
+Deno.test("time and rate of an answer are those of the tokens after the first", () => {
+  const timing = { decodeMs: 193, tokensPerSecond: 4 / 0.193 };
+  equal(outputText(5, "token", timing), "5 tokens, 193 ms after the first, 20.7 tokens/s");
+  equal(outputText(1, "token", { decodeMs: 0.4, tokensPerSecond: 0 }), "1 token");
+  equal(outputText(0, "token", { decodeMs: 0, tokensPerSecond: 0 }), "0 tokens");
+  equal(outputText(7, "piece", { decodeMs: 1500 }), "7 pieces, 1.50 s after the first");
 });

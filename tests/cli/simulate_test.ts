@@ -90,6 +90,14 @@ Deno.test("simulate: requests that arrive, and what they saw", async () => {
   }
 });
 
+Deno.test("simulate: a range of one rate is that rate", async () => {
+  const line = "--policy ema --num-requests 9 --repeat 1 --request-rate";
+  const [range, rate] = [await tablesOf(`${line} 4-4`), await tablesOf(`${line} 4`)];
+  assert.equal(range.tables[0]?.world, "4 requests/s");
+  assert.equal(range.tables[0]?.rows[0]?.completed, 9);
+  assert.deepEqual(range, rate);
+});
+
 Deno.test("simulate: a trace, a schedule, a closed loop", async () => {
   const folder = await Deno.makeTempDir({ prefix: "eyrie-simulate-" });
   try {
@@ -187,6 +195,22 @@ Deno.test("simulate: what cannot be used is one line", async () => {
     "--request-rate 1:2": 'Cannot use "--request-rate 1:2": allowed is SECONDS:RATE',
     "--costs sglang-glm-4.7 --policy static:num_steps=6 --scenario phases-1 --rounds 9":
       'Cannot use policy "static:num_steps=6": it drafts 6 steps, and the cost table has only 1, 2, 3, 4',
+    "--trace a --prompt-tokens 5":
+      'Cannot use "--prompt-tokens" with "--trace": the lengths are those of the trace',
+    "--trace a --output-tokens 5": 'Cannot use "--output-tokens" with "--trace"',
+    "--trace a --burstiness 2": 'Cannot use "--burstiness": it needs --request-rate',
+    "--concurrency 3 --duration 5":
+      'Cannot use "--duration" with "--concurrency": a closed loop ends after --num-requests',
+    "--concurrency 3 --burstiness 2": 'Cannot use "--burstiness": it needs --request-rate',
+    ...Object.fromEntries(
+      ["--num-requests", "--duration", "--prompt-tokens", "--output-tokens", "--burstiness"]
+        .map((flag) => [
+          `--recording a ${flag} 5`,
+          `Cannot use "--recording" with "${flag}": a recording has its own requests`,
+        ]),
+    ),
+    "--request-rate 0.001 --duration 1 --policy ema":
+      'Cannot simulate "0.001 requests/s": no request arrives; give a longer --duration',
     "--request-rate 1 --max-kv-tokens 64 --policy ema":
       "Cannot simulate a request of 128 and 128 tokens: --max-kv-tokens is 64",
   };

@@ -61,7 +61,7 @@ Deno.test("flags of speculation are plain data, which says all", () => {
   assert.deepEqual(planned(["--draft-tree", "auto"]).tier, { depth: 5, width: 4, rows: 8 });
   assert.throws(() => planned(["--draft-tree", "5:4"]), {
     name: "UsageError",
-    message: /^--draft-tree: Cannot read "5:4": a tree is /,
+    message: /^Cannot use "--draft-tree 5:4": cannot read "5:4": a tree is /,
   });
   assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
     name: "UsageError",

@@ -73,11 +73,38 @@ Deno.test("token-map: what is missing or cannot be read or written is one line",
   );
 });
 
+Deno.test("token-map: a file that is there stays without --force; a corpus without text is refused", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const map = `${folder}/map.json`;
+    await Deno.writeTextFile(map, "[1]");
+    await Deno.writeTextFile(`${folder}/a.txt`, "a fox");
+    const args = ["--size", "4", "--output", map];
+    // The file is looked at first: the corpus is not there.
+    assert.throws(() => run(`${folder}/none.txt`, ...args), {
+      name: "UsageError",
+      message: /^Cannot write ".*map\.json": the file exists already; .*--force/,
+    });
+    await Deno.writeTextFile(`${folder}/empty.txt`, "");
+    assert.throws(() => run(`${folder}/empty.txt`, ...args, "--force"), {
+      name: "UsageError",
+      message: /^Cannot count the tokens of ".*empty\.txt": there is no text$/,
+    });
+    assert.equal(await Deno.readTextFile(map), "[1]");
+    assert.equal(run(`${folder}/a.txt`, ...args, "--force").code, 0);
+    assert.equal(JSON.parse(await Deno.readTextFile(map)).length, 4);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("token counts: ties go to the lower id, and what is always kept stays", () => {
   const counts = countTokens(6);
   counts.add([3, 3, 5, 1]);
   assert.deepEqual(counts.mostFrequent(3), [3, 1, 5]);
   assert.deepEqual(counts.mostFrequent(3, [4]), [3, 1, 4]);
+  // More are always kept than are asked for: no other is.
+  assert.deepEqual(counts.mostFrequent(1, [2, 4]), [2, 4]);
   assert.deepEqual(counts.mostFrequent(6), [3, 1, 5, 0, 2, 4]);
   assert.equal(counts.coverage([3]), 0.5);
 });

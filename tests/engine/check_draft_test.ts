@@ -40,7 +40,9 @@ Deno.test("the base of training is measured once; a draft that is none is told",
     opened.push(options);
     return openEngine(options);
   };
-  const { measured, best } = await checkDraft({ model: { draft } }, open, answersOf(4));
+  const asked = { model: { draft }, limits: { kvDtype: "f16" } } as const;
+  const { measured, best } = await checkDraft(asked, open, answersOf(4));
   assert.deepEqual([measured.length, best, opened.length], [1, 10_000, 1]);
+  assert.equal(opened[0]?.limits?.kvDtype, "f16");
   await assert.rejects(() => checkDraft({ model: { draft: "none" } }, open), UsageError);
 });

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, ok, throws } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok, throws } from "node:assert/strict";
 import { columnsFor } from "../../src/measure/columns.ts";
 import { digits } from "../../src/measure/formats.ts";
 import { markdown } from "../../src/measure/markdown.ts";
@@ -104,6 +104,22 @@ Deno.test("row lines come back as they were, under the key of their measurement"
       seed: 1,
     }),
   );
+});
+
+Deno.test("other probabilities of simulated acceptance and another rope base are other measurements", async () => {
+  const one = { workload: "phases", batch: 1, outputTokens: 128, temperature: 0, depth: 0 };
+  const place = { label: "plain", seed: 1 };
+  const simulated = { ...SUBJECT, simulated: true, simulateAcceptance: [0.8, 0.7] };
+  const based = { ...SUBJECT, draftRopeTheta: 10000 };
+  for (const subject of [simulated, based]) {
+    const [row] = await sampleRows({ batch: [1], numSteps: [0], blocks: 2, subject });
+    const [read] = parseRows("f", rowLine(row!)).rows.keys();
+    equal(read, rowKey(subject, one, place));
+    equal(keyOfRow(row!), read);
+    for (const other of [SUBJECT, { ...simulated, simulateAcceptance: [0.8] }]) {
+      notEqual(read, rowKey(other, one, place));
+    }
+  }
 });
 
 Deno.test("a row file that ends in mid-line loses that line only; the last of two rows counts", () => {

@@ -101,6 +101,17 @@ Deno.test("random weights with drawn acceptance: as many accepted as asked for",
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("an answer of one token has no time per output token", async () => {
+  const { results } = await run(
+    request("fledgling:count", { batch: 1, outputTokens: 1 }, { settings: [{ kind: "plain" }] }),
+  );
+  assert.ok(results[0]?.requests.length);
+  for (const { ttftMs, tpotMs } of results[0]!.requests) {
+    assert.ok(ttftMs > 0);
+    assert.equal(tpotMs, null);
+  }
+});
+
 Deno.test("drafting without a draft cannot be measured", async () => {
   const { request: asked } = request("fledgling:count", {}, { draft: "none" });
   await assert.rejects(openBench(asked), UsageError);

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import { decimal } from "../options/flag.ts";
+import { decimal } from "../options/decimal.ts";
 
 const VARIABLE = "EYRIE_BANDWIDTH";
 

@@ -18,13 +18,12 @@ import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
+import { namedTree } from "../open/speculation.ts";
 import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { ROUNDS } from "../options/option_flight.ts";
 import type { BenchOptions, MeasuredOptions } from "../options/options.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
-import { usage } from "../../engine/schedule/presets.ts";
-import { treeNamed } from "../../speculate/tree_shape.ts";
 
 const DEFAULT_STEPS = [0, 1, 3, 7];
 export const DEFAULT_PROMPT_TOKENS = [128] as const;
@@ -113,7 +112,7 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
     ...rest,
     ...defined({ promptTokens, roundsPerSync }),
   }));
-  const trees = options.trees.map((text) => usage(() => treeNamed(text), "--draft-tree: "));
+  const trees = options.trees.map(namedTree);
   const policies = policyTexts(options.policies)
     .map((text) => [text, policyOf(text, "--policy")] as const);
   const arms = armsOf({ numSteps, trees, policies });
@@ -150,7 +149,7 @@ export function modelRequest(
   options:
     & Omit<MeasuredOptions, "simulateAcceptance" | "webgpu">
     & Partial<Pick<MeasuredOptions, "simulateAcceptance">>
-    & { readonly webgpu?: string | readonly string[] | undefined },
+    & { readonly webgpu?: string | readonly string[] | undefined; readonly quiet: boolean },
   { io, status }: { io: Io; status: StatusLine },
 ): ModelRequest {
   const { donor, draftRopeTheta, adapter, precision, simulateAcceptance } = options;
@@ -167,7 +166,7 @@ export function modelRequest(
     ...quantizeDraft ? { quantizeDraft } : {},
     autotune,
     onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status }),
+    onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
   };
 }
 
@@ -197,7 +196,7 @@ export function talkOf(
       }
       case "rows":
         if (!event.complete) {
-          warn("stopped: rows of the last case have fewer blocks", { io, status });
+          warn("stopped: rows of the last case have fewer blocks", { io, status, quiet });
         }
         return;
       case "different":

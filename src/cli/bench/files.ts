@@ -4,7 +4,7 @@ import type { PageFacts } from "../../measure/page/parts.ts";
 import type { BenchRow } from "../../measure/row.ts";
 import { csv, type EarlierRows, json, parseRows, rowLine } from "../../measure/row_file.ts";
 import { reason, UsageError } from "../../errors.ts";
-import { outputFile } from "../terminal/output_file.ts";
+import { outputFile, writing } from "../terminal/output_file.ts";
 
 export type BenchFormat = "md" | "csv" | "json" | "jsonl" | "html";
 
@@ -37,11 +37,7 @@ export function readNamed(path: string): string {
 }
 
 function append(path: string, text: string): void {
-  try {
-    Deno.writeTextFileSync(path, text, { append: true });
-  } catch (error) {
-    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
-  }
+  writing(path, () => Deno.writeTextFileSync(path, text, { append: true }));
 }
 
 /** A row file that grows while rows are measured. */

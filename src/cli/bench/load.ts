@@ -34,21 +34,21 @@ type LoadFormat = NonNullable<LoadOptions["format"]>;
 /** `eyrie bench load`: measures, shows, writes. Exit code 1 where greedy outputs differ. */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<number> {
   const { io, now = () => new Date() } = context;
-  const { maxBatch } = options;
+  const { maxBatch, quiet } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
   const file = optionalOutput(options.output, options);
   const recorder = openRecorder(options.record, { plan, force: options.force });
-  const status = statusLine(io.stderr, { shown: !options.quiet });
-  if (options.trace !== undefined && !workload.sized && !options.quiet) {
+  const status = statusLine(io.stderr, { shown: !quiet });
+  if (options.trace !== undefined && !workload.sized) {
     warn(
       `prompts are those of ${workload.name} and do not have the lengths of the trace; those of --workload random do`,
-      { io, status },
+      { io, status, quiet },
     );
   }
   // A server runs with its own settings, so there is one arm.
   const arms = options.remote === undefined ? plan.arms.length : 1;
-  if (!options.quiet) io.stderr.write(`${planText(plan, arms)}\n`);
+  if (!quiet) io.stderr.write(`${planText(plan, arms)}\n`);
   const request = {
     ...modelRequest(options, { io, status }),
     ...sizes(options),
@@ -58,7 +58,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const results = openLoadResults(options, file, context);
-  const talk = talkOf({ io, status, quiet: options.quiet });
+  const talk = talkOf({ io, status, quiet });
   let different = false;
   const { served } = session;
   const measured = served === undefined ? plan : { ...plan, arms: [served.arm] };
@@ -72,7 +72,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
       if (event.kind === "row") {
         results.add(event.row);
         if (recorder.add(event.spec, event.result)) return;
-        warn(`${event.row.label} had no rounds: nothing is recorded of it`, { io, status });
+        warn(`${event.row.label} had no rounds: nothing is recorded of it`, { io, status, quiet });
       }
       if (event.kind === "different") different = true;
     },
@@ -84,7 +84,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   });
   status.clear();
   if (io.signal.aborted) {
-    warn("stopped: the measurement that was running is left out", { io, status });
+    warn("stopped: the measurement that was running is left out", { io, status, quiet });
   }
   results.end();
   if (different) return 1;

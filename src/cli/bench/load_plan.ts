@@ -16,7 +16,6 @@ import {
 } from "../../measure/load/plan.ts";
 import type { Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
-import { POLICIES } from "../../speculate/policies/registry.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { requestRateOf } from "../options/measure/request_rate_option.ts";
 import { type TraceChoice, traceOf } from "../options/measure/trace_option.ts";
@@ -32,7 +31,7 @@ const FEWEST_REQUESTS = 12;
 /** Requests of a closed loop for each of its concurrent places. */
 const REQUESTS_A_PLACE = 4;
 const DEFAULT_RATES = [2];
-/** Policies that are compared where none is named; those that are not registered are left out. */
+/** Policies that are compared where none is named, besides plain decoding. */
 const DEFAULT_POLICIES = ["static:num_steps=3", "ema", "hybrid"];
 
 /** What the flags ask to be measured. @throws UsageError */
@@ -45,7 +44,7 @@ export function loadPlan(options: LoadOptions, workload: Workload): LoadPlan {
     );
   }
   return {
-    cases: casesOf(options),
+    cases: withRequests(casesOf(options), options),
     arms: armsOf(options),
     work: {
       workload,
@@ -110,6 +109,19 @@ function casesOf(options: LoadOptions): LoadCase[] {
   });
 }
 
+/** @throws UsageError where a block of a case has no request. */
+function withRequests(
+  cases: readonly LoadCase[],
+  { seed, repeat }: Pick<LoadOptions, "seed" | "repeat">,
+): readonly LoadCase[] {
+  const blocks = Array.from({ length: repeat }, (_, block) => cellSeed(seed, block));
+  const empty = cases.find((one) => blocks.some((seed) => one.arrivals(seed).length === 0));
+  if (empty === undefined) return cases;
+  throw new UsageError(
+    `Cannot measure "${empty.name}": no request arrives; give a longer --duration`,
+  );
+}
+
 function traced(
   { path, timeScale, lengthScale }: TraceChoice,
   options: LoadOptions,
@@ -134,12 +146,9 @@ function extentOf({ numRequests, duration }: LoadOptions, absent?: number): Exte
 
 /** The arms to compare. Without a draft only plain decoding is left. */
 function armsOf(options: LoadOptions): LoadArm[] {
-  const plain = Object.hasOwn(POLICIES, "off") ? "off" : "static:num_steps=0";
-  const others = hasDraft({ ...options })
-    ? DEFAULT_POLICIES.filter((text) => Object.hasOwn(POLICIES, text.split(":")[0] ?? ""))
-    : [];
+  const others = hasDraft({ ...options }) ? DEFAULT_POLICIES : [];
   const given = policyTexts(options.policies);
-  const texts = given.length > 0 ? given : [plain, ...others];
+  const texts = given.length > 0 ? given : ["off", ...others];
   return loadArms(
     texts.map((label) => ({ label, policy: policyOf(label, "--policy") })),
   );

@@ -42,10 +42,9 @@ export async function runProfile(
   }
   const given = bandwidth !== undefined;
   const facts = { subject: session.subject, bandwidth: { gbps: session.bandwidth ?? null, given } };
-  const text = format === "json"
-    ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n`
-    : profileText(tables, facts);
-  if (file === undefined) io.stdout.write(text);
-  else file.write(text);
+  const table = profileText(tables, facts);
+  const text = format === "json" ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n` : table;
+  file?.write(text);
+  io.stdout.write(file === undefined ? text : table);
   return io.signal.aborted ? INTERRUPTED : 0;
 }

@@ -38,7 +38,7 @@ export async function answer(
   if (!nothing) endLine(chat, reply);
   const note = stopped ? interactive ? "Stopped." : undefined : cut;
   if (note !== undefined) say(note);
-  if (warning !== undefined) warn(warning, chat);
+  if (warning !== undefined) warn(warning, { io, quiet: chat.options.quiet });
   if (state.settings.stats && !nothing) say(reply.stats);
   if (stopped && reply.text === "") return before;
   const { text, reasoning } = reply;

@@ -274,7 +274,7 @@ function drop(state: ChatState, argument: string): Step {
     throw new UsageError(`Cannot run "/drop ${argument}": COUNT is an integer from 1`);
   }
   let shorter = state;
-  for (let at = 0; at < count; at++) {
+  for (let at = 0; at < count && shorter.messages.length > 0; at++) {
     shorter = withoutOldest(shorter) ?? { ...shorter, messages: [], attempt: 0, tokens: 0 };
   }
   const left = shorter.messages.length;

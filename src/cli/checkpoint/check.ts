@@ -1,6 +1,5 @@
 import { defined } from "../../defined.ts";
 import type { checkModel, CheckReport } from "../../engine/check/check.ts";
-import { UsageError } from "../../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { type CheckDraft, runDraftCheck } from "./check_draft.ts";
@@ -25,10 +24,6 @@ export async function runCheck(
   },
 ): Promise<number> {
   const { expected, draft, quantize, quantizeDraft } = options;
-  if (expected !== undefined && (draft !== undefined || quantizeDraft)) {
-    const flag = quantizeDraft ? "--quantize-draft" : "--draft";
-    throw new UsageError(`Cannot use "${flag}" with "--expected": only the target is compared`);
-  }
   if (expected !== undefined) return await runExpected({ ...options, expected }, { check, io });
   if (quantize === undefined && draft !== undefined && !quantizeDraft) {
     await runDraftCheck({ ...options, draft }, { check: checkDraft, io });

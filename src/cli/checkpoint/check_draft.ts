@@ -14,14 +14,15 @@ export async function runDraftCheck(
   options: CheckOptions & { readonly draft: string },
   { check, io }: { readonly check: CheckDraft; readonly io: Io },
 ): Promise<void> {
-  const { model, draft, adapter, webgpu, precision, json, quiet } = options;
+  const { model, draft, kvDtype, adapter, webgpu, precision, json, quiet } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const report = await check({
     model: { draft, ...defined({ model }) },
     device: defined({ adapter, webgpu, precision }),
+    limits: defined({ kvDtype }),
     hooks: {
       onProgress: status.load,
-      onWarning: (line) => warn(line, { io, status }),
+      onWarning: (line) => warn(line, { io, status, quiet }),
     },
   }).finally(status.clear);
   io.stdout.write(json ? `${draftJson(report)}\n` : draftTable(report));

@@ -19,13 +19,14 @@ export async function runQuantized(
   options: CheckOptions,
   { check, io }: { check: CheckQuantized; io: Io },
 ): Promise<number> {
-  const { model, draft, quantize, quantizeDraft, kvDtype, adapter, webgpu, precision } = options;
+  const { model, draft, draftRopeTheta, quantize, quantizeDraft } = options;
+  const { kvDtype, adapter, webgpu, precision } = options;
   if (quantize === undefined) {
     throw new UsageError(`Cannot run "check": --expected FILE or --quantize q8|q4 is needed`);
   }
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({
-    model: { quantize, quantizeDraft, ...defined({ model, draft }) },
+    model: { quantize, quantizeDraft, ...defined({ model, draft, draftRopeTheta }) },
     device: defined({ adapter, webgpu, precision }),
     limits: defined({ kvDtype }),
     prompts: TASKS.map((task, at) => taskPrompt(task, drawFrom(SEED, at))),

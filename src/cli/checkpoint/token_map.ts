@@ -8,6 +8,7 @@ import type { TensorInfo } from "../../model/files/safetensors.ts";
 import { percentText } from "../../text/numbers.ts";
 import type { TokenMapOptions } from "../options/options.ts";
 import type { Io } from "../terminal/io.ts";
+import { outputFile } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
 
 /** Characters that are encoded at once. */
@@ -15,13 +16,14 @@ const PIECE = 1 << 16;
 
 /** Returns the exit code. @param corpus files of text. */
 export function runTokenMap(corpus: readonly string[], options: TokenMapOptions, io: Io): number {
-  const { model, size, mapFile: output, quiet } = options;
+  const { model, size, mapFile: output, force, quiet } = options;
   if (output === undefined) {
     throw new UsageError('Cannot run "token-map": --output is missing; a .json or .safetensors');
   }
   if (!/\.(json|safetensors)$/.test(output)) {
     throw new UsageError(`Cannot write "${output}": allowed is .json or .safetensors`);
   }
+  const file = outputFile(output, { force });
   using models = openModels({ ...model === undefined ? {} : { model }, draft: "none" });
   const { checkpoint, config: { vocabSize, eosTokenIds } } = models.target;
   if (size > vocabSize) {
@@ -30,17 +32,23 @@ export function runTokenMap(corpus: readonly string[], options: TokenMapOptions,
   const onWarning = (line: string) => warn(line, { io, quiet });
   const { tokenizer } = openText(checkpoint, { vocabSize, onWarning });
   const counts = countTokens(vocabSize);
-  for (const file of corpus) {
-    for (const text of textsOf(file)) {
+  let total = 0;
+  for (const name of corpus) {
+    for (const text of textsOf(name)) {
       for (const piece of pieces(text)) {
-        counts.add(tokenizer.encode(piece, { addSpecialTokens: false }));
+        const ids = tokenizer.encode(piece, { addSpecialTokens: false });
+        counts.add(ids);
+        total += ids.length;
       }
     }
   }
+  if (total === 0) {
+    throw new UsageError(`Cannot count the tokens of "${corpus.join(", ")}": there is no text`);
+  }
   const ids = counts.mostFrequent(size, eosTokenIds);
-  write(output, ids);
+  file.write(output.endsWith(".json") ? `${JSON.stringify(ids)}\n` : safetensors(ids));
   const covered = percentText(counts.coverage(ids));
-  if (!quiet) io.stderr.write(`${output}: ${size} tokens, ${covered} of the corpus\n`);
+  if (!quiet) io.stderr.write(`${output}: ${ids.length} tokens, ${covered} of the corpus\n`);
   return 0;
 }
 
@@ -83,17 +91,6 @@ function* pieces(text: string): Generator<string> {
     const end = newline < 0 ? text.length : newline + 1;
     yield text.slice(at, end);
     at = end;
-  }
-}
-
-function write(path: string, ids: readonly number[]): void {
-  const bytes = path.endsWith(".json")
-    ? new TextEncoder().encode(`${JSON.stringify(ids)}\n`)
-    : safetensors(ids);
-  try {
-    Deno.writeFileSync(path, bytes);
-  } catch (error) {
-    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
   }
 }
 

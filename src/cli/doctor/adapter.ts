@@ -40,7 +40,7 @@ export interface Backend {
 }
 
 /** Features that a kernel may use where granted; "subgroups" is granted by Deno without being listed. */
-export const WANTED_FEATURES = ["subgroups", "shader-f16", "timestamp-query"] as const;
+const WANTED_FEATURES = ["subgroups", "shader-f16", "timestamp-query"] as const;
 
 // PCI vendor numbers, and the ones that Khronos gives to drivers without a PCI device.
 const VENDORS: Readonly<Record<number, string>> = {

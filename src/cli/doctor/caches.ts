@@ -1,7 +1,8 @@
 /** Where downloads are kept, by the rules of the programs that own the folders. */
 import { statfsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { denoFolder } from "../../gpu/dawn.ts";
+import { hubSettings } from "../../hub/settings.ts";
 
 /** A cache folder by name; `path` is undefined where no home folder is known. */
 export interface CacheFolder {
@@ -21,10 +22,11 @@ type Env = (name: string) => string | undefined;
 
 /** The folders by environment and system; touches no disk. */
 export function cacheFolders(env: Env, os: typeof Deno.build.os): readonly CacheFolder[] {
-  const read: Env = (name) => env(name) || undefined;
+  // The token, which may be in a file, is not asked for.
+  const hub = hubSettings(env, () => undefined);
   return [
-    { name: "Hugging Face models", path: hubFolder(read, os) },
-    { name: "Deno modules", path: denoFolder(read, os) },
+    { name: "Hugging Face models", path: hub.cache },
+    { name: "Deno modules", path: denoFolder(env, os) },
   ];
 }
 
@@ -32,21 +34,6 @@ export function cacheFolders(env: Env, os: typeof Deno.build.os): readonly Cache
 export function cacheState(folder: CacheFolder): CacheState {
   if (folder.path === undefined) return { ...folder, exists: false, freeBytes: undefined };
   return { ...folder, exists: isFolder(folder.path), freeBytes: freeBytes(folder.path) };
-}
-
-// huggingface_hub: HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache.
-function hubFolder(env: Env, os: typeof Deno.build.os): string | undefined {
-  const direct = env("HF_HUB_CACHE");
-  if (direct !== undefined) return direct;
-  const home = env("HF_HOME");
-  if (home !== undefined) return join(home, "hub");
-  const user = env(os === "windows" ? "USERPROFILE" : "HOME");
-  const base = env("XDG_CACHE_HOME") ?? under(user, ".cache");
-  return under(base, "huggingface", "hub");
-}
-
-function under(base: string | undefined, ...parts: readonly string[]): string | undefined {
-  return base === undefined ? undefined : join(base, ...parts);
 }
 
 function isFolder(path: string): boolean {

@@ -1,6 +1,7 @@
-import { reason, UsageError } from "../../errors.ts";
+import { UsageError } from "../../errors.ts";
 import { removeIfThere, sizeOf } from "../../hub/cache.ts";
 import type { Io } from "../terminal/io.ts";
+import { writing } from "../terminal/output_file.ts";
 
 /** Writes the lines of a batch one by one: lines that were written are kept, whatever ends the batch. */
 export interface BatchOutput extends Disposable {
@@ -11,7 +12,8 @@ export interface BatchOutput extends Disposable {
  * Opens standard output or a file. A new file is removed again if nothing was written to it.
  *
  * @param of.force a file that is not empty is emptied before the first line is written.
- * @throws UsageError where the file cannot be made, or is there and not empty.
+ * @throws UsageError where the file cannot be made, or is there and not empty; `write` OutputError where the disk is
+ * full.
  */
 export function openOutput(
   path: string | undefined,
@@ -45,12 +47,4 @@ export function openOutput(
       if (size === undefined && !written) removeIfThere(path);
     },
   };
-}
-
-function writing<T>(path: string, write: () => T): T {
-  try {
-    return write();
-  } catch (error) {
-    throw new UsageError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
-  }
 }

@@ -19,8 +19,7 @@ export function statsLine({ engine, result, seed }: Finished): string {
   const { timing, speculative, promptIds, outputIds, cachedTokens } = result;
   const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : "";
   const parts = [
-    `${plural(outputIds.length, "token")} in ${seconds(timing.decodeMs)}`,
-    `${timing.tokensPerSecond.toFixed(1)} tokens/s`,
+    outputText(outputIds.length, "token", timing),
     `prompt ${plural(promptIds.length, "token")}${cached} in ${seconds(timing.prefillMs)}`,
     ...compiledParts(timing.compileMs),
   ];
@@ -33,6 +32,23 @@ export function statsLine({ engine, result, seed }: Finished): string {
   }
   if (seed !== undefined) parts.push(`seed ${seed}`);
   return parts.join(", ");
+}
+
+/**
+ * An answer's tokens, or what else was counted: `5 tokens, 193 ms after the first, 20.8 tokens/s`. Time and rate are
+ * those of the tokens after the first, which a single token does not have.
+ */
+export function outputText(
+  count: number,
+  noun: string,
+  { decodeMs, tokensPerSecond = 0 }: {
+    readonly decodeMs: number;
+    readonly tokensPerSecond?: number | undefined;
+  },
+): string {
+  if (count < 2) return plural(count, noun);
+  const rate = tokensPerSecond > 0 ? `, ${tokensPerSecond.toFixed(1)} tokens/s` : "";
+  return `${plural(count, noun)}, ${seconds(decodeMs)} after the first${rate}`;
 }
 
 function promptKernels({ compileMs }: GenerateResult["timing"]): string {
@@ -76,8 +92,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
     ["first token", seconds(timing.timeToFirstTokenMs)],
     [
       "output",
-      `${plural(outputIds.length, "token")}, ${seconds(timing.decodeMs)}, ` +
-      `${timing.tokensPerSecond.toFixed(1)} tokens/s, ended by ${result.finishReason}`,
+      `${outputText(outputIds.length, "token", timing)}, ended by ${result.finishReason}`,
     ],
   ];
   if (speculative.draft_tokens > 0) rows.push(...speculationRows(engine, result));
@@ -264,7 +279,8 @@ function thousandths(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
 
-function seconds(ms: number): string {
+/** A time in words: `193 ms`, `1.50 s`. */
+export function seconds(ms: number): string {
   return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(2)} s`;
 }
 

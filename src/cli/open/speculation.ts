@@ -1,9 +1,9 @@
 import { defined } from "../../defined.ts";
-import { usage } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
-import { MOST_ROWS, MOST_TOPK } from "../../speculate/round_shape.ts";
+import { PolicyError } from "../../speculate/policy.ts";
+import { type DraftShape, MOST_ROWS, MOST_TOPK } from "../../speculate/round_shape.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
-import { UsageError } from "../../errors.ts";
+import { reason, UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
 import { policyOf } from "../options/policy_option.ts";
 
@@ -36,7 +36,7 @@ const PARTS = { topk: MOST_TOPK, tokens: MOST_ROWS } as const;
 export function treeOf(text: string | undefined): Tree {
   if (text === undefined || text === "auto") return { tree: text };
   if (!/^(topk|tokens)=/.test(text)) {
-    return { tree: usage(() => treeNamed(text), "--draft-tree: ") };
+    return { tree: namedTree(text) };
   }
   const parts = new Map<string, number>();
   for (const part of text.split(",")) {
@@ -51,6 +51,16 @@ export function treeOf(text: string | undefined): Tree {
     parts.set(key, Number(value));
   }
   return { eagleTopk: parts.get("topk"), numDraftTokens: parts.get("tokens") };
+}
+
+/** A whole tree, as `--draft-tree` has it. @throws UsageError */
+export function namedTree(text: string): DraftShape {
+  try {
+    return treeNamed(text);
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error;
+    throw new UsageError(`Cannot use "--draft-tree ${text}": ${reason(error)}`, { cause: error });
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { RejectionRule } from "../../speculate/rejection_rule.ts";
-import { decimal } from "./flag.ts";
+import { decimal } from "./decimal.ts";
 
 /** Which drafts are accepted. */
 export interface AcceptanceRule {

@@ -157,7 +157,6 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       Model: { ...MEASURED, ...COSTS },
       Output: {
         ...BREAKEVEN_OUTPUT,
-        output: BENCH_OUTPUT.output,
         ...OVERWRITE,
         quiet: TALK.quiet,
       },
@@ -229,7 +228,7 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       required: true,
       many: true,
     }],
-    groups: { Model: TARGET, Map: TOKEN_MAP, Output: { quiet: TALK.quiet } },
+    groups: { Model: TARGET, Map: TOKEN_MAP, Output: { ...OVERWRITE, quiet: TALK.quiet } },
   },
   pull: {
     summary: "download models into the Hugging Face cache and print their folders",

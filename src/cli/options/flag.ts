@@ -1,5 +1,6 @@
 import { parseAxis } from "../../measure/axes.ts";
 import { UsageError } from "../../errors.ts";
+import { decimal } from "./decimal.ts";
 import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
 
 interface Named {
@@ -149,14 +150,6 @@ export function placeholder(flag: Flag): string {
   if (flag.type === "choice") return flag.choices.join("|");
   return { list: "TEXT", axis: "LIST", names: "LIST", bias: "ID=VALUE" }[flag.type as string] ??
     flag.type.toUpperCase();
-}
-
-/** Number() alone would take "", "0x10" and "Infinity". */
-const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-
-/** A number as people write it; NaN for other text. */
-export function decimal(text: string): number {
-  return DECIMAL.test(text) ? Number(text) + 0 : NaN; // -0 becomes 0
 }
 
 /** Checks one typed value; `spelled` is how the person wrote the flag. */

@@ -1,3 +1,4 @@
+import { decimal } from "./decimal.ts";
 import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 
 /** Values by token id, as `--logit-bias` and lines of a batch have them. */
@@ -9,7 +10,7 @@ export const MOST_BIAS: number = REQUEST_RANGES.logitBias.max;
 /** ID=VALUE, or a JSON object of them; undefined where it is neither. */
 export function parseBias(text: string): LogitBias | undefined {
   const [, id, value] = /^(\d+)=(.+)$/.exec(text) ?? [];
-  if (id !== undefined && value !== undefined) return biasOf({ [id]: Number(value) });
+  if (id !== undefined && value !== undefined) return biasOf({ [id]: decimal(value) });
   try {
     return biasOf(JSON.parse(text));
   } catch {

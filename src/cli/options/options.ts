@@ -179,7 +179,6 @@ export type BreakevenOptions =
     & Pick<typeof BENCH_RUN, "workload" | "seed">
     & typeof BREAKEVEN_OUTPUT
     & typeof COSTS
-    & Pick<typeof BENCH_OUTPUT, "output">
     & typeof OVERWRITE
     & Pick<typeof TALK, "quiet">
   >;
@@ -196,7 +195,9 @@ export type SimulateOptions = Values<
 >;
 
 /** Values of `eyrie token-map`. */
-export type TokenMapOptions = Values<typeof TARGET & typeof TOKEN_MAP & Pick<typeof TALK, "quiet">>;
+export type TokenMapOptions = Values<
+  typeof TARGET & typeof TOKEN_MAP & typeof OVERWRITE & Pick<typeof TALK, "quiet">
+>;
 
 /** Values of `eyrie doctor`. */
 export type DoctorOptions = Values<

@@ -32,6 +32,7 @@ import type {
   TokenMapOptions,
 } from "./options.ts";
 import { refuseImpossibleProfile } from "./measure/profile_flags.ts";
+import { refuseImpossibleCheck } from "./tool_flags.ts";
 import { asTyped, readFlags, type Typed } from "./read_flags.ts";
 import { NO_SETTINGS, type Settings, withSettings } from "./settings.ts";
 
@@ -224,6 +225,7 @@ function refuseContradictions(name: CommandName, given: GivenFlags, flags: FlagT
   else if (name === "bench") refuseImpossibleBench(given);
   else if (name === "bench load") refuseImpossibleLoad(given);
   else if (name === "profile") refuseImpossibleProfile(given);
+  else if (name === "check") refuseImpossibleCheck(given);
   else if (name === "breakeven") {
     refuseImpossibleBreakeven(given, (key) => flags[key]?.flag ?? key);
   } else if (name === "simulate") {
@@ -365,6 +367,9 @@ function refuseImpossibleRequest(given: GivenFlags): void {
     throw new UsageError(
       `Cannot use "--logprobs ${given["logprobs"]}" alone: it goes with --json or --batch`,
     );
+  }
+  if (given["batch"] !== undefined && given["stats"] === true) {
+    clash("--stats", "--batch", "statistics are those of one answer");
   }
   if (given["quiet"] === true && given["stats"] === true) {
     clash("--stats", "--quiet", "allowed is one of them");

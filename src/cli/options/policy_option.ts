@@ -3,7 +3,7 @@ import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { drafterOf } from "./drafter_option.ts";
-import { decimal } from "./flag.ts";
+import { decimal } from "./decimal.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { POLICY_NAMES } from "./option_speculation.ts";
 

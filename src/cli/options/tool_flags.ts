@@ -1,5 +1,7 @@
 // The rows of the option table that one tool alone has.
 
+import { UsageError } from "../../errors.ts";
+
 export const CHECK = {
   expected: {
     flag: "--expected",
@@ -19,6 +21,29 @@ export const CHECK = {
     example: "--tolerance 0.01",
   },
 } as const;
+
+/** Flags of `check` that contradict each other or are not used. `given` has only what was typed, no defaults. */
+export function refuseImpossibleCheck(given: Readonly<Record<string, unknown>>): void {
+  const { expected, model, draft, draftRopeTheta, quantize, quantizeDraft, tolerance } = given;
+  const clash = (flag: string, other: string, why: string) => {
+    throw new UsageError(`Cannot use "${flag}" with "${other}": ${why}`);
+  };
+  if (expected !== undefined) {
+    const ofDraft = { quantizeDraft: "--quantize-draft", draftRopeTheta: "--draft-rope-theta" };
+    for (const [key, flag] of Object.entries({ ...ofDraft, draft: "--draft" })) {
+      if (given[key] !== undefined) clash(flag, "--expected", "only the target is compared");
+    }
+  } else if (tolerance !== undefined) {
+    throw new UsageError('Cannot use "--tolerance": it needs --expected');
+  }
+  if (draftRopeTheta === undefined) return;
+  if (draft !== undefined && quantize === undefined && quantizeDraft === undefined) {
+    clash("--draft-rope-theta", "check --draft", "it measures which rope base fits");
+  }
+  if (draft === "none" || (draft === undefined && model !== undefined)) {
+    throw new UsageError('Cannot use "--draft-rope-theta": it needs a draft; give --draft MODEL');
+  }
+}
 
 export const CONVERT = {
   quantize: {

@@ -3,6 +3,7 @@ import type { Json } from "../../remote/json.ts";
 import { speculationText } from "../../remote/reading.ts";
 import type { Server } from "../../remote/server.ts";
 import { percentText } from "../../text/numbers.ts";
+import { outputText, seconds } from "../generate/report.ts";
 import { type RemoteAnswer, tokenRate } from "./answer.ts";
 
 const SOURCES: Readonly<Record<Acceptance["source"], string>> = {
@@ -12,7 +13,7 @@ const SOURCES: Readonly<Record<Acceptance["source"], string>> = {
 };
 
 /** What is known of the drafts: `2.50 tokens a round, 83 % of drafts accepted`. */
-export function acceptanceText(acceptance: Acceptance | undefined): string {
+function acceptanceText(acceptance: Acceptance | undefined): string {
   if (acceptance === undefined) return "acceptance not reported";
   const { source, draftTokens, acceptLength } = acceptance;
   if (draftTokens === 0) return `no drafts${SOURCES[source]}`;
@@ -27,11 +28,9 @@ export function acceptanceText(acceptance: Acceptance | undefined): string {
 /** The closing line of an answer. */
 export function remoteStatsLine(answer: RemoteAnswer): string {
   const { promptTokens, cachedTokens = 0, firstMs, acceptance } = answer;
-  const rate = tokenRate(answer);
   const cached = cachedTokens > 0 ? ` (${cachedTokens} cached)` : "";
   return [
-    `${outputText(answer)} in ${seconds(answer.decodeMs)}`,
-    ...rate === undefined ? [] : [`${rate.toFixed(1)} tokens/s`],
+    answerText(answer),
     ...firstMs === undefined ? [] : [`the first after ${seconds(firstMs)}`],
     ...promptTokens === undefined ? [] : [`prompt ${promptTokens} tokens${cached}`],
     acceptanceText(acceptance),
@@ -41,7 +40,6 @@ export function remoteStatsLine(answer: RemoteAnswer): string {
 /** `--stats`: one fact a line. */
 export function remoteStatsTable(server: Server, answer: RemoteAnswer): string {
   const { promptTokens, cachedTokens = 0, firstMs, finishReason, reading, acceptance } = answer;
-  const rate = tokenRate(answer);
   const { draftTokens, acceptedTokens } = acceptance ?? {};
   const rows: [string, string][] = [
     ["model", server.model],
@@ -54,8 +52,7 @@ export function remoteStatsTable(server: Server, answer: RemoteAnswer): string {
     ...firstMs === undefined ? [] : [["first token", seconds(firstMs)] as [string, string]],
     [
       "output",
-      `${outputText(answer)}, ${seconds(answer.decodeMs)}` +
-      `${rate === undefined ? "" : `, ${rate.toFixed(1)} tokens/s`}, ended by ${finishReason}`,
+      `${answerText(answer)}, ended by ${finishReason}`,
     ],
     ...draftTokens === undefined
       ? []
@@ -110,15 +107,13 @@ export function remoteJson(
   };
 }
 
-function outputText({ outputTokens, pieces }: RemoteAnswer): string {
+/** Where the server does not count its tokens, the pieces that it sent are counted. */
+function answerText(answer: RemoteAnswer): string {
+  const { outputTokens, pieces, decodeMs } = answer;
   const [count, noun] = outputTokens === undefined ? [pieces, "piece"] : [outputTokens, "token"];
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+  return outputText(count, noun, { decodeMs, tokensPerSecond: tokenRate(answer) });
 }
 
 function rounded(value: number | undefined): number | null {
   return value === undefined ? null : Math.round(value * 1000) / 1000;
-}
-
-function seconds(ms: number): string {
-  return ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(2)} s`;
 }

@@ -75,7 +75,7 @@ export async function runServe(
   if (apiKey === undefined && !LOOPBACK.includes(host)) {
     // Also with --quiet: whoever did not mean it should know.
     const line = `everybody who reaches ${server.url} may use the model: there is no --api-key`;
-    warn(line, { io });
+    warn(line, { io, quiet: false });
   }
   const say = (line: string) => void (quiet || log.line(line));
   say(`${server.url} listens, the model is being loaded`);

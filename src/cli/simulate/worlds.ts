@@ -1,5 +1,5 @@
 import { defined } from "../../defined.ts";
-import { closedLoop, type Extent } from "../../arrivals/arrival.ts";
+import { type Arrival, closedLoop, type Extent } from "../../arrivals/arrival.ts";
 import { openLoop } from "../../arrivals/open_loop.ts";
 import { constantRate, parseSchedule } from "../../arrivals/schedule.ts";
 import { readTrace } from "../../arrivals/trace.ts";
@@ -161,22 +161,46 @@ function loadOf(options: SimulateOptions): Load {
       source: (seed) => closedSource(closedLoop({ seed, requests }), concurrency, lengths),
     };
   }
-  if (trace !== undefined) {
-    const { path, timeScale } = traceOf(trace, ["time"]) ?? { path: trace, timeScale: 1 };
-    const text = readNamed(path);
-    return {
-      name: trace,
-      source: (seed) => openSource(readTrace(text, { path, seed, timeScale, ...extent }), lengths),
-    };
-  }
-  const { requestRate = "1" } = options;
-  const rate = requestRateOf(requestRate);
-  const schedule = rate?.kind === "schedule"
-    ? parseSchedule(requestRate)
-    : constantRate(Number(requestRate));
+  const { name, arrivals } = trace === undefined
+    ? ratedArrivals(options.requestRate ?? "1", { burstiness, extent })
+    : tracedArrivals(trace, extent);
   return {
-    name: rate?.kind === "schedule" ? `rates ${requestRate}` : `${requestRate} requests/s`,
-    source: (seed) => openSource(openLoop({ schedule, seed, burstiness, ...extent }), lengths),
+    name,
+    source(seed) {
+      const list = arrivals(seed);
+      if (list.length > 0) return openSource(list, lengths);
+      throw new UsageError(
+        `Cannot simulate "${name}": no request arrives; give a longer --duration`,
+      );
+    },
+  };
+}
+
+/** The arrivals of an open loop by seed. */
+interface Arrivals {
+  readonly name: string;
+  arrivals(seed: number): Arrival[];
+}
+
+function tracedArrivals(trace: string, extent: Extent): Arrivals {
+  const { path, timeScale } = traceOf(trace, ["time"]) ?? { path: trace, timeScale: 1 };
+  const text = readNamed(path);
+  return {
+    name: trace,
+    arrivals: (seed) => readTrace(text, { path, seed, timeScale, ...extent }),
+  };
+}
+
+function ratedArrivals(
+  requestRate: string,
+  { burstiness, extent }: { readonly burstiness: number; readonly extent: Extent },
+): Arrivals {
+  const rate = requestRateOf(requestRate);
+  const [perSecond = 1] = rate?.kind === "constant" ? rate.perSecond : [];
+  const schedule = rate?.kind === "schedule" ? parseSchedule(requestRate) : constantRate(perSecond);
+  return {
+    name: rate?.kind === "schedule" ? `rates ${requestRate}` : `${perSecond} requests/s`,
+    arrivals: (seed) => openLoop({ schedule, seed, burstiness, ...extent }),
   };
 }
 

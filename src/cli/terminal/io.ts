@@ -4,7 +4,7 @@ import { onSignal, suspend } from "./signals.ts";
 /** What Ctrl+C makes of a command, as shells count it: 128 + SIGINT. */
 export const INTERRUPTED = 130;
 
-/** A stream of the process that takes no more: a full disk. */
+/** A stream of the process, or a file, that takes no more: a full disk. The exit code is 1. */
 export class OutputError extends Error {
   override readonly name = "OutputError";
 }

@@ -1,12 +1,17 @@
 import { dirname } from "node:path";
 import { replaceFile } from "../../engine/tune/replace_file.ts";
 import { reason, UsageError } from "../../errors.ts";
+import { OutputError } from "./io.ts";
 
 /** A file that a flag names for a result. */
 export interface OutputFile {
   readonly path: string;
-  /** Replaces the file's content atomically: a reader finds the old text or the new one. @throws UsageError */
-  write(text: string): void;
+  /**
+   * Replaces the file's content atomically: a reader finds the old one or the new one.
+   *
+   * @throws UsageError, OutputError
+   */
+  write(content: string | Uint8Array): void;
 }
 
 /**
@@ -20,7 +25,10 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
   const there = writing(path, () => statOf(path));
   if (there?.isDirectory) throw cannotWrite(path, "it is a folder");
   if (there !== undefined && !there.isFile) {
-    return { path, write: (text) => writing(path, () => Deno.writeTextFileSync(path, text)) };
+    return {
+      path,
+      write: (content) => writing(path, () => Deno.writeFileSync(path, bytesOf(content))),
+    };
   }
   if (there !== undefined && there.size > 0 && !force) {
     throw cannotWrite(
@@ -33,7 +41,7 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
   writing(path, () => {
     Deno.removeSync(Deno.makeTempFileSync({ dir: dirname(target), prefix: ".eyrie-" }));
   });
-  return { path, write: (text) => writing(path, () => replaceFile(target, text)) };
+  return { path, write: (content) => writing(path, () => replaceFile(target, content)) };
 }
 
 /** The same for an optional flag. @throws UsageError */
@@ -42,6 +50,10 @@ export function optionalOutput(
   options: { readonly force: boolean },
 ): OutputFile | undefined {
   return path === undefined ? undefined : outputFile(path, options);
+}
+
+function bytesOf(content: string | Uint8Array): Uint8Array {
+  return typeof content === "string" ? new TextEncoder().encode(content) : content;
 }
 
 function statOf(path: string): Deno.FileInfo | undefined {
@@ -53,10 +65,16 @@ function statOf(path: string): Deno.FileInfo | undefined {
   }
 }
 
-function writing<T>(path: string, write: () => T): T {
+/** A full disk is no mistake in a flag: its error has the exit code of a failure. */
+const FULL: readonly string[] = ["ENOSPC", "EDQUOT"];
+
+/** Runs what writes to the file. @throws UsageError `Cannot write "PATH": ...`, OutputError where the disk is full */
+export function writing<T>(path: string, write: () => T): T {
   try {
     return write();
   } catch (error) {
+    const full = error instanceof Error && "code" in error && FULL.includes(String(error.code));
+    if (full) throw new OutputError(`Cannot write "${path}": ${reason(error)}`, { cause: error });
     throw cannotWrite(path, reason(error), error);
   }
 }

@@ -53,7 +53,7 @@ function barLine(
 }
 
 /** `compiling kernels for this GPU, once [####----] 12 of 31` */
-export function compileLine({ done, total }: CompileProgress, columns: number): string {
+function compileLine({ done, total }: CompileProgress, columns: number): string {
   const counted = { label: "compiling kernels for this GPU, once", bytes: done, total };
   return barLine(counted, { numbers: `${done} of ${total}`, columns });
 }

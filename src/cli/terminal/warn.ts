@@ -5,7 +5,7 @@ import { visible } from "./visible.ts";
 /** A warning on stderr, on a line of its own; `--quiet` has none. */
 export function warn(
   line: string,
-  { io, status, quiet = false }: { io: Io; status?: StatusLine; quiet?: boolean },
+  { io, status, quiet }: { io: Io; status?: StatusLine; quiet: boolean },
 ): void {
   if (quiet) return;
   status?.clear();

@@ -53,7 +53,7 @@ const ANSWERS = {
 };
 
 /** How the models are opened; the draft is needed. */
-export interface DraftCheck extends Omit<EngineOptions, "limits" | "speculation"> {
+export interface DraftCheck extends Omit<EngineOptions, "speculation"> {
   readonly model: ModelOptions & { readonly draft: string };
 }
 
@@ -85,7 +85,7 @@ export async function checkDraft(
     using engine = await open({
       ...options,
       model: { ...options.model, draftRopeTheta },
-      limits: { sizeFlags: {} },
+      limits: { ...options.limits, sizeFlags: {} },
       hooks: { ...options.hooks, plan: statically(NUM_STEPS) },
     });
     measured.push(await measure(engine, draftRopeTheta, answers));

@@ -1,11 +1,12 @@
 import { dirname } from "node:path";
 
-/** Replaces a file by a rename, and creates its folder: readers see the old or the new text, never a part. */
-export function replaceFile(path: string, text: string): void {
+/** Replaces a file by a rename, and creates its folder: readers see the old or the new content, never a part. */
+export function replaceFile(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.${crypto.randomUUID().slice(0, 8)}`;
   try {
     Deno.mkdirSync(dirname(path), { recursive: true });
-    Deno.writeTextFileSync(temporary, text);
+    if (typeof content === "string") Deno.writeTextFileSync(temporary, content);
+    else Deno.writeFileSync(temporary, content);
     Deno.renameSync(temporary, path);
   } catch (error) {
     removeQuietly(temporary);

@@ -9,7 +9,7 @@ import { median } from "../statistics.ts";
 import type { GrowthAxis } from "./points.ts";
 
 /** The format of rows in files. Its number changes when a field changes its meaning. */
-export const GROWTH_FORMAT = "eyrie-growth-1";
+const GROWTH_FORMAT = "eyrie-growth-1";
 
 /** GPU memory of an engine for one point in bytes, predicted before the engine is loaded. */
 export interface PredictedMemory {

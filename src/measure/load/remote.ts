@@ -93,7 +93,7 @@ async function runCell(
 }
 
 /** A sender of greedy requests to a server. @param ended is called with every answer. */
-export function remoteSender(
+function remoteSender(
   server: Server,
   ended: (answer: Completed) => void = () => {},
 ): RequestSender {

@@ -288,7 +288,7 @@ async function runCell(
 }
 
 /** A sender of requests to the engine of this thread. */
-export function engineSender(
+function engineSender(
   engine: Pick<LocalEngine, "text" | "outputs">,
   loop: Pick<EngineLoop, "submit">,
 ): RequestSender {

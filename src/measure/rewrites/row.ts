@@ -3,7 +3,7 @@ import type { Subject } from "../runner.ts";
 import { median, medianRatio } from "../statistics.ts";
 
 /** The format of rows in files. Its number changes when a field changes its meaning. */
-export const REWRITES_FORMAT = "eyrie-rewrites-1";
+const REWRITES_FORMAT = "eyrie-rewrites-1";
 
 /**
  * A forward with all rewrites against the same without one. Field names are those of the files; times are in

@@ -4,7 +4,7 @@ import { type Column, markdownText, numbers, splitTable, words, wrapped } from "
 import type { RewriteRow } from "./row.ts";
 
 /** What the columns of the tables mean. */
-export const REWRITES_NOTES: readonly string[] = [
+const REWRITES_NOTES: readonly string[] = [
   "With: milliseconds of a forward with all rewrites. Without: the same forward without the rewrite of the " +
   "line, or without all. Ratio: without over with, the median of the pairs and its 95 % interval. " +
   "`-`: the forward dispatches the same without it.",

@@ -3,7 +3,7 @@ import { type AcceptanceModel, betaMixed, byPosition, geometric, spreadOut } fro
 import { phasesOfText, phasesOfTime } from "./phases.ts";
 
 /** What `--simulate-acceptance` takes, for help and messages. */
-export const ACCEPTANCE_FORMS =
+const ACCEPTANCE_FORMS =
   "geometric:A, positions:A/B/C, beta:A/B, phases:A/B,dwell=TOKENS or replay:FILE";
 
 const DEFAULT_DWELL = 150;

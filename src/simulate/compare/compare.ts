@@ -60,7 +60,7 @@ export const DEPTH_ORACLE: Arm = {
   policy: ({ pricing }) => oracle(pricing, { whole: true }),
 };
 
-export const BATCH_ORACLE: Arm = {
+const BATCH_ORACLE: Arm = {
   kind: "oracle",
   name: "oracle:batch",
   policy: ({ pricing }, before) =>

@@ -109,7 +109,7 @@ function walk(seed: number): (round: number) => number {
 const LENGTHS = { promptTokens: 256, outputTokens: 256 } as const;
 
 /** Tokens that a sequence of a scenario has stored on average. */
-export const SCENARIO_CELLS: number = LENGTHS.promptTokens + LENGTHS.outputTokens / 2;
+const SCENARIO_CELLS: number = LENGTHS.promptTokens + LENGTHS.outputTokens / 2;
 
 /**
  * The scenario on a machine.

@@ -274,6 +274,13 @@ Deno.test("Ctrl+C ends with what is there", async () => {
   const { code, out, err } = await run(`${QUICK} --request-rate 5,9`, { session, io });
   assert.equal(code, 130);
   assert.match(err, /warning: stopped: the measurement that was running is left out/);
+  const again = fakeIo();
+  const halted = fakeLoadSession((spec) => {
+    if (spec.arm.again) again.interrupt();
+    return Promise.resolve(fakeLoadCell(spec));
+  });
+  const silent = await run(`${QUICK} --quiet`, { session: halted, io: again });
+  assert.deepEqual([silent.code, silent.err], [130, ""]);
   assert.equal(out.split("\n").filter((line) => /^\| (5|9) req\/s/.test(line)).length, 5);
 });
 
@@ -302,6 +309,10 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--output-tokens 5 --max-tokens 6", /"--max-tokens" with "--output-tokens"/],
     ["--prompt-tokens 5", /"--prompt-tokens" with "--workload fledgling:all"/],
     ["--trace t.csv --prompt-tokens 5", /"--prompt-tokens" with "--trace"/],
+    [
+      "--request-rate 0.001 --duration 1",
+      /^Cannot measure "0\.001 req\/s": no request arrives; give a longer --duration$/,
+    ],
     ["--request-rate 0", /"--request-rate 0": allowed is numbers from 0\.001/],
     ["--policy nix", /"--policy nix": no such policy/],
     ["--policy static:num_steps=x", /"--policy static:num_steps=x": /],

@@ -15,7 +15,9 @@ Deno.test("cache folders follow the variables of their owners", () => {
   deepEqual(paths({ HOME, HF_HOME: "/hf", HF_HUB_CACHE: "/hub" })[0], "/hub");
   deepEqual(paths({ HOME, HF_HUB_CACHE: "", DENO_DIR: "" }), paths({ HOME }));
   deepEqual(paths({ HOME }, "darwin")[1], "/home/ada/Library/Caches/deno");
-  deepEqual(paths({}), [undefined, undefined]);
+  deepEqual(paths({ HOME, HUGGINGFACE_HUB_CACHE: "/old" })[0], "/old");
+  deepEqual(paths({ HOME, HF_HOME: "~/hf" })[0], "/home/ada/hf/hub");
+  deepEqual(paths({})[1], undefined);
 });
 
 Deno.test("a folder that is not there yet tells the room of its parent", async () => {

@@ -58,7 +58,7 @@ Deno.test("chat --remote --stats: a line of acceptance after each answer", async
   await using server = vllm();
   const { out, err } = await piped(server.url, ["Why?"], "--stats");
   assert.equal(out, "The sky is blue today.\n");
-  assert.match(err, /^7 tokens in .*44\.4% of drafts accepted by the server's counters\n$/);
+  assert.match(err, /^7 tokens, .*44\.4% of drafts accepted by the server's counters\n$/);
 });
 
 Deno.test("chat --remote at a terminal: Ctrl+C stops the answer, what came stays", async () => {

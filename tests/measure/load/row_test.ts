@@ -1,7 +1,8 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { addedSteps, batchRanges, stepsByBatch } from "../../../src/measure/load/choices.ts";
 import type { RequestRecord } from "../../../src/measure/load/drive.ts";
-import { latencyFields, meets, requestTimes } from "../../../src/measure/load/latency.ts";
+import { latencyFields, meets } from "../../../src/measure/load/latency.ts";
+import { requestTimes } from "../../../src/measure/request_times.ts";
 import { closedCase, loadArms } from "../../../src/measure/load/plan.ts";
 import { rowOf } from "../../../src/measure/load/row.ts";
 import type { LoadCellResult, LoadRound } from "../../../src/measure/load/session.ts";

@@ -1,3 +1,5 @@
+import { UsageError } from "../../../errors.ts";
+
 /**
  * When requests arrive and how long they are: what the flags of `bench load` and `simulate` have in
  * common. Their texts, and defaults that differ, are each command's own.
@@ -66,4 +68,35 @@ export function arrivalFlags<Own extends Readonly<Record<string, object>>>(
   const shared: Readonly<Record<string, object>> = ARRIVALS;
   const rows = Object.entries(own).map(([key, row]) => [key, { ...shared[key], ...row }]);
   return Object.fromEntries(rows);
+}
+
+/**
+ * Refuses flags of arrivals that contradict each other, by the rules that the commands share.
+ *
+ * @param rules.loads of which one at most can be given; without any, requests arrive at a rate.
+ * @param rules.ofTrace what a trace has itself, and what to give for it.
+ */
+export function refuseImpossibleArrivals(
+  given: Readonly<Record<string, unknown>>,
+  { loads, flagOf, ofTrace }: {
+    readonly loads: readonly string[];
+    readonly flagOf: (key: string) => string;
+    readonly ofTrace: { readonly keys: readonly string[]; readonly allowed: string };
+  },
+): void {
+  const [load, other] = loads.filter((key) => given[key] !== undefined);
+  const clash = (key: string, other: string, why: string) => {
+    throw new UsageError(`Cannot use "${flagOf(key)}" with "${flagOf(other)}": ${why}`);
+  };
+  if (load !== undefined && other !== undefined) clash(load, other, "allowed is one of them");
+  if (given["burstiness"] !== undefined && (load ?? "requestRate") !== "requestRate") {
+    throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
+  }
+  if (load === "concurrency" && given["duration"] !== undefined) {
+    clash("duration", "concurrency", "a closed loop ends after --num-requests");
+  }
+  const own = ofTrace.keys.find((key) => given[key] !== undefined);
+  if (load === "trace" && own !== undefined) {
+    clash(own, "trace", `the lengths are those of the trace${ofTrace.allowed}`);
+  }
 }

@@ -1,5 +1,6 @@
 import { UsageError } from "../../../errors.ts";
 import { draftsNothing, policyTexts } from "../policy_option.ts";
+import { COSTS } from "../option_groups.ts";
 import { refuseImpossibleBackends } from "./backend_flags.ts";
 import {
   BENCH_AXES,
@@ -26,8 +27,11 @@ const OF_ARMS = {
   policies: BENCH_AXES.policies,
   workload: BENCH_RUN.workload,
 };
-/** Points of growth and of rewrites have a number of rows instead. */
+/** Costs are for policies, which these tables do not measure. */
+const OF_POLICIES = { costs: COSTS.costs };
+/** Points of growth and of rewrites have a number of rows instead, and nothing in them is drawn by the seed. */
 const OF_STEPS = {
+  seed: BENCH_RUN.seed,
   numSteps: BENCH_AXES.numSteps,
   simulateAcceptance: BENCH_RANDOM.simulateAcceptance,
 };
@@ -42,15 +46,15 @@ const TABLE_RULES: Readonly<
   }>
 > = {
   profile: {
-    refused: { ...OF_ARMS, ...OF_SETTINGS },
+    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_POLICIES },
     formats: ["md", "json"],
   },
   growth: {
-    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_STEPS },
+    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_POLICIES, ...OF_STEPS },
     formats: BENCH_OUTPUT.format.choices,
   },
   rewrites: {
-    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_STEPS },
+    refused: { ...OF_ARMS, ...OF_SETTINGS, ...OF_POLICIES, ...OF_STEPS },
     formats: ["md", "csv", "json", "jsonl"],
   },
   "llama-bench": {

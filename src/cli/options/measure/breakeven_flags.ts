@@ -97,13 +97,21 @@ export const BREAKEVEN_OUTPUT = {
     absent: "text",
     example: "--format html",
   },
+  output: {
+    flag: "--output",
+    common: true,
+    type: "file",
+    help: "file for the results; the table is printed to standard output as well",
+    absent: "standard output",
+    example: "--format html --output breakeven.html",
+  },
 } as const;
 
 /** Flags of `breakeven` that are of use without `--measure`. */
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
-  ...["format", "output", "force"],
-  "quiet",
+  ...Object.keys(BREAKEVEN_OUTPUT),
+  ...["force", "quiet"],
 ]);
 
 /** Flags of `breakeven` that contradict each other. `given` has only what was typed, no defaults. */

@@ -1,4 +1,4 @@
-import { decimal } from "../flag.ts";
+import { decimal } from "../decimal.ts";
 
 /** The most milliseconds of a request that counts as goodput; undefined: any. */
 export interface Goodput {

@@ -1,6 +1,6 @@
 import { UsageError } from "../../../errors.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
-import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { type ArrivalFlags, arrivalFlags, refuseImpossibleArrivals } from "./arrival_flags.ts";
 import { goodputOf } from "./goodput_option.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
 import { traceOf } from "./trace_option.ts";
@@ -157,23 +157,16 @@ export const LOAD_OUTPUT = {
 const LOADS = ["requestRate", "trace", "concurrency"] as const;
 /** Flags of `bench load` that contradict each other. `given` has only what was typed, no defaults. */
 export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): void {
-  const flagOf = (key: keyof typeof LOAD_ARRIVALS) => LOAD_ARRIVALS[key].flag;
-  const [one, other] = LOADS.filter((key) => given[key] !== undefined);
-  if (one !== undefined && other !== undefined) {
-    throw new UsageError(
-      `Cannot use "${flagOf(one)}" with "${flagOf(other)}": allowed is one of them`,
-    );
-  }
-  // Where no load is given, requests arrive at the default rate.
-  if (given["burstiness"] !== undefined && (one ?? "requestRate") !== "requestRate") {
-    throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
-  }
   const { duration, numRequests, outputTokens, maxTokens, requestRate } = given;
-  if (one === "concurrency" && duration !== undefined) {
-    throw new UsageError(
-      'Cannot use "--duration" with "--concurrency": a closed loop ends after --num-requests',
-    );
-  }
+  const flags: Readonly<Record<string, { readonly flag: string }>> = {
+    ...LOAD_ARRIVALS,
+    ...LOAD_REQUESTS,
+  };
+  refuseImpossibleArrivals(given, {
+    loads: LOADS,
+    flagOf: (key) => flags[key]?.flag ?? key,
+    ofTrace: { keys: ["promptTokens"], allowed: "; allowed is --trace FILE:length=S" },
+  });
   const scheduled = typeof requestRate === "string" &&
     requestRateOf(requestRate)?.kind === "schedule";
   if (scheduled && duration === undefined && numRequests === undefined) {
@@ -184,11 +177,6 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
   if (outputTokens !== undefined && maxTokens !== undefined) {
     throw new UsageError(
       'Cannot use "--max-tokens" with "--output-tokens": allowed is one of them',
-    );
-  }
-  if (given["promptTokens"] !== undefined && one === "trace") {
-    throw new UsageError(
-      'Cannot use "--prompt-tokens" with "--trace": the lengths are those of the trace; allowed is --trace FILE:length=S',
     );
   }
   refuseImpossibleBench(given);

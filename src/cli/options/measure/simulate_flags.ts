@@ -1,7 +1,7 @@
 import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
-import { type ArrivalFlags, arrivalFlags } from "./arrival_flags.ts";
+import { type ArrivalFlags, arrivalFlags, refuseImpossibleArrivals } from "./arrival_flags.ts";
 import { traceOf } from "./trace_option.ts";
 import { requestRateOf } from "./request_rate_option.ts";
 
@@ -254,17 +254,15 @@ export function refuseImpossibleSimulation(
   given: Readonly<Record<string, unknown>>,
   flagOf: (key: string) => string,
 ): void {
-  const loads = LOADS.filter((key) => given[key] !== undefined);
   const clash = (key: string, other: string, why: string) => {
     throw new UsageError(`Cannot use "${flagOf(key)}" with "${flagOf(other)}": ${why}`);
   };
-  const [first, second] = loads;
-  if (first !== undefined && second !== undefined) clash(first, second, "allowed is one of them");
   const own = OWN.find((key) => given[key] !== undefined);
   if (given["scenario"] !== undefined && own !== undefined) {
     clash("scenario", own, "a scenario has its own load and acceptance");
   }
-  if (first === undefined && own !== undefined) {
+  const load = LOADS.find((key) => given[key] !== undefined);
+  if (load === undefined && own !== undefined) {
     throw new UsageError(
       `Cannot use "${flagOf(own)}" alone: it needs a load; give --request-rate, --trace, ` +
         "--concurrency or --batch-sizes",
@@ -278,6 +276,14 @@ export function refuseImpossibleSimulation(
       "its requests do not arrive, they run from the beginning to the end",
     );
   }
+  if (given["recorded"] !== undefined && arriving !== undefined) {
+    clash("recorded", arriving, "a recording has its own requests");
+  }
+  refuseImpossibleArrivals(given, {
+    loads: LOADS,
+    flagOf,
+    ofTrace: { keys: ["promptTokens", "outputTokens"], allowed: "" },
+  });
   if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
     clash("recorded", "acceptance", "a recording has its own acceptance");
   }

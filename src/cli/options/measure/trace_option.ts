@@ -1,4 +1,4 @@
-import { decimal } from "../flag.ts";
+import { decimal } from "../decimal.ts";
 
 /** A trace of requests, and by what its times and lengths are multiplied. */
 export interface TraceChoice {
