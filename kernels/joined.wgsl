@@ -7,11 +7,12 @@
 // this order, but nothing relies on it. Functions of a kernel that waits for words (lib/relay.wgsl has most of what it
 // declares for that):
 //
-//   b_relay_begin(y, z)           is called first, in every workgroup, with the number of b's workgroups along y and z;
-//   b_make_again(first, count)    may be called by b if words did not come: does the work of `count` workgroups of a
-//                                 from `first` on, with the same bits;
-//   b_relay_made(i, thread)       is called when workgroup i of a is done;
-//   b_relay_leave(thread)         is called when a workgroup of b is done.
+//   b_relay_begin(y, z)                  is called first, in every workgroup, with the number of b's workgroups along y
+//                                        and z;
+//   b_make_again(first, count, thread)   may be called by b if words did not come: does the work of `count` workgroups
+//                                        of a from `first` on, with the same bits;
+//   b_relay_made(i, thread)              is called when workgroup i of a is done;
+//   b_relay_leave(thread)                is called when a workgroup of b is done.
 
 override a_ALONG_Y: u32; // workgroups of a along y
 override a_WORKGROUPS: u32; // and along y and z together

@@ -1,3 +1,4 @@
+import { UsageError } from "../../src/errors.ts";
 import {
   bytesOf,
   type Cost,
@@ -15,6 +16,7 @@ import { sharedSums, sharedTiles } from "./attention_shared.ts";
 import { isTiled, keptSums, tiledSums } from "./attention_tiled.ts";
 import {
   ALIGNED_ROWS,
+  alignedRows,
   BLOCK_ROWS,
   from,
   ROW_BYTES,
@@ -26,6 +28,7 @@ import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.t
 import { kernelOf } from "../shader.ts";
 import {
   groupOf,
+  PAGE,
   SCORING,
   SPLIT_CELLS,
   type SplitBuffers,
@@ -57,7 +60,7 @@ const COMBINED_ROWS = 32;
 
 /**
  * Bytes of partial sums that attention over many rows may take before it goes block by block; fewer where a kernel
- * cannot bind so many.
+ * cannot bind so many. The sums of BLOCK_ROWS rows of a long context may take more, if the adapter binds them.
  */
 const PARTIAL_BYTES = 144 << 20;
 
@@ -91,7 +94,7 @@ export interface AttentionBuffers {
 }
 
 /** How scores are made of dot products. */
-export interface Scoring {
+interface Scoring {
   readonly scale: number;
   /** score = cap tanh(score / cap); undefined = as it is. */
   readonly cap?: number | undefined;
@@ -123,6 +126,8 @@ type Adapter = Pick<Tuning, "software" | "bindingBytes">;
 /**
  * f32 words of the partial sums of attention over at most `rows` rows; fewer rows' worth where that
  * would pass PARTIAL_BYTES, so that attention goes block by block.
+ *
+ * @throws UsageError if a kernel cannot bind the sums of the fewest rows that go together.
  */
 export function partialWords(
   heads: Heads,
@@ -132,7 +137,12 @@ export function partialWords(
   return inLanes(heads, adapter) ? { sums: 4, stats: 4 } : splitWords(heads, rows, adapter);
 }
 
-/** The same where all splits of keys have partial sums. @param cells cells of a split. */
+/**
+ * The same where all splits of keys have partial sums. On adapters that bind PARTIAL_BYTES and more, a block keeps
+ * BLOCK_ROWS rows whatever these take, as long as they can be bound.
+ *
+ * @param cells cells of a split.
+ */
 export function splitWords(
   heads: Heads,
   rows: number,
@@ -142,8 +152,24 @@ export function splitWords(
   const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
   const words = Math.min(PARTIAL_BYTES, bindingBytes) / 4;
   const most = Math.floor(words / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
-  const kept = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
-  return { sums: kept * splits * heads.headDim, stats: kept * splits * 2 };
+  const wanted = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
+  const sums = splits * heads.headDim;
+  const bound = Math.floor(bindingBytes / 4 / sums);
+  const fewest = fewestRows(heads);
+  const kept = wanted <= bound ? wanted : Math.floor(bound / fewest) * fewest;
+  if (kept > 0) return { sums: kept * sums, stats: kept * splits * 2 };
+  const tokens = heads.tablePages * PAGE;
+  const bytes = 4 * Math.min(rows, fewest) * sums;
+  throw new UsageError(
+    `Cannot run attention over ${tokens} tokens: its partial sums take ${bytes} bytes, ` +
+      `and the adapter binds at most ${bindingBytes}`,
+  );
+}
+
+/** Fewest rows of a block, see `alignedRows`: q and out are f32, or out is f16. */
+function fewestRows({ heads, headDim }: Heads, gate?: HeadsGate): number {
+  const row = heads * headDim;
+  return alignedRows(4 * row, 2 * row, ...gate ? [4 * gate.cols] : []);
 }
 
 /** Whether attention without matrix units can lower the scales of its output's rows. */
@@ -158,7 +184,7 @@ export function splitsStoreHalf(shape: Omit<AttentionShape, "label" | "scale">):
   const { heads, headDim } = shape;
   const kept = keptSums(shape);
   const room = Math.floor(Math.min(words.stats / 2, words.sums / headDim) / (heads * kept));
-  return combinesRows({ many: true, kept }) && rowBlock(shape, room).perSlot > 1;
+  return combinesRows({ many: true, kept }) && rowBlock(shape, room, fewestRows(shape)).perSlot > 1;
 }
 
 /** Records attention of `count` rows over the pages of their slots. */
@@ -170,10 +196,10 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
     return [lanesAttention(buffers, { ...shape, constants: scoreConstants(shape), work })];
   }
   const tiles = isTiled(shape) && !buffers.own
-    ? blockOf(buffers.partial, { ...shape, tiled: true })
+    ? blockOf(buffers, { ...shape, tiled: true })
     : undefined;
   const tiled = tiles !== undefined && tiles.perSlot > 1;
-  const block = tiled ? tiles : blockOf(buffers.partial, { ...shape, tiled: false });
+  const block = tiled ? tiles : blockOf(buffers, { ...shape, tiled: false });
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
     const first = i * block.count;
     const rows = Math.min(block.count, count - first);
@@ -190,12 +216,12 @@ export function attention(buffers: AttentionBuffers, shape: AttentionShape): Dis
 
 /** Rows whose partial sums fit at a time. */
 function blockOf(
-  { sums, stats }: PartialSums,
+  { partial: { sums, stats }, gate }: AttentionBuffers,
   shape: AttentionShape & Pick<BlockShape, "tiled">,
 ): RowBlock {
   const splits = shape.heads * sumsOf(shape);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / shape.headDim) / splits;
-  return rowBlock(shape, Math.floor(room));
+  return rowBlock(shape, Math.floor(room), fewestRows(shape, gate));
 }
 
 /** The same buffers from row `first` on; `rows` begins at the last aligned row that is not behind it. */

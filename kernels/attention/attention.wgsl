@@ -58,11 +58,7 @@ var<workgroup> scores: array<vec4<f32>, QUADS * SPLIT_CELLS>;
 var<workgroup> peaks: array<vec4<f32>, QUADS * 8u>; // of 8 cells each
 var<workgroup> totals: array<vec4<f32>, QUADS * PARTS>;
 
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
+//#import lib/stored
 
 fn sees(row: u32, cell: u32) -> bool {
   let own = rows[FIRST_ROW + row];

@@ -17,7 +17,6 @@
 //   weights  exp(score - peak of the split);
 //   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
 //            of invocations have them all.
-
 //
 // Values are $values: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no
 // v.

@@ -59,11 +59,7 @@ var<workgroup> loaded: array<array<vec4<f32>, VEC4S>, LOADED>; // queries
 var<workgroup> seen: array<vec2<u32>, TILE>; // of each row the first cell and one past the last
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
+//#import lib/stored
 
 // Four scores or weights of a query: those of a column's cells.
 fn four(query: u32, column: u32) -> vec4<f32> {

@@ -38,7 +38,7 @@ const AHEAD = 2;
 const ENOUGH = 96;
 
 /** The rows of a forward, by which `isTiled` decides whether this kernel takes them. */
-export interface TiledRows {
+interface TiledRows {
   readonly count: number;
   readonly perSlot: number;
   readonly paths: boolean;

@@ -61,11 +61,7 @@ var<workgroup> sight: vec3<u32>; // slot, first cell and one past the last that 
 var<workgroup> chains: array<vec2<f32>, QUERIES>; // peak and total of the splits so far
 var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of this one; -1: it sees none of it
 
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
+//#import lib/stored
 
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
 fn eighth(lane: u32, e: u32) -> u32 {

@@ -4,8 +4,9 @@ import type { Heads } from "../lib/heads.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
-/** KV pages of a split; a page has 16 cells (PAGE in rows.wgsl). */
-const PAGES_PER_SPLIT = SPLIT_CELLS / 16;
+/** Cells of a KV page; as in rows.wgsl. */
+export const PAGE = 16;
+const PAGES_PER_SPLIT = SPLIT_CELLS / PAGE;
 /**
  * Invocations of a workgroup of attention.wgsl; twice as many for heads wider than WIDE_HEAD, whose keys and values
  * would not fit into registers otherwise.
@@ -50,7 +51,10 @@ function splitThreads(headDim: number): number {
   return headDim > WIDE_HEAD ? 2 * THREADS : THREADS;
 }
 
-/** The order of sums in a split. All attention kernels without matrix units have the same. */
+/**
+ * The order of sums in a split. All attention kernels without matrix units that compute splits have the same;
+ * attention_lanes.wgsl, which software adapters take, has one of its own.
+ */
 export interface SplitOrder {
   /** Vec8s of a head. */
   readonly VEC8S: number;

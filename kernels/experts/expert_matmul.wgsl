@@ -40,9 +40,6 @@ fn main(
   //#if epilogue == clamped
   own_expert = expert + FIRST_EXPERT;
   //#endif
-  //#if epilogue == clamped_noted
-  own_expert = expert + FIRST_EXPERT;
-  //#endif
   // The invocation shares the outputs from pair `pair` on with the other lanes of its group.
   let half = MATRIX_ROWS / 2u; // output pairs of the matrix
   let blocks = COLS / 8u / $BLOCK_VEC8Su; // of a row of the matrix

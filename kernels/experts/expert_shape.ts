@@ -50,6 +50,12 @@ const MANY_WORKGROUPS = 512;
 /** Bytes of workgroup memory for where the rows of x are, and more. */
 const PLACES_BYTES = 256;
 
+/** The same for a job alone, whose workgroup may choose its expert: for the logits of hundreds of experts. */
+const CHOICE_BYTES = 4096;
+
+/** Bytes of a vec8 of x in workgroup memory, as floats. */
+const VEC8_BYTES = 32;
+
 /** Most packed blocks of a lane that are loaded at once for a job alone. */
 const MOST_ALONE = 12;
 
@@ -65,15 +71,36 @@ export const MOST_ALONE_ROWS = 2;
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(
   { rows, topK, numExperts }: Jobs,
-  { software, dot4I8 }: Pick<Tuning, "software" | "dot4I8">,
+  tuning: Pick<Tuning, "software" | "dot4I8" | "lanes" | "workgroupBytes">,
   format: WeightFormat,
 ): TileSize {
+  const { software } = tuning;
   const average = rows * topK / numExperts;
   if (rows === 1 || !software && rows <= MOST_ALONE_ROWS) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
-  const sizes = BY_AVERAGE[dotsOf(format, { dot4I8 }) === "packed" ? "packed" : "floats"];
-  return sizes.find(([most]) => average <= most)?.[1] ?? 8;
+  const dots = dotsOf(format, tuning);
+  const sizes = BY_AVERAGE[dots === "packed" ? "packed" : "floats"];
+  const size = sizes.find(([most]) => average <= most)?.[1] ?? 8;
+  // Stages of integers must fit: through the cache they would have other bits than at other numbers of rows.
+  const block = BLOCK_VEC8S[format] * tuning.lanes;
+  return size === 8 && stageRoom({ dots, tile: size, block }, tuning) === 0 ? 4 : size;
+}
+
+/** Packed blocks of each lane that fit into workgroup memory for every job of a tile, `buffers` stages of them. */
+function stageRoom(
+  { dots, tile, block, buffers = 1 }: {
+    readonly dots: Dots;
+    readonly tile: TileSize;
+    /** Vec8s of a block of every lane. */
+    readonly block: number;
+    readonly buffers?: number;
+  },
+  { workgroupBytes }: Pick<Tuning, "workgroupBytes">,
+): number {
+  if (dots === "packed") return Infinity; // at most 9 KiB of bytes and steps
+  const room = workgroupBytes - (tile === 1 ? CHOICE_BYTES : PLACES_BYTES);
+  return Math.floor(room / (VEC8_BYTES * tile * block * buffers));
 }
 
 /**
@@ -113,8 +140,10 @@ export function expertShape(
   if (tuning.software || !whole && lanes === matrix.lanes) return { kind: "cached", ...even };
   const dots = dotsOf(format, tuning);
   const each = Math.ceil(cols / 8 / block);
-  if (whole && tile >= PREFETCH_TILE && (dots === "packed" || block <= PREFETCH_STAGE)) {
-    const stage = block * steps(each, Math.max(1, PREFETCH_STAGE / block));
+  const twice = stageRoom({ dots, tile, block, buffers: 2 }, tuning);
+  const short = dots === "packed" || block <= PREFETCH_STAGE;
+  if (whole && tile >= PREFETCH_TILE && short && twice > 0) {
+    const stage = block * steps(each, Math.min(twice, Math.max(1, PREFETCH_STAGE / block)));
     // With many jobs an invocation computes twice as many outputs from each x that it reads.
     return { kind: "prefetch", dots, stage, ...even, pairs: 2 * tuning.pairs };
   }
@@ -122,11 +151,12 @@ export function expertShape(
   const most = many ? MOST_OF_MANY : MOST_STEPS;
   // If there are few workgroups of integers and choosing experts is cheap, twice as many workgroups are faster.
   const pairs = picked && !many && dots === "packed" ? tuning.pairs / 2 : tuning.pairs;
-  const stage = block * stagedSteps(each, tile, most);
-  if (!isFp4(format)) return { kind: "staged", dots, stage, ...even, pairs };
-  const room = Math.floor((tuning.workgroupBytes - PLACES_BYTES) / 32 / tile / block);
+  const room = stageRoom({ dots, tile, block }, tuning);
   if (room === 0) return { kind: "cached", ...even };
-  return { kind: "staged", dots, stage: Math.min(stage, block * room), ...even, pairs };
+  const wanted = stagedSteps(each, tile, most);
+  // A row of whole lanes is a multiple of its stages.
+  const fitting = wanted <= room ? wanted : whole ? steps(each, Math.min(most, room)) : room;
+  return { kind: "staged", dots, stage: block * fitting, ...even, pairs };
 }
 
 /**

@@ -170,7 +170,7 @@ function sumsKernel(
   return HELD_SUMS({ ...parameters, ...staged }, { name });
 }
 
-export interface SumsBuffers {
+interface SumsBuffers {
   readonly matrix: Matrix;
   readonly x: Operand;
   /** u32 [rows, topK] */

@@ -204,7 +204,7 @@ function expertKernel(
 }
 
 /** What one dispatch multiplies: the experts of a shard by their jobs. */
-export interface ExpertTensor {
+interface ExpertTensor {
   readonly unit: MatrixUnit;
   readonly tile: ExpertTile;
   /** Default bf16. */

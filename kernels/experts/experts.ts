@@ -42,7 +42,7 @@ function combineKernel(BIASED: boolean): Kernel {
 /**
  * Jobs, and the tile size: jobs of an expert that share a tile, the same in both matmuls of a layer; see `tileSize`.
  */
-export type TiledJobs = Jobs & { readonly tile: TileSize };
+type TiledJobs = Jobs & { readonly tile: TileSize };
 
 /** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
 export function expertTile(
@@ -58,12 +58,14 @@ export function expertTile(
 /** u32 words of the tiles of at most `jobs.rows` rows, whatever the format of the matrices, on `unit` or not. */
 export function tileWords(
   jobs: Jobs,
-  tuning: Pick<Tuning, "software" | "dot4I8">,
+  tuning: Pick<Tuning, "software" | "dot4I8" | "lanes" | "workgroupBytes">,
   unit?: MatrixUnit,
 ): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
   const words = (some: Jobs) => [
-    ...(["bf16", "q8"] as const).map((format) => listWords(some, tileSize(some, tuning, format))),
+    ...(["bf16", "q8", "q4"] as const).map((format) =>
+      listWords(some, tileSize(some, tuning, format))
+    ),
     ...unit ? [listWords(some, unitTile(some, unit))] : [],
   ];
   return Math.max(...counts.flatMap(words));

@@ -25,7 +25,7 @@ const SOFTWARE_LANES = 8;
 const UNROLLED = 8;
 
 /** Experts that every row has, behind those that are chosen. */
-export interface SharedExperts {
+interface SharedExperts {
   /** Default 0. */
   readonly shared?: number | undefined;
   /** Whether their weight is the sigmoid of the row's logit that follows those of the experts; default: it is 1. */

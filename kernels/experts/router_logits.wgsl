@@ -76,9 +76,7 @@ override LOGITS: u32; // of a row
 var<workgroup> row_vectors: array<vec4<f32>, ROW_VECTORS>;
 var<workgroup> lane_sums: array<f32, $LANE_SUMS>; // of a group, and one of padding
 
-fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
-  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
-}
+//#import lib/add_squares
 
 // Norms a row into `row_vectors`.
 fn norm_row(row: u32, store: bool, lane: u32) {

@@ -44,7 +44,7 @@ export interface PartialWords {
 
 /** Gates of the heads' outputs, each of which is multiplied by the sigmoid of its own. */
 export interface HeadsGate {
-  /** [rows, cols], those of the heads from column `first` on: multiples of 4. */
+  /** [rows, cols], those of the heads from column `first` on: multiples of 8 and of 4. */
   readonly values: Operand;
   readonly cols: number;
   readonly first: number;

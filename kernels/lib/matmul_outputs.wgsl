@@ -94,7 +94,8 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {}
 // Then how lanes are added, $ending. Each calls `epilogue(row, c, half, sum)` for the outputs that there are.
 
 //#if ending == one_lane
-// one_lane: an invocation makes its outputs alone; their sums go through workgroup memory to a loop in `main`.
+// one_lane: an invocation makes its outputs alone; their sums go through workgroup memory to a loop in
+// lib/matmul_ending_statements.
 
 var<workgroup> sums: array<vec2<f32>, $(THREADS * PAIRS * ROWS)>;
 //#else if ending == pair

@@ -44,6 +44,4 @@ override KEPT_FIRST: u32; // first column written
 
 var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;
 
-fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
-  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
-}
+//#import lib/add_squares

@@ -1,6 +1,8 @@
 // Words that workgroups of a dispatch make for other workgroups of it, in ranges that are read together: 0 means that a
 // word is not there yet. The workgroups that are done with a range are counted; the last one resets its words to 0 for
-// the next dispatch. THREADS is the workgroup's size.
+// the next dispatch. The reset relies on the words that another workgroup stored being visible once its count is: WGSL's
+// relaxed atomics do not promise it, the drivers of Vulkan, to which relays are limited, keep to it. THREADS is the
+// workgroup's size.
 
 override TURNS: u32; // polls for missing words before the reader makes them itself
 override MAKERS: u32; // workgroups that make the words of a range

@@ -1,11 +1,13 @@
 /** How many rows attention takes at a time if the partial sums of all rows do not fit. */
 import type { Operand } from "../../src/gpu/kernel.ts";
 
-/** Rows of a block: offsets of their q are then multiples of 256 bytes. */
+/** Offsets of operands are multiples of so many bytes. */
+const ALIGNMENT = 256;
+/** Rows of a block: offsets of their q, of at least 32 bytes a row, are then multiples of ALIGNMENT. */
 export const BLOCK_ROWS = 8;
 /** Bytes of `Row` in rows.wgsl. */
 export const ROW_BYTES = 48;
-/** Offsets of so many rows are multiples of 256 bytes. */
+/** Offsets of so many rows in `rows` are multiples of ALIGNMENT. */
 export const ALIGNED_ROWS = 16;
 
 /** Consecutive rows, and how many consecutive ones are of one slot. */
@@ -14,14 +16,31 @@ export interface RowBlock {
   readonly perSlot: number;
 }
 
+/** Fewest rows of a block whose offsets are multiples of ALIGNMENT in buffers with so many bytes a row. */
+export function alignedRows(...rowBytes: readonly number[]): number {
+  return Math.max(...rowBytes.map((bytes) => {
+    const powerOfTwo = bytes & -bytes; // the largest that divides the bytes
+    return ALIGNMENT / Math.min(ALIGNMENT, powerOfTwo);
+  }));
+}
+
 /**
  * The largest block of at most `room` rows: whole slots, or a part of the only slot. If not even aligned whole slots
  * fit, each row is treated as a slot of its own: slower, with the same bits.
+ *
+ * @param fewest see `alignedRows`: blocks are multiples of it where there is no room for BLOCK_ROWS.
+ * @throws Error if there is no room for `fewest` rows.
  */
-export function rowBlock({ count, perSlot }: RowBlock, room: number): RowBlock {
+export function rowBlock(
+  { count, perSlot }: RowBlock,
+  room: number,
+  fewest: number = BLOCK_ROWS,
+): RowBlock {
   if (room >= count) return { count, perSlot };
-  const step = perSlot === count ? BLOCK_ROWS : leastCommonMultiple(perSlot, BLOCK_ROWS);
-  if (room < step) return { count: Math.floor(room / BLOCK_ROWS) * BLOCK_ROWS, perSlot: 1 };
+  if (room < fewest) throw new Error(`${count} rows need room for ${fewest}, not for ${room}`);
+  const aligned = room < BLOCK_ROWS ? fewest : BLOCK_ROWS;
+  const step = perSlot === count ? aligned : leastCommonMultiple(perSlot, aligned);
+  if (room < step) return { count: Math.floor(room / aligned) * aligned, perSlot: 1 };
   const block = Math.floor(room / step) * step;
   return { count: block, perSlot: Math.min(perSlot, block) };
 }

@@ -101,7 +101,7 @@ const MOST_UNROLLED = 16;
 const MOST_GROUPS = 16;
 
 /** What a kernel's WGSL depends on besides its shape. */
-export interface MatmulCode {
+interface MatmulCode {
   readonly format: WeightFormat;
   readonly epilogue: Epilogue;
   /** See `lanesOf`. */

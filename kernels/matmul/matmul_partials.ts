@@ -29,17 +29,6 @@ export function matmulPartialCount(matrix: Matrix, use: Use): number {
   return countBefore(matrix, use, matrix.shards.length);
 }
 
-/** Most u32 words that the partial results take at any number of rows up to `rows`. */
-export function matmulPartialWords(
-  matrix: Matrix,
-  kind: PartialKind,
-  { rows: most, tuning }: Use,
-): number {
-  const counts = Array.from({ length: most }, (_, i) => i + 1);
-  const parts = counts.map((rows) => rows * matmulPartialCount(matrix, { rows, tuning }));
-  return PARTIAL_WORDS[kind] * Math.max(...parts);
-}
-
 /**
  * Records the partial results of each row of x W^T over the first `vocab` columns: one dispatch per shard. See
  * `canStorePartials`.

@@ -102,16 +102,7 @@ fn relay_begin(y: u32, z: u32) {
   readers = y;
 }
 //#endif
-
-// How the staged kernels read a range of k whose last stage is only partly filled ($WHOLE 0): no weights are read
-// behind the range, and x is 0 there, which leaves every sum as it is. Whole stages need none of this.
-
-const WHOLE = $WHOLEu == 1u;
-
-// The index of block `i` of a row, counted from a lane's first, but at most that of the lane's last block of the range.
-fn within(i: u32, last: u32) -> u32 {
-  return select(min(i, last), i, WHOLE);
-}
+//#import lib/within
 
 const THREADS = $THREADSu; // LANES * GROUPS
 
@@ -351,54 +342,5 @@ fn main(
     //#endfor
     //#endfor
   }
-  //#if ending == one_lane
-  // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
-  // and software adapters would compile unrolled calls of it slowly.
-  //#for p in PAIRS
-  //#for r in ROWS
-  sums[thread * $(PAIRS * ROWS)u + $(p * ROWS + r)u] = vec2<f32>(a$p_$r, b$p_$r);
-  //#endfor
-  //#endfor
-  for (var i = 0u; i < $(PAIRS * ROWS)u; i++) {
-    let c = pair + i / $ROWSu;
-    let r = row + i % $ROWSu;
-    if (c < half && r < rows) {
-      epilogue(tile.z * rows + r, c, half, sums[thread * $(PAIRS * ROWS)u + i]);
-    }
-  }
-  //#else if ending == pair
-  // The lanes of a group share one pair of outputs.
-  //#for t in SUM_TILES
-  add_pairs(
-    thread,
-    row + $(t * SUMS)u,
-    tile.z,
-    tile.y * GROUPS,
-    //#for s in SUMS
-    vec2<f32>(a0_$(t * SUMS + s), b0_$(t * SUMS + s)),
-    //#endfor
-  );
-  //#endfor
-  //#else
-  // The lanes of a group share several pairs: they are added for two pairs of $SUMS rows at a time.
-  //#for h in PAIR_HALVES
-  //#for t in SUM_TILES
-  add_lanes(
-    thread,
-    row + $(t * SUMS)u,
-    tile.z,
-    tile.y * GROUPS * $PAIRSu + $(2 * h)u,
-    $PAIRSu,
-    //#for s in SUMS
-    vec4<f32>(
-      a$(2 * h)_$(t * SUMS + s),
-      b$(2 * h)_$(t * SUMS + s),
-      a$(2 * h + 1)_$(t * SUMS + s),
-      b$(2 * h + 1)_$(t * SUMS + s),
-    ),
-    //#endfor
-  );
-  //#endfor
-  //#endfor
-  //#endif
+  //#import lib/matmul_ending_statements
 }

@@ -31,7 +31,7 @@ const MANY_QUERIES = 1024;
 /** Bytes of partial sums that attention over many rows may take before it goes block by block. */
 const PARTIAL_BYTES = 128 << 20;
 /** Heads over latents: one key-value head; `headDim` is the width of what is stored for a token. */
-export interface LatentShape extends Heads {
+interface LatentShape extends Heads {
   /** Elements of a latent, the first of `headDim`. */
   readonly rank: number;
 }

@@ -64,10 +64,7 @@ var<workgroup> owners: array<vec4<u32>, QUADS>; // row
 var<workgroup> shrinks: array<vec4<f32>, QUADS>;
 var<workgroup> shares: array<vec4<f32>, QUADS>;
 
-// sum + q . k, one element after the other.
-fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
-  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
-}
+//#import lib/dot4
 
 // A chunk, for all rows or for one.
 struct Part {

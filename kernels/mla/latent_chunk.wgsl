@@ -43,10 +43,7 @@ var<workgroup> latents: array<array<vec4<f32>, STRIDE>, CHUNK>;
 var<workgroup> pool: array<array<vec4<f32>, $POOL>, 4>;
 var<workgroup> weights: array<vec4<f32>, CHUNK>;
 
-// sum + q . k, one element after the other.
-fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
-  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
-}
+//#import lib/dot4
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -133,16 +130,16 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   workgroupBarrier();
   if (thread < CHUNK) {
-    //#for l in LANES
+    //#for l in 16
     let sum0_$l = pool[$lu % 4u][$lu / 4u * SIDE + thread];
     //#endfor
-    //#for l in LANES_2
+    //#for l in 8
     let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
     //#endfor
-    //#for l in LANES_4
+    //#for l in 4
     let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
     //#endfor
-    //#for l in LANES_8
+    //#for l in 2
     let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
     //#endfor
     let logical = vec4<u32>(chunk + thread);
@@ -152,7 +149,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   workgroupBarrier();
   var top = vec4<f32>(NEGATIVE);
   if (thread < CHUNK) {
-    //#for c in LANES
+    //#for c in 16
     top = max(top, pool[0][$c]);
     //#endfor
     let score = pool[0][thread];

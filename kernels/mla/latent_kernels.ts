@@ -59,11 +59,6 @@ interface LatentParameters {
   /** Eights of a key, and fours of the latent in it. */
   readonly VEC8S: number;
   readonly RANK4: number;
-  /** Invocations that share a score, and a half, a quarter and an eighth of them, which add their sums. */
-  readonly LANES: number;
-  readonly LANES_2: number;
-  readonly LANES_4: number;
-  readonly LANES_8: number;
   /** Cells of an invocation, for the scores. */
   readonly CELLS: number;
   /** Steps of the loop over a key that are unrolled, and turns of that loop. */
@@ -79,7 +74,14 @@ interface RunParameters extends LatentParameters {
   /** Queries of a workgroup, and fours of them. */
   readonly QUERIES: number;
   readonly QUADS: number;
-  /** A sixteenth of the invocations that share a score, and levels of the tree that adds their sums. */
+  /**
+   * Invocations that share a score, a half, a quarter, an eighth and a sixteenth of them, which add their sums, and
+   * levels of the tree of these additions.
+   */
+  readonly LANES: number;
+  readonly LANES_2: number;
+  readonly LANES_4: number;
+  readonly LANES_8: number;
   readonly LANES_16: number;
   readonly LEVELS: number;
   /** Neighbouring sums of a score that an invocation has, two or one, and how many of such. */
@@ -218,10 +220,6 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
     POOL: Math.max(width / 4, sums),
     QUERY_LOADS: Math.ceil(width / threads),
     LOADS: Math.ceil(CHUNK * width / 8 / threads),
-    LANES: SCORE_SUMS,
-    LANES_2: 8,
-    LANES_4: 4,
-    LANES_8: 2,
   };
   return kernelOf<ChunkParameters>("mla/latent_chunk")({ kv: kvDtype, ...counts }, {
     name,

@@ -58,10 +58,7 @@ var<workgroup> begins: array<u32, QUERIES>; // first cell that a query sees
 var<workgroup> ends: array<u32, QUERIES>; // one past the last; 0: none
 var<workgroup> places: array<u32, CHUNKS>; // where a chunk is stored
 
-// sum + q . k, one element after the other.
-fn dot4(sum: f32, q: vec4<f32>, k: vec4<f32>) -> f32 {
-  return fma(q.w, k.w, fma(q.z, k.z, fma(q.y, k.y, fma(q.x, k.x, sum))));
-}
+//#import lib/dot4
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

@@ -8,8 +8,6 @@ import { type LatentSizes, SEGMENT } from "./latent_kernels.ts";
 interface WeightsTile {
   readonly queries: number;
   readonly cells: number;
-  /** Invocations a block of scores: 4 or 8. */
-  readonly lanes: number;
   /** Queries and cells of a block. */
   readonly tall: number;
   readonly wide: number;
@@ -28,8 +26,11 @@ interface ValuesTile {
 }
 
 /** Measured on an H200. The queries of WEIGHTS must be a multiple of those of VALUES. */
-const WEIGHTS: WeightsTile = { queries: 32, cells: 32, lanes: 4, tall: 8, wide: 4 };
+const WEIGHTS: WeightsTile = { queries: 32, cells: 32, tall: 8, wide: 4 };
 const VALUES: ValuesTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
+
+/** Invocations that share a block of scores in latent_prefill_weights.wgsl. */
+const SCORE_LANES = 4;
 
 /** f32 words of a record of latent_prefill_weights.wgsl. */
 export const RECORD_WORDS = 144;
@@ -45,16 +46,16 @@ export function prefillBytes(): number {
 }
 
 /** Queries of an invocation whose sums are added at a time. */
-function batchOf({ queries, cells, lanes, tall }: WeightsTile): number {
-  const each = lanes * (queries / tall) * (cells / 4);
+function batchOf({ queries, cells, tall }: WeightsTile): number {
+  const each = SCORE_LANES * (queries / tall) * (cells / 4);
   const room = 17 * (queries + cells) - queries * (cells / 4 + 1);
   return [8, 4, 2, 1].find((batch) => tall % batch === 0 && batch * each <= room) ?? 1;
 }
 
 /** Fours of queries and keys, whose rows begin in different banks; later of sums and scores. */
 function slabOf(tile: WeightsTile): number {
-  const { queries, cells, lanes, tall } = tile;
-  const pool = batchOf(tile) * lanes * (queries / tall) * (cells / 4);
+  const { queries, cells, tall } = tile;
+  const pool = batchOf(tile) * SCORE_LANES * (queries / tall) * (cells / 4);
   return Math.max(17 * (queries + cells), pool + queries * (cells / 4 + 1));
 }
 
@@ -143,12 +144,6 @@ interface WeightsParameters {
   /** Queries and cells of a workgroup. */
   readonly QUERIES: number;
   readonly CELLS: number;
-  /** Invocations that share a block of scores, so many of which add their sums in LEVELS: halves, quarters, eighths. */
-  readonly LANES: number;
-  readonly LANES_2: number;
-  readonly LANES_4: number;
-  readonly LANES_8: number;
-  readonly LEVELS: number;
   /** Queries, cells and fours of cells of a block. */
   readonly TQ: number;
   readonly TC: number;
@@ -157,10 +152,6 @@ interface WeightsParameters {
   readonly TALL: number;
   readonly WIDE: number;
   readonly THREADS: number;
-  /** Sums of a score that an invocation has: whether they are two or four. */
-  readonly SIDES: number;
-  readonly TWO_SIDES: boolean;
-  readonly FOUR_SIDES: boolean;
   /** Queries of a block whose sums are added at a time, and how often that is. */
   readonly BATCH: number;
   readonly BATCHES: number;
@@ -198,36 +189,27 @@ interface ValuesParameters {
 }
 
 function weightsKernel({ width, kvDtype }: LatentSizes, tile: WeightsTile): Kernel {
-  const { queries: QUERIES, cells: CELLS, lanes: LANES, tall: TQ, wide: TC } = tile;
-  const shape = `${QUERIES}x${CELLS}_${LANES}_${TQ}x${TC}`;
+  const { queries: QUERIES, cells: CELLS, tall: TQ, wide: TC } = tile;
+  const shape = `${QUERIES}x${CELLS}_${SCORE_LANES}_${TQ}x${TC}`;
   const name = `latent_prefill_weights_${kvDtype}_${width}_${shape}`;
   const [TALL, WIDE, QUADS] = [QUERIES / TQ, CELLS / TC, TC / 4];
-  const THREADS = TALL * WIDE * LANES;
-  const SIDES = 16 / LANES;
+  const THREADS = TALL * WIDE * SCORE_LANES;
   const [SLAB, BATCH] = [slabOf(tile), batchOf(tile)];
   const counts = {
     QUERIES,
     CELLS,
-    LANES,
     TQ,
     TC,
     TALL,
     WIDE,
     QUADS,
     THREADS,
-    SIDES,
     BATCH,
     BATCHES: TQ / BATCH,
     SLAB,
     WIDTH4: width / 4,
     Q_LOADS: Math.ceil(QUERIES * 16 / THREADS),
     K_LOADS: Math.ceil(CELLS * 16 / THREADS),
-    TWO_SIDES: SIDES === 2,
-    FOUR_SIDES: SIDES === 4,
-    LANES_2: LANES / 2,
-    LANES_4: LANES / 4,
-    LANES_8: Math.floor(LANES / 8),
-    LEVELS: Math.log2(LANES),
   };
   return kernelOf<WeightsParameters>("mla/latent_prefill_weights")({ kv: kvDtype, ...counts }, {
     name,

@@ -2,9 +2,9 @@
 // every chunk of 16 cells: the first half of attention over latents (MLA), to the bit that of latent_attention.wgsl.
 // latent_prefill_values.wgsl is the second half.
 //
-// One workgroup per ($QUERIES queries of a slot, $CELLS cells). Queries are numbered row * HEADS + head. $LANES
-// invocations share a block of $TQ x $TC scores: of each, an invocation has $SIDES neighbours of its 16 sums of fours
-// l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is loaded into
+// One workgroup per ($QUERIES queries of a slot, $CELLS cells). Queries are numbered row * HEADS + head. Four
+// invocations, the lanes, share a block of $TQ x $TC scores: of each, a lane has four neighbours of its 16 sums of
+// fours l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is loaded into
 // workgroup memory while the one before is multiplied.
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
@@ -35,7 +35,7 @@ const TALL = $TALLu; // along queries
 const PITCH = 17u; // odd: rows begin in different banks
 const KEYS_AT = QUERIES * PITCH;
 const POOL = $BATCHu * TALL * WIDE * $QUADSu; // fours of a lane, of a batch of its queries
-const SCORES_AT = $LANESu * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
+const SCORES_AT = 4u * POOL; // [QUERIES, SCORE_PITCH], fours of cells c, c + WIDE, c + 2 WIDE, c + 3 WIDE
 const SCORE_PITCH = CELLS / 4u + 1u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, HEADS, WIDTH4]
@@ -87,7 +87,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let wide = thread % WIDE;
   let tall = thread / WIDE % TALL;
   let lane = thread / WIDE / TALL;
-  //#for n in SIDES
+  //#for n in 4
   //#for r in TQ
   //#for c in TC
   var sum$n_$r_$c = 0.0;
@@ -122,9 +122,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#endfor
     }
     if (t > 0u) {
-      //#for n in SIDES
+      //#for n in 4
       {
-        let e = lane * $SIDESu + $nu;
+        let e = lane * 4u + $nu;
         //#for r in TQ
         let a$r = slab[(tall + $ru * TALL) * PITCH + e];
         //#endfor
@@ -149,44 +149,30 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for h in QUADS
   {
     let to = lane * POOL + (($bu * TALL + tall) * WIDE + wide) * $QUADSu + $hu;
-    //#if TWO_SIDES
-    slab[to] = vec4<f32>(
-      //#for j in 4
-      sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j),
-      //#endfor
-    );
-    //#endif
-    //#if FOUR_SIDES
     slab[to] = vec4<f32>(
       //#for j in 4
       (sum0_$(s * BATCH + b)_$(4 * h + j) + sum1_$(s * BATCH + b)_$(4 * h + j))
         + (sum2_$(s * BATCH + b)_$(4 * h + j) + sum3_$(s * BATCH + b)_$(4 * h + j)),
       //#endfor
     );
-    //#endif
   }
   //#endfor
   //#endfor
   workgroupBarrier();
   for (var at = thread; at < POOL; at += THREADS) {
-    //#for l in LANES
+    //#for l in 4
     let sum0_$l = slab[$lu * POOL + at];
     //#endfor
-    //#for l in LANES_2
+    //#for l in 2
     let sum1_$l = sum0_$(2 * l) + sum0_$(2 * l + 1);
     //#endfor
-    //#for l in LANES_4
-    let sum2_$l = sum1_$(2 * l) + sum1_$(2 * l + 1);
-    //#endfor
-    //#for l in LANES_8
-    let sum3_$l = sum2_$(2 * l) + sum2_$(2 * l + 1);
-    //#endfor
+    let sum2_0 = sum1_0 + sum1_1;
     let own = at / $QUADSu / WIDE + $su * $BATCHu * TALL; // query
     let quad = at % $QUADSu;
     let cell = first + at / $QUADSu % WIDE + 4u * WIDE * quad;
     let seen = vec4<u32>(cell, cell + WIDE, cell + 2u * WIDE, cell + 3u * WIDE) < vec4<u32>(ends[own]);
     slab[SCORES_AT + own * SCORE_PITCH + quad * WIDE + at / $QUADSu % WIDE] =
-      select(vec4<f32>(NEGATIVE), SCALE * sum$(LEVELS)_0, seen);
+      select(vec4<f32>(NEGATIVE), SCALE * sum2_0, seen);
   }
   //#endfor
   workgroupBarrier();

@@ -25,9 +25,7 @@ alias Sum = vec2<f32>;
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
 @group(0) @binding(5) var<storage, read> experts_weight: array<vec4<f32>>; // [COLS / 4]
 
-fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
-  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
-}
+//#import lib/add_squares
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -72,7 +72,7 @@ export function branchBuffers(
 }
 
 /** What the rows of a verify forward of chains are made of; see lib/verify_row.wgsl. */
-export interface VerifiedRows {
+interface VerifiedRows {
   /** Slot of each sequence of the batch, u32 [batch]. */
   readonly batchSlots: Operand;
   readonly slots: Operand;

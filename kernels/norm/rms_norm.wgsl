@@ -282,9 +282,7 @@ fn keep(row: u32, i: u32, v: Vec8, y: Vec8) {
 }
 //#endif
 
-fn add_squares(sum: f32, v: vec4<f32>) -> f32 {
-  return fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
-}
+//#import lib/add_squares
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

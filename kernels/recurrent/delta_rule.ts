@@ -143,7 +143,7 @@ export function stepWords(heads: DeltaHeads, stepRows: number): number {
 const CONVOLVING_BUFFERS = 9;
 
 /** A convolution of q, k and v, as `shortConv` does it for rows of the form silu. */
-export interface DeltaConv extends Pick<ShortConvBuffers, "weight" | "ring"> {
+interface DeltaConv extends Pick<ShortConvBuffers, "weight" | "ring"> {
   /** Columns of the rows before the convolution, of which the first are q, k and v. */
   readonly xCols: number;
   readonly ringRows: number;

@@ -239,7 +239,7 @@ export interface AcceptBuffers {
 }
 
 /** What acceptance walks: chains of `depth` drafts, or trees of that depth. */
-export interface AcceptShape extends VerifyRowsShape {
+interface AcceptShape extends VerifyRowsShape {
   readonly depth: number;
   /** Of packed rounds: see `verifyPacked`. */
   readonly firstRows?: number | undefined;

@@ -55,7 +55,7 @@ interface TopShape {
 }
 
 /** Where the tokens of sequences' rows go, by slots. */
-export interface BySlot {
+interface BySlot {
   /** Slot of each row, u32 [rows]. */
   readonly batchSlots: Operand;
   /** What is drafted for each slot, [slots, draftWords(mostRows)]: its first token is stored too. */

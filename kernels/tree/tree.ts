@@ -5,7 +5,7 @@ import { kernelOf } from "../shader.ts";
 const LANES = 64;
 
 /** The tree of each sequence of a round. */
-export interface TreeShape {
+interface TreeShape {
   readonly batch: number;
   /** Draft levels. */
   readonly depth: number;

@@ -3,7 +3,6 @@ import {
   canStorePartials,
   matmulPartialCount,
   matmulPartials,
-  matmulPartialWords,
 } from "../../kernels/matmul/matmul_partials.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { PARTIAL_WORDS, type PartialKind } from "../../kernels/lib/partial.ts";
@@ -77,9 +76,10 @@ function headOf(
   const matrix = from.matrix(vocab, hidden, "bf16");
   const x = from.random(rows * hidden);
   if (!stored && canStorePartials(matrix, use.tuning)) {
-    const partials = from.random(matmulPartialWords(matrix, kind, use));
+    const count = matmulPartialCount(matrix, use);
+    const partials = from.random(PARTIAL_WORDS[kind] * rows * count);
     const plan = matmulPartials({ matrix, x, partials }, { ...use, kind, vocab, label: "head" });
-    return { plan, partials, count: matmulPartialCount(matrix, use) };
+    return { plan, partials, count };
   }
   const logits = from.random(rows * vocab);
   const partials = from.random(rows * slicePartialWords(vocab, kind));

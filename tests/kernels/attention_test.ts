@@ -1,10 +1,16 @@
 import assert from "node:assert/strict";
-import { attention, partialWords, splitsLowerScales } from "../../kernels/attention/attention.ts";
+import {
+  attention,
+  partialWords,
+  splitsLowerScales,
+  splitWords,
+} from "../../kernels/attention/attention.ts";
 import type { Heads } from "../../kernels/lib/heads.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
+import { UsageError } from "../../src/errors.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
@@ -347,8 +353,9 @@ for (const shape of TILED) {
 }
 
 // Software adapters keep no partial sums.
+const ROOMS = [[5, 15], [3, 24], [3, 8], [24, 16], [5, 3], [5, 7], [24, 5], [24, 1]];
 const SLOTS_OF = [
-  ...[[5, 15], [3, 24], [3, 8], [24, 16]].map((sizes) => [false, ...sizes]),
+  ...ROOMS.map((sizes) => [false, ...sizes]),
   ...[5, 3, 24].map((perSlot) => [true, perSlot, 24]),
 ] as [software: boolean, perSlot: number, room: number][];
 for (const [software, perSlot, room] of SLOTS_OF) {
@@ -485,4 +492,64 @@ Deno.test("partial sums take no more than a kernel binds of a buffer", () => {
     const free = partialWords(heads, 256, tuning(software));
     assert.ok(4 * free.sums > 128 << 20, "without the limit they are more");
   }
+});
+
+Deno.test("partial sums of long contexts are those of fewer rows than a block otherwise has", () => {
+  const bindingBytes = 128 << 20;
+  const long = {
+    heads: 32,
+    kvHeads: 8,
+    headDim: 64,
+    kvDtype: "f32",
+    tablePages: 131_072 / PAGE + 1,
+  } as const;
+  const row = 4 * 32 * Math.ceil(long.tablePages / 4) * 64;
+  assert.ok(8 * row > bindingBytes);
+  const words = splitWords(long, 256, { bindingBytes });
+  assert.deepEqual(words, { sums: 7 * row / 4, stats: 7 * row / 4 / 32 });
+  // Adapters that bind more have blocks of eight rows, however much these take.
+  assert.equal(splitWords(long, 256, { bindingBytes: 2 ** 31 }).sums, 8 * row / 4);
+  assert.equal(splitWords(long, 256, {}).sums, 8 * row / 4);
+  assert.equal(splitWords(long, 3, { bindingBytes }).sums, 3 * row / 4);
+
+  // Offsets of blocks are multiples of 256 bytes, and blocks have all rows.
+  const buffer = { size: 2 ** 34 } as GPUBuffer;
+  const partial = {
+    sums: { buffer, size: 4 * words.sums },
+    stats: { buffer, size: 4 * words.stats },
+  };
+  const of = { q: { buffer }, keys: { buffer }, values: { buffer }, rows: { buffer } };
+  const plan = attention({ ...of, pages: { buffer }, out: { buffer }, partial }, {
+    ...long,
+    count: 64,
+    perSlot: 64,
+    paths: false,
+    scale: 1,
+    tuning: tuning(false),
+    label: "test",
+  });
+  for (const { buffers } of plan) {
+    for (const [name, { offset = 0 }] of Object.entries(buffers)) {
+      assert.equal(offset % 256, 0, name);
+    }
+  }
+  const combined = plan.filter(({ label }) => label === "test.combine");
+  assert.deepEqual(new Set(combined.map(({ buffers }) => buffers["out"]?.offset)).size, 10);
+});
+
+Deno.test("partial sums that no kernel can bind are an error of one line", () => {
+  // Offsets of fewer than eight of these rows are no multiples of 256 bytes.
+  const narrow = { heads: 3, kvHeads: 1, headDim: 16, kvDtype: "f32", tablePages: 4096 } as const;
+  const bytes = 4 * 3 * 1024 * 16;
+  assert.equal(splitWords(narrow, 64, { bindingBytes: 9 * bytes }).sums, 8 * bytes / 4);
+  assert.equal(splitWords(narrow, 7, { bindingBytes: 7 * bytes }).sums, 7 * bytes / 4);
+  assert.throws(() => splitWords(narrow, 64, { bindingBytes: 7 * bytes }), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.equal(
+      error.message,
+      `Cannot run attention over 65536 tokens: its partial sums take ${8 * bytes} bytes, ` +
+        `and the adapter binds at most ${7 * bytes}`,
+    );
+    return true;
+  });
 });

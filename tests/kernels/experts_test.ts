@@ -6,14 +6,17 @@ import {
   tileWords,
 } from "../../kernels/experts/experts.ts";
 import {
+  BLOCK_VEC8S,
   type FloatFormat,
   isInteger,
+  lanesFor,
   type Matrix,
   type Quantization,
   type Tuning,
   tuning,
+  type WeightFormat,
 } from "../../src/gpu/matrix.ts";
-import { tileSize } from "../../kernels/experts/expert_shape.ts";
+import { expertLanes, expertShape, tileSize } from "../../kernels/experts/expert_shape.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
@@ -192,6 +195,8 @@ const ROWS_OF: Readonly<Record<string, Case>> = {
     n: 6,
     perJob: false,
   },
+  // Workgroup memory has room for three of the four blocks of each lane.
+  "mxfp4 of 16 lanes": { ...STAGED, ...SINGLE, format: "mxfp4", k: 2048, n: 6, perJob: false },
   "q4 of 16 lanes, down": { ...STAGED, format: "q4", k: 1024, n: 10, epilogue: "store" },
 };
 
@@ -324,3 +329,43 @@ for (const [add, biased] of [[true, false], [false, false], [true, true]] as con
     assertClose(await device.readFloats(out), wanted, 1e-5, "combined");
   });
 }
+
+Deno.test("experts: stages fit into workgroup memory and divide rows of whole lanes", () => {
+  for (const maxComputeWorkgroupStorageSize of [16384, 32768, 49152]) {
+    const limits = { maxComputeInvocationsPerWorkgroup: 256, maxComputeWorkgroupStorageSize };
+    for (const backend of ["vulkan", "metal"]) {
+      const tuned = tuning(false, limits, backend);
+      for (const format of Object.keys(BLOCK_VEC8S) as WeightFormat[]) {
+        for (const cols of [256, 768, 1024, 1408, 1536, 2048, 2816, 2880, 5632, 7168]) {
+          const lanes = lanesFor(format, cols, tuned.lanes);
+          const matrix = {
+            format,
+            rows: 64,
+            cols,
+            lanes,
+            shards: [],
+            rowOrder: "stacked",
+          } as const;
+          const sizes = [1, 3, 9, 37, 500].map((rows) =>
+            tileSize({ rows, topK: 2, numExperts: 4 }, tuned, format)
+          );
+          for (const tile of new Set(sizes)) {
+            const shape = expertShape(matrix, { tile, outputs: 64 }, tuned);
+            const what = `${format} of ${cols}, tiles of ${tile}, ${JSON.stringify(shape)}`;
+            const blocks = cols / 8 / BLOCK_VEC8S[format];
+            const whole = blocks % expertLanes(matrix, tuned) === 0;
+            if (shape.kind === "cached") {
+              assert.ok(!whole, what);
+              continue;
+            }
+            const { kind, dots, stage } = shape;
+            const buffers = kind === "prefetch" ? 2 : 1;
+            const bytes = (dots === "packed" ? 12 : 32) * tile * stage * buffers + 4 * tile;
+            assert.ok(bytes <= maxComputeWorkgroupStorageSize, what);
+            assert.ok(!whole || cols / 8 % stage === 0, what);
+          }
+        }
+      }
+    }
+  }
+});

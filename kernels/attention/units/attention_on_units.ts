@@ -8,8 +8,8 @@ import {
   fromRow,
   scoreConstants,
 } from "../attention.ts";
-import { groupOf, launchedSplits, pathGroups } from "../splits.ts";
-import { ALIGNED_ROWS, rowBlock, tileOf } from "../../lib/row_blocks.ts";
+import { groupOf, launchedSplits, PAGE, pathGroups } from "../splits.ts";
+import { ALIGNED_ROWS, alignedRows, rowBlock, tileOf } from "../../lib/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
 import { combined } from "./combine_units.ts";
 import {
@@ -32,8 +32,6 @@ const ENOUGH = 96;
 const ENOUGH_APART = 132;
 /** Splits of a workgroup where rows are few and contexts are long. */
 const APART = 4;
-/** Cells of a KV page: of rows.wgsl. */
-const PAGE = 16;
 
 /** Chooses the workgroup for these rows, with `span` splits each. */
 type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
@@ -139,7 +137,7 @@ function inBlocks(
   const cells = cellsOf(units) * (apart ? 1 : span);
   const kept = Math.ceil(shape.tablePages * PAGE / cells);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
-  const block = rowBlock(shape, Math.floor(room));
+  const block = rowBlock(shape, Math.floor(room), alignedRows(4 * heads * headDim));
   return Array.from({ length: Math.ceil(count / block.count) }, (_, i) => {
     const first = i * block.count;
     const rows = Math.min(block.count, count - first);

@@ -91,11 +91,7 @@ var<workgroup> v_exponent: array<f32, SPLIT_CELLS>; // e
 var<workgroup> shares: array<vec3<f32>, QUERIES>; // of the sum so far, of the split's; 1: the row sees some
 var<workgroup> ends: array<vec2<f32>, QUERIES>; // peak and total
 
-// The row of keys and of values where a cell is stored.
-fn stored(slot: u32, kv_head: u32, cell: u32) -> u32 {
-  let page = pages[slot * TABLE_PAGES + cell / PAGE];
-  return (page * KV_HEADS + kv_head) * PAGE + cell % PAGE;
-}
+//#import lib/stored
 
 // Stores vec8s 2i and 2i + 1 of a row, scaled, as f16 in the order of the head from `to` on, lo `low_at` behind hi.
 fn put_pair(to: u32, low_at: u32, i: u32, x: Vec8, y: Vec8, scale: f32) {

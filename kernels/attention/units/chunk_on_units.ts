@@ -10,15 +10,13 @@ import {
   scoreConstants,
   windowOf,
 } from "../attention.ts";
-import { groupOf, launchedSplits } from "../splits.ts";
-import { ALIGNED_ROWS, from, rowBlock } from "../../lib/row_blocks.ts";
+import { groupOf, launchedSplits, PAGE } from "../splits.ts";
+import { ALIGNED_ROWS, alignedRows, from, rowBlock } from "../../lib/row_blocks.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { combined } from "./combine_units.ts";
 import { type Block, cellsOf, lowOf, SEGMENT_CELLS } from "./units_kernels.ts";
 import { chunkFits, type ChunkTile, chunkUnitsKernel, halveCellsKernel } from "./chunk_kernels.ts";
 
-/** Cells of a KV page: of rows.wgsl. */
-const PAGE = 16;
 /** Queries of a workgroup. */
 const QUERIES = 64;
 /** Most dims of a head whose values and sums pass through workgroup memory at once. */
@@ -109,7 +107,7 @@ function cellsIn(halves: Operand, heads: Sizes, units: AttentionUnits) {
 }
 
 /** Chooses the workgroup for these rows, with segments of `span` splits. */
-export type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: number) => ChunkTile;
+type ChooseChunk = (shape: AttentionShape, units: AttentionUnits, span: number) => ChunkTile;
 
 /**
  * Records attention of `count` rows of one slot, without paths.
@@ -138,7 +136,7 @@ export function chunkOnUnits(
   }
   const kept = segmentsOf(shape);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
-  const block = rowBlock(shape, Math.floor(room));
+  const block = rowBlock(shape, Math.floor(room), alignedRows(4 * heads * headDim));
   const blocks = Array.from({ length: Math.ceil(shape.count / block.count) }, (_, i) => {
     const first = i * block.count;
     const rows = Math.min(block.count, shape.count - first);

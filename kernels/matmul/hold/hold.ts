@@ -93,7 +93,7 @@ export const PLAIN_ROWS: Hold = {
 };
 
 /** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
-export type NormAddends =
+type NormAddends =
   | {
     /** [splitK, rows, cols] */
     readonly sums: Operand;
@@ -104,7 +104,7 @@ export type NormAddends =
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
 
 /** Words that workgroups of a dispatch wait for: see lib/relay.wgsl. */
-export interface Relay {
+interface Relay {
   /** Workgroups that make the words of a range. */
   readonly makers: number;
   /** How often a workgroup polls for missing words before it makes them itself. */
@@ -146,7 +146,7 @@ export interface NormOfRows {
 }
 
 /** Where a second copy of the rows of a norm's input is stored. */
-export interface KeptInput {
+interface KeptInput {
   readonly out: Operand;
   /** Row stride of out. */
   readonly outCols: number;
@@ -154,7 +154,7 @@ export interface KeptInput {
 }
 
 /** Partial sums of attention, as its first dispatch leaves them. */
-export interface PartialHeads {
+interface PartialHeads {
   /** [rows, heads, splits, headDim] */
   readonly sums: Operand;
   /** [rows, heads, splits, 2] */
@@ -213,7 +213,7 @@ export function combinedHeads(
 }
 
 /** What norms and gates the heads of x, see `gatedNorm`. */
-export interface HeadsGated {
+interface HeadsGated {
   /** [headDim] */
   readonly weight: Operand;
   readonly headDim: number;

@@ -29,7 +29,7 @@ export const MOST_TURNS = 10_000;
 const BUFFERS = 6;
 
 /** The matrices [gate; up] and down of one row. */
-export interface RelayUse {
+interface RelayUse {
   readonly gateUp: Matrix;
   readonly down: Matrix;
   /** See `splitKOf`, of down. */
@@ -103,7 +103,7 @@ export const RELAYED_STORE: Epilogue = {
 };
 
 /** The matmul before the MLP, whose sums are added to the residual stream. */
-export interface RelayedFirst {
+interface RelayedFirst {
   readonly matrix: Matrix;
   /** See `splitKOf`. */
   readonly splitK: number;
