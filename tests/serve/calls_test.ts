@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { StoppedResult } from "../../src/engine/schedule/result.ts";
 import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
@@ -75,8 +74,7 @@ Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has l
       for await (const event of submit(request)) {
         if (event.kind !== "finish" || stop === undefined) yield event;
         else {
-          const result: StoppedResult = { ...event.result, stop };
-          yield { kind: "finish", result };
+          yield { kind: "finish", result: { ...event.result, stop } };
         }
       }
     })());
