@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { parseDraftConfig } from "../../src/model/config/draft_config.ts";
-import { checkTensors, draftTensors } from "../../src/model/weights/tensors.ts";
-import { draft, EAGLE1, EAGLE3, renamed, target, without } from "./drafts.ts";
+import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
+import { checkDraft, checkTensors, draftTensors } from "../../src/model/weights/tensors.ts";
+import { safetensorsFiles } from "./draft_formats.ts";
+import { draft, EAGLE1, EAGLE3, renamed, target, TARGET_JSON, without } from "./drafts.ts";
 import { denseLayer } from "./dense_layer.ts";
+import { toyCheckpoint } from "./folders.ts";
 
 Deno.test("an EAGLE-3 head as its authors publish it, under a Llama's name", () => {
   const checkpoint = draft(EAGLE3, { num_hidden_layers: 40, draft_vocab_size: 12 });
@@ -92,15 +95,146 @@ Deno.test("a tied head is the target's only when embedding and head are one ther
   assert.throws(() => parseDraftConfig(checkpoint, target()), /no tensor lm_head.weight/);
 });
 
-Deno.test("auxiliary layers: SGLang's ids name outputs, speculators' ids inputs", () => {
+Deno.test("auxiliary layers: lists that begin with 1 in eagle_config name outputs, others inputs", () => {
   const key = "eagle_aux_hidden_state_layer_ids";
-  const sglang = draft(EAGLE3, { eagle_config: { [key]: [0, 2, 4] } });
-  assert.deepEqual(parseDraftConfig(sglang, target()).auxLayers, [1, 3, 5]);
-  const given = draft(EAGLE3, { [key]: [1, 3, 5] });
-  assert.deepEqual(parseDraftConfig(given, target()).auxLayers, [1, 3, 5]);
+  const of = (config: Readonly<Record<string, unknown>>) =>
+    parseDraftConfig(draft(EAGLE3, config), target()).auxLayers;
+  assert.deepEqual(of({ eagle_config: { [key]: [1, 2, 4] } }), [2, 3, 5]);
+  assert.deepEqual(of({ eagle_config: { [key]: [2, 3, 5] } }), [2, 3, 5]);
+  assert.deepEqual(of({ eagle_config: { [key]: [] } }), [2, 3, 3]);
+  assert.deepEqual(of({ eagle_config: { [key]: null }, [key]: [1, 3, 5] }), [1, 3, 5]);
+  assert.deepEqual(of({ [key]: [1, 3, 5] }), [1, 3, 5]);
+  assert.deepEqual(of({ [key]: [] }), [2, 3, 3]);
   const big = parseDraftConfig(draft(EAGLE3), target({ num_hidden_layers: 32 }));
   assert.deepEqual(big.auxLayers, [2, 16, 29]);
 });
+
+Deno.test("with norms of q and k, the rows that a partial rope turns are reordered", () => {
+  const half = { head_dim: 8, partial_rotary_factor: 0.5 };
+  const shapes: typeof EAGLE3 = {
+    ...EAGLE3,
+    "midlayer.self_attn.q_norm.weight": [8],
+    "midlayer.self_attn.k_norm.weight": [8],
+  };
+  const attention = (config: Readonly<Record<string, unknown>>, tensors = shapes) => {
+    const checkpoint = draft(tensors, config);
+    const parsed = parseDraftConfig(checkpoint, target());
+    checkTensors(checkpoint, draftTensors(parsed));
+    return denseLayer(parsed.layer.layers[0]).attention;
+  };
+  assert.deepEqual([attention(half).qkNorm, attention(half).turned], ["head", 4]);
+  assert.equal(attention({ head_dim: 8 }).turned, undefined);
+  assert.equal(attention(half, EAGLE3).turned, undefined);
+});
+
+Deno.test("a head's window is the one of its first layer type", () => {
+  const window = (config: Readonly<Record<string, unknown>>) =>
+    denseLayer(parseDraftConfig(draft(EAGLE3, config), target()).layer.layers[0]).attention.window;
+  const sliding = { layer_types: ["sliding_attention"], sliding_window: 64 };
+  assert.equal(window(sliding), 64);
+  assert.equal(window({ ...sliding, use_sliding_window: true }), 64);
+  assert.equal(window({ ...sliding, layer_types: ["full_attention"] }), undefined);
+  // The target's list.
+  assert.equal(window({ ...sliding, layer_types: ["full_attention", "x"] }), undefined);
+  assert.equal(window({ sliding_window: 64, use_sliding_window: false }), undefined);
+  assert.throws(() => window({ ...sliding, sliding_window: null }), /but no sliding_window for it/);
+  assert.throws(() => window({ layer_types: ["linear_attention"] }), /"linear_attention"/);
+  assert.throws(() => window({ use_sliding_window: true }), /use_sliding_window true/);
+});
+
+Deno.test("what is outside the layer may have the prefix or not", () => {
+  const outside = /^(embed_tokens|lm_head|d2t|t2d)/;
+  const shapes = { ...EAGLE3, "embed_tokens.weight": [40, 16] };
+  const all = renamed(shapes, (name) => `model.${name}`);
+  const none = renamed(shapes, (name) => outside.test(name) ? name : `model.${name}`);
+  const only = renamed(shapes, (name) => outside.test(name) ? `model.${name}` : name);
+  for (const tensors of [all, none, only]) {
+    const checkpoint = draft(tensors);
+    const config = parseDraftConfig(checkpoint, target());
+    const { ownEmbedding, ownHead, reducedVocab, draftVocabSize } = config;
+    assert.deepEqual([ownEmbedding, ownHead, reducedVocab, draftVocabSize], [true, true, true, 12]);
+    assert.deepEqual(checkTensors(checkpoint, draftTensors(config)), []);
+  }
+});
+
+for (
+  const [what, shapes, tensor] of [
+    ["an input norm", EAGLE1, "layers.0.input_layernorm.weight"],
+    ["a final norm", EAGLE1, "norm.weight"],
+    ["norms as MTP has them", EAGLE1, "enorm.weight"],
+    ["norms as MTP has them, after a prefix", EAGLE1, "model.hnorm.weight"],
+    ["a norm of k alone", EAGLE3, "midlayer.self_attn.k_norm.weight"],
+    ["sinks", EAGLE3, "midlayer.self_attn.sinks"],
+    ["a gate", EAGLE3, "midlayer.self_attn.g_proj.weight"],
+    ["a further layer", EAGLE3, "layers.0.mlp.up_proj.weight"],
+    ["a row for masks (P-EAGLE)", EAGLE3, "mask_hidden"],
+  ] as const
+) {
+  Deno.test(`a head with ${what}, which would be left out, is refused`, () => {
+    const checkpoint = draft({ ...shapes, [tensor]: [16] });
+    const config = parseDraftConfig(checkpoint, target());
+    assert.throws(() => checkDraft(checkpoint, config), (error: unknown) => {
+      assert.ok(error instanceof UsageError, String(error));
+      const path = 'Cannot use "toy/model.safetensors": tensor';
+      const why = "belongs to a kind of draft that is not supported";
+      assert.equal(error.message, `${path} "${tensor}" ${why}`);
+      return true;
+    });
+  });
+}
+
+Deno.test("tensors of a head that change nothing are read past", () => {
+  const shapes = {
+    ...EAGLE3,
+    "verifier_norm.weight": [16],
+    "midlayer.self_attn.rotary_emb.inv_freq": [4],
+    "midlayer.self_attn.k_scale": [1],
+  };
+  const checkpoint = draft(shapes);
+  const [warning, ...more] = checkDraft(checkpoint, parseDraftConfig(checkpoint, target()));
+  assert.match(warning ?? "", /"(verifier_norm.weight|midlayer.self_attn.k_scale)" and 1 more are/);
+  assert.match(more.join(), /d2t names 12 tokens/);
+});
+
+Deno.test("d2t and t2d name the same tokens, or there is a warning", () => {
+  const ids = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31];
+  const offsets = ids.map((id, i) => id - i);
+  const marked = (id: number) => ids.includes(id);
+  const check = (numbers: readonly number[], mark: (id: number) => boolean) => {
+    const checkpoint = vocabularies(numbers, mark);
+    return checkDraft(checkpoint, parseDraftConfig(checkpoint, target()));
+  };
+  assert.deepEqual(check(offsets, marked), []);
+  // Never filled in.
+  assert.deepEqual(check(offsets, () => false), []);
+  const zeros = ids.map(() => 0);
+  const [warning] = check(zeros, () => true);
+  assert.match(
+    warning ?? "",
+    /^toy\/model.safetensors: d2t names 12 tokens, of which 0 are .*which has 40: few/,
+  );
+  assert.match(check(zeros, marked)[0] ?? "", /of which 6 are not in t2d, which has 12/);
+  assert.throws(() => check(ids, marked), /"d2t" holds ids of the target's tokens, expected their/);
+});
+
+/** An EAGLE-3 head with these tensors d2t and t2d. */
+function vocabularies(d2t: readonly number[], mark: (id: number) => boolean): Checkpoint {
+  const shapes = without(without(EAGLE3, "d2t"), "t2d");
+  const zeros = Object.entries(shapes).map(([name, shape]) => {
+    const bytes = new Uint8Array(2 * shape.reduce((product, n) => product * n, 1));
+    return [name, { dtype: "BF16", shape, bytes }] as const;
+  });
+  const offsets = new Uint8Array(BigInt64Array.from(d2t, BigInt).buffer);
+  const marks = Uint8Array.from({ length: 40 }, (_, id) => Number(mark(id)));
+  const tensors = {
+    ...Object.fromEntries(zeros),
+    d2t: { dtype: "I64", shape: [d2t.length], bytes: offsets },
+    t2d: { dtype: "BOOL", shape: [40], bytes: marks },
+  };
+  return toyCheckpoint(
+    safetensorsFiles({ config: { ...TARGET_JSON, num_hidden_layers: 1 }, tensors }),
+  );
+}
 
 Deno.test("a rope base that is given stands for the config's", () => {
   const checkpoint = draft(EAGLE3, { rope_theta: 1e6 });
@@ -179,6 +313,18 @@ for (
     ["no d2t", without(EAGLE3, "d2t"), {}, /draft_vocab_size 12 of 40, but .* no tensor d2t/],
     ["no head", without(EAGLE3, "lm_head.weight"), { draft_vocab_size: 12 }, /no tensor lm_head/],
     ["two aux layers", EAGLE3, { eagle_aux_hidden_state_layer_ids: [1, 2] }, /has 2 eagle_aux/],
+    [
+      "aux layers out of order",
+      EAGLE3,
+      { eagle_aux_hidden_state_layer_ids: [4, 2, 3] },
+      /\[4,2,3\], expected them in ascending order/,
+    ],
+    [
+      "a partial rope and biases",
+      { ...EAGLE1, "layers.0.self_attn.q_proj.bias": [16] },
+      { partial_rotary_factor: 0.5 },
+      /has a partial rope together with a bias of q and k/,
+    ],
     ["a bad draft size", EAGLE3, { draft_vocab_size: 41 }, /draft_vocab_size 41/],
   ] as const
 ) {

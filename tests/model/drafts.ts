@@ -61,7 +61,12 @@ export function draft(
 ): Checkpoint {
   return toyCheckpoint({
     "config.json": { ...TARGET_JSON, num_hidden_layers: 1, ...config },
-    "model.safetensors": tensorFile(shapes, { d2t: "I64", t2d: "BOOL" }),
+    "model.safetensors": tensorFile(shapes, {
+      d2t: "I64",
+      t2d: "BOOL",
+      "model.d2t": "I64",
+      "model.t2d": "BOOL",
+    }),
   });
 }
 

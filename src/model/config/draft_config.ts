@@ -1,8 +1,10 @@
 /** Reads the config of an EAGLE head from its tensors and, for what they do not show, from its config.json. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
+import type { TensorInfo } from "../files/safetensors.ts";
 import { fieldsOf } from "./config.ts";
 import type { DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
 import { parseDecoder } from "./architectures.ts";
+import { slidingWindow } from "./decoder_config.ts";
 import { type DraftLayout, findLayout } from "./draft_layout.ts";
 import {
   type Fields,
@@ -36,8 +38,11 @@ const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   Eagle3DraftModel: "EAGLE3",
 };
 
-/** Kinds of layer. In a draft they differ only in biases and norms of q and k, which the tensors show. */
-const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3"];
+/**
+ * Kinds of layer. In a draft they differ only in biases and norms of q and k, which the tensors show. SpecForge's head
+ * of Phi-4 has the target's type.
+ */
+const LAYER_TYPES = ["llama", "mistral", "qwen2", "qwen3", "phi3"];
 
 /** Modules of variants that Eyrie does not compute, and the key that switches them on: such drafts are refused. */
 const UNKNOWN_MODULES = ["pre_lm_head_layernorm", "post_embedding_layernorm"];
@@ -73,15 +78,15 @@ export function parseDraftConfig(
   const algorithm = parseAlgorithm(config, layout, sizes);
   const eagle3 = algorithm === "EAGLE3";
   const heads = eagle3
-    ? parseHead(config, layout, decoder.vocabSize)
+    ? parseHead(config, checkpoint, decoder.vocabSize)
     : { ownHead: false, reducedVocab: false, draftVocabSize: decoder.vocabSize };
-  const ownEmbedding = layout.has("embed_tokens.weight");
+  const ownEmbedding = unprefixed(checkpoint, "embed_tokens.weight") !== undefined;
   if (eagle3) refuseTiedHead(config, { ...heads, ownEmbedding, target });
   return Object.freeze({
     algorithm,
     layer: {
       ...decoder,
-      layers: [draftLayer(decoder, layout)],
+      layers: [draftLayer(config, decoder, layout)],
       ropes: decoder.ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
       tied: false,
       bosTokenId: undefined,
@@ -101,13 +106,38 @@ export function parseDraftConfig(
   });
 }
 
-/** The draft's one layer; the tensors show whether it norms q and k, and whether they have biases. */
-function draftLayer({ layers: [layer] }: DecoderConfig, layout: DraftLayout): LayerConfig {
+/** A tensor outside the layer: exports with a prefix differ in whether these have it too. */
+function unprefixed(
+  { tensors }: Pick<Checkpoint, "tensors">,
+  name: string,
+): TensorInfo | undefined {
+  return tensors.get(name) ?? tensors.get(`model.${name}`);
+}
+
+/**
+ * The draft's one layer; the tensors show whether it norms q and k, and whether they have biases. With norms, the rows
+ * that a partial rope turns are reordered at load; a bias is not, so both together are refused.
+ */
+function draftLayer(
+  config: Fields,
+  { layers: [layer], ropes }: DecoderConfig,
+  layout: DraftLayout,
+): LayerConfig {
   const { attention, mlp, norms } = layer as LayerConfig;
   if (attention.kind !== "heads") return layer as LayerConfig;
   const has = (name: string) => layout.has(`${layout.layerPrefix}.self_attn.${name}`);
   const qkNorm = has("q_norm.weight") ? "head" : "none";
-  return { attention: { ...attention, qkNorm, bias: has("q_proj.bias") }, mlp, norms };
+  const bias = has("q_proj.bias");
+  const width = ropes[attention.rope]?.width ?? attention.headDim;
+  const partial = width < attention.headDim;
+  if (partial && bias) {
+    throw unusable(
+      config,
+      "has a partial rope together with a bias of q and k, which is not supported",
+    );
+  }
+  const turned = partial && qkNorm === "head" ? { turned: width } : {};
+  return { attention: { ...attention, qkNorm, bias, ...turned }, mlp, norms };
 }
 
 /** The properties of a draft that config.json states. */
@@ -122,7 +152,8 @@ export interface DraftSizes {
 export function parseDraftSizes(config: Fields): DraftSizes {
   const architecture = draftArchitecture(config);
   const layer = nested(config, "transformer_layer_config") ?? config;
-  const decoder = parseDecoder(asLlama(layer), architecture);
+  const window = draftWindow(layer);
+  const decoder = withWindow(parseDecoder(asLlama(layer), architecture), window);
   const targetHiddenSize = integer(config, "target_hidden_size", {
     least: 8,
     most: MOST_HIDDEN,
@@ -139,7 +170,36 @@ function asLlama(layer: Fields): Fields {
     throw unusable(layer, `has model_type ${quote(type)}, known are ${LAYER_TYPES.join(", ")}`);
   }
   // attention_bias is dropped, because the tensors show it too: see `draftLayer`.
-  return { ...layer, values: { ...layer.values, model_type: "llama", attention_bias: false } };
+  const values = { ...layer.values, model_type: "llama", attention_bias: false };
+  if (!ATTENTION_TYPES.some((type) => type === firstType(layer))) return { ...layer, values };
+  // The first of layer_types says which the draft's layer is: see `draftWindow`.
+  return { ...layer, values: { ...values, layer_types: undefined, use_sliding_window: false } };
+}
+
+const SLIDING = "sliding_attention";
+const ATTENTION_TYPES = ["full_attention", SLIDING];
+
+/** The type of the first layer in `layer_types`, which may list as many as the target has. */
+function firstType(layer: Fields): unknown {
+  const types = value(layer, "layer_types");
+  return Array.isArray(types) ? types[0] : undefined;
+}
+
+/** How many keys the draft's layer sees; undefined: all. As in vLLM, `layer_types` decides. @throws UsageError */
+function draftWindow(layer: Fields): number | undefined {
+  if (firstType(layer) !== SLIDING) return undefined;
+  const window = slidingWindow(layer);
+  if (window !== undefined) return window;
+  throw unusable(layer, `has a layer of type ${quote(SLIDING)}, but no sliding_window for it`);
+}
+
+function withWindow(decoder: DecoderConfig, window: number | undefined): DecoderConfig {
+  const layers = decoder.layers.map((layer) =>
+    layer.attention.kind === "heads"
+      ? { ...layer, attention: { ...layer.attention, window } }
+      : layer
+  );
+  return { ...decoder, layers };
 }
 
 function refuseVariants(config: Fields, layout: DraftLayout): void {
@@ -221,16 +281,17 @@ function parseAlgorithm(
 /** Which lm_head an EAGLE-3 draft uses, and over which vocabulary. */
 function parseHead(
   config: Fields,
-  layout: DraftLayout,
+  checkpoint: Pick<Checkpoint, "tensors">,
   vocabSize: number,
 ): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
+  const head = unprefixed(checkpoint, "lm_head.weight");
   const draftVocabSize = integer(config, "draft_vocab_size", {
     least: 1,
     most: vocabSize,
-    fallback: layout.shape("lm_head.weight")?.[0] ?? vocabSize,
+    fallback: head?.shape[0] ?? vocabSize,
   });
-  const ownHead = layout.has("lm_head.weight");
-  const reducedVocab = layout.has("d2t");
+  const ownHead = head !== undefined;
+  const reducedVocab = unprefixed(checkpoint, "d2t") !== undefined;
   if (draftVocabSize < vocabSize && !(ownHead && reducedVocab)) {
     const lacking = ownHead ? "d2t" : "lm_head.weight";
     const why = `has draft_vocab_size ${draftVocabSize} of ${vocabSize}`;
@@ -250,25 +311,33 @@ function refuseTiedHead(
 }
 
 /**
- * Layers whose input residual streams feed `fc`. SGLang's eagle_config names the layers whose OUTPUT
- * that is, one less; the speculators format names the layers whose input it is, as Eyrie does.
+ * Layers whose input residual streams feed `fc`. The speculators format names the layers whose input it is, as Eyrie
+ * does. An `eagle_config` that begins with layer 1 names the layers whose OUTPUT it is, one less; other lists there
+ * name inputs (SGLang decides so too, sglang#25454: no head reads the input of layer 1). An empty list says nothing,
+ * as in vLLM. The engines read the layers in ascending order, whatever the list's order is.
  */
 function parseAuxLayers(config: Fields, targetLayers: number): readonly number[] {
   const key = "eagle_aux_hidden_state_layer_ids";
   const eagle = nested(config, "eagle_config");
-  const outputs = eagle && integers(eagle, key, MOST_LAYER_ID);
-  const entered = integers(config, key, MOST_LAYER_ID);
-  const ids = outputs?.map((id) => id + 1) ?? entered ??
-    [2, Math.floor(targetLayers / 2), targetLayers - 3];
+  const listed = (fields: Fields | undefined) => {
+    const ids = fields && integers(fields, key, MOST_LAYER_ID);
+    return ids?.length === 0 ? undefined : ids;
+  };
+  const inside = listed(eagle);
+  const ids = inside?.[0] === 1 ? inside.map((id) => id + 1) : inside ?? listed(config);
+  if (ids === undefined) return [2, Math.floor(targetLayers / 2), targetLayers - 3];
   if (ids.length !== 3) throw unusable(config, `has ${ids.length} ${key}, expected 3`);
+  if (ids.some((id, i) => id < (ids[i - 1] ?? 0))) {
+    throw unusable(config, `has ${key} ${quote(ids)}, expected them in ascending order`);
+  }
   return ids;
 }
 
 function parseNormBeforeResidual(config: Fields): boolean {
-  const unsaid = value(config, "norm_before_residual") === undefined;
+  const said = switched(config, "norm_before_residual");
   // For a speculators file without the key vLLM assumes true, speculators itself false.
-  if (unsaid && value(config, "transformer_layer_config") !== undefined) {
+  if (said === undefined && value(config, "transformer_layer_config") !== undefined) {
     throw unusable(config, "has no norm_before_residual; say true or false in it");
   }
-  return flag(config, "norm_before_residual", false);
+  return said ?? false;
 }

@@ -2,7 +2,8 @@
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "./config.ts";
 import type { DraftConfig } from "./types.ts";
-import { unusable } from "../files/fields.ts";
+import { decoderFields } from "./architectures.ts";
+import { flag, unusable } from "../files/fields.ts";
 import { isRecurrent, type LayerConfig } from "./layer_config.ts";
 
 /**
@@ -29,6 +30,10 @@ export function parseNextnConfig(checkpoint: Checkpoint, ropeTheta?: number): Dr
       { ...fields, where: "it" },
       `${why}; --donor MODEL reads them from another checkpoint of the model`,
     );
+  }
+  const dedicated = "mtp_use_dedicated_embeddings";
+  if (mtp && flag(decoderFields(fields), dedicated, false)) {
+    throw unusable(fields, `has ${dedicated} true, expected false for NEXTN`);
   }
   const layerPrefix = mtp ? "layers.0" : `layers.${layers.length}`;
   const layer = layers.findLast(({ attention }) => !isRecurrent(attention)) as LayerConfig;

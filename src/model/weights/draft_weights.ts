@@ -9,7 +9,7 @@ import type { TensorInfo } from "../files/safetensors.ts";
 import { type DecoderLayer, loadLayer } from "./layer_weights.ts";
 import type { Loader } from "./loader.ts";
 import { byRole, loadTarget, type TargetWeights } from "./target_weights.ts";
-import { draftTensors } from "./tensors.ts";
+import { draftTensors, readIds } from "./tensors.ts";
 
 /** Weights of an EAGLE head or a NextN layer; weights that it lacks are undefined, or the target's. */
 export interface DraftWeights {
@@ -87,12 +87,7 @@ export function readOffsets(
   tensor: TensorInfo,
   config: DraftConfig,
 ): Int32Array<ArrayBuffer> {
-  const bytes = new Uint8Array(tensor.size);
-  checkpoint.read(tensor, 0, bytes);
-  const view = new DataView(bytes.buffer);
-  const wide = tensor.dtype === "I64";
-  return Int32Array.from({ length: config.draftVocabSize }, (_, i) => {
-    const offset = wide ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true);
+  return Int32Array.from(readIds(checkpoint, tensor), (offset, i) => {
     const id = i + offset;
     if (id >= 0 && id < config.layer.vocabSize) return offset;
     throw new UsageError(

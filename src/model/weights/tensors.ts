@@ -114,7 +114,7 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
     hiddenSize,
   };
   const [spec] = layer.layers as [LayerConfig];
-  const embed = table("embed", `${prefix}embed_tokens.weight`, [vocabSize, hiddenSize]);
+  const embed = unprefixed(table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]));
   const inputNorm = vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize);
   const norms = {
     EAGLE: [],
@@ -141,11 +141,18 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
     ...attentionTensors(spec, at, eagle3 ? 2 * hiddenSize : hiddenSize),
     ...mlpTensors(spec, at),
     ...final[config.algorithm],
-    ...config.ownHead ? [matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize])] : [],
+    ...config.ownHead
+      ? [unprefixed(matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize]))]
+      : [],
     ...config.reducedVocab
-      ? [{ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" } as const]
+      ? [unprefixed({ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" })]
       : [],
   ];
+}
+
+/** A tensor outside a draft's layer: exports with a prefix differ in whether these have it too. */
+function unprefixed(spec: TensorSpec): TensorSpec {
+  return { ...spec, aliases: [`model.${spec.name}`] };
 }
 
 /** The norms before `fc`, in the order of its columns. */
@@ -201,11 +208,99 @@ export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): stri
         "drafts with; --donor MODEL reads them from another checkpoint of the model",
     );
   }
-  return checkTensors(
-    checkpoint,
-    draftTensors(config),
-    config.algorithm === "NEXTN" ? /^/ : IGNORABLE,
+  const specs = draftTensors(config);
+  const warnings = checkTensors(checkpoint, specs, algorithm === "NEXTN" ? /^/ : IGNORABLE);
+  refuseUnread(checkpoint, specs, config);
+  return [
+    ...warnings,
+    ...laterLayers(checkpoint, layer),
+    ...vocabularyWarning(checkpoint, specs),
+  ];
+}
+
+/**
+ * Copies of the target's tensors, and what no forward needs: scales of quantized keys and values, and the biases of
+ * zeros that `checkTensors` has let pass.
+ */
+const UNREAD: RegExp =
+  /(^|\.)(verifier_\w+|embed_tokens|shared_head\.head|rotary_emb)\.\w+$|(scale|scale_inv|zero_point|\.bias)$/;
+
+/** Tensors of a draft by their names: in a NEXTN checkpoint the others are the target's. */
+const OF_NEXTN: RegExp = /^mtp\.(?!layers\.[1-9]).*norm/;
+const OF_HEAD: RegExp = /^(model\.)?(midlayer|layers|transformer)|norm[\w.]*$|(^|\.)mask_hidden$/;
+
+/**
+ * Refuses drafts with tensors that the forward would leave out although they change what it computes: others in the
+ * layer (norms, gates, sinks), norms outside of it, and the hidden row of masks (P-EAGLE). Few of such a draft's tokens
+ * would be accepted, which no text shows.
+ */
+function refuseUnread(
+  checkpoint: Checkpoint,
+  specs: readonly TensorSpec[],
+  { algorithm, prefix, layerPrefix }: DraftConfig,
+): void {
+  const wanted = new Set(specs.flatMap(namesOf));
+  const layer = `${prefix}${layerPrefix}.`;
+  const others = algorithm === "NEXTN" ? OF_NEXTN : OF_HEAD;
+  const unread = checkpoint.tensors.values().find(({ name }) =>
+    (name.startsWith(layer) || others.test(name)) && !wanted.has(name) && !UNREAD.test(name)
   );
+  if (!unread) return;
+  throw mismatch(checkpoint, unread, "belongs to a kind of draft that is not supported");
+}
+
+/** A warning if there are several NextN layers: each is trained for one step. */
+function laterLayers({ name, tensors }: Checkpoint, layer: string): string[] {
+  const next = layer.replace(/\d+$/, (number) => `${Number(number) + 1}`);
+  if (next === layer || !tensors.keys().some((each) => each.startsWith(`${next}.`))) return [];
+  return [`${name}: of several NextN layers only the first one drafts, so later drafts are worse`];
+}
+
+/**
+ * A warning if d2t and t2d, which marks the same tokens, disagree: then most drafts are other tokens than the head
+ * means. @throws UsageError if d2t has token ids instead of offsets.
+ */
+function vocabularyWarning(checkpoint: Checkpoint, specs: readonly TensorSpec[]): string[] {
+  const spec = specs.find(({ role }) => role === "d2t");
+  const d2t = spec && findTensor(checkpoint, spec);
+  const t2d = checkpoint.tensors.get("t2d") ?? checkpoint.tensors.get("model.t2d");
+  if (!d2t || !t2d || !["BOOL", "U8"].includes(t2d.dtypeName)) return [];
+  const marks = new Uint8Array(t2d.size);
+  checkpoint.read(t2d, 0, marks);
+  const count = marks.reduce((sum, mark) => sum + Number(mark !== 0), 0);
+  // Some exports have a t2d that was never filled in.
+  if (count === 0) return [];
+  const numbers = readIds(checkpoint, d2t);
+  const unmarked = numbers.filter((number, i) => !marks[i + number]).length;
+  if (unmarked === 0 && count === numbers.length) return [];
+  const where = `${checkpoint.name}/${d2t.file}`;
+  if (unmarked > 0 && numbers.every((id) => marks[id])) {
+    const why = "holds ids of the target's tokens, expected their offsets from the draft's ids";
+    throw mismatch(checkpoint, d2t, why);
+  }
+  return [
+    `${where}: d2t names ${numbers.length} tokens, of which ${unmarked} are not in t2d, which has ` +
+    `${count}: few drafts will be accepted`,
+  ];
+}
+
+/** The numbers of a tensor of dtype I64 or I32. */
+export function readIds(
+  checkpoint: Pick<Checkpoint, "read">,
+  tensor: TensorInfo,
+): number[] {
+  const bytes = new Uint8Array(tensor.size);
+  checkpoint.read(tensor, 0, bytes);
+  const view = new DataView(bytes.buffer);
+  const width = tensor.dtype === "I64" ? 8 : 4;
+  return Array.from(
+    { length: tensor.size / width },
+    (_, i) => width === 8 ? Number(view.getBigInt64(i * 8, true)) : view.getInt32(i * 4, true),
+  );
+}
+
+function namesOf({ name, aliases = [], stack }: TensorSpec): readonly string[] {
+  return [name, ...aliases, ...stack?.names ?? []];
 }
 
 /**
@@ -221,11 +316,7 @@ export function checkTensors(
   ignorable: RegExp = IGNORABLE,
 ): string[] {
   for (const spec of specs) checkTensor(checkpoint, spec);
-  const names = specs.flatMap(({ name, aliases = [], stack }) => [
-    name,
-    ...aliases,
-    ...stack?.names ?? [],
-  ]);
+  const names = specs.flatMap(namesOf);
   const wanted = new Set(names);
   const modules = new Set(names.map((name) => name.replace(/\.(weight|bias)$/, "")));
   const extra = [...checkpoint.tensors.values()].filter(({ name }) => !wanted.has(name));
