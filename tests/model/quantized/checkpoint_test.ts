@@ -119,6 +119,7 @@ Deno.test("methods and settings that are not supported are named", () => {
     ["awq", /quantization_config "awq", expected an object/],
     [{ ...AWQ, bits: 8 }, /bits 8, supported: 4/],
     [{ ...AWQ, version: "gemv" }, /version "gemv", supported: "gemm"/],
+    [{ ...AWQ, format: "gemv" }, /format "gemv", supported: "gemm"/],
     [{ ...AWQ, group_size: 16 }, /group_size 16, expected a multiple of 32/],
     [
       { ...AWQ, modules_to_not_convert: "lm_head" },
@@ -126,6 +127,11 @@ Deno.test("methods and settings that are not supported are named", () => {
     ],
     [{ ...GPTQ.config, bits: 3 }, /bits 3, supported: 4/],
     [{ ...GPTQ.config, checkpoint_format: "marlin" }, /checkpoint_format "marlin"/],
+    [{ ...GPTQ.config, format: "marlin" }, /format "marlin"/],
+    [
+      { quant_method: "modelopt", quant_algo: "W4A8_AWQ" },
+      /quant_algo "W4A8_AWQ", supported: "NVF/,
+    ],
     [{ ...FP8.config, fmt: "e5m2" }, /fmt "e5m2", supported: "e4m3"/],
     [{ ...FP8.config, weight_block_size: [128] }, /weight_block_size \[128\], expected \[rows/],
     [weights({ num_bits: 4 }), /int4 weights of format "int-quantized", supported are pack-quanti/],
@@ -152,6 +158,135 @@ function changed(
   });
 }
 
+function zeroPoints(value: number): Stored {
+  const bytes = new Uint8Array(128).fill(value);
+  return { name: "m.weight_zero_point", dtype: "I8", shape: [128, 1], bytes };
+}
+
+function numbersOf(checkpoint: Checkpoint): Float32Array {
+  return decoded(checkpoint, checkpoint.tensors.get("m.weight")!);
+}
+
+Deno.test("zero points of 8 bits that are zeros are those of symmetric weights", () => {
+  const { stored, values } = INT8.write(SIZE);
+  using checkpoint = open(INT8.config, [...stored, zeroPoints(0)]);
+  assert.deepEqual(numbersOf(checkpoint), values);
+});
+
+Deno.test("a g_idx of zeros, as early files have it, is the order of columns", () => {
+  const { stored, values } = GPTQ.write(SIZE);
+  const zeros = changed(stored, "m.g_idx", ({ bytes }) => ({ bytes: bytes.map(() => 0) }));
+  using checkpoint = open(GPTQ.config, zeros);
+  assert.deepEqual(numbersOf(checkpoint), values);
+});
+
+Deno.test("FP8 is known by its tensors: beside NVFP4, and without any quantization_config", () => {
+  const fp8 = LAYOUTS["modelopt fp8"]!.write(SIZE);
+  const nvfp4 = LAYOUTS["modelopt nvfp4"]!.write({ ...SIZE, prefix: "other" });
+  const mixed = { quant_method: "modelopt", quant_algo: "MIXED_PRECISION" };
+  for (const config of [mixed, { ...mixed, quant_algo: "NVFP4" }, undefined]) {
+    using checkpoint = open(config, [...fp8.stored, ...nvfp4.stored]);
+    assert.deepEqual([...checkpoint.tensors.keys()].toSorted(), ["m.weight", "other.weight"]);
+    assert.equal(checkpoint.tensors.get("other.weight")?.dtype, "GROUPED_NVFP4");
+    assert.deepEqual(numbersOf(checkpoint), fp8.values);
+  }
+});
+
+Deno.test("scales of activations and KV caches are not used, also where the weights are not quantized", () => {
+  const scale = (name: string): Stored => {
+    return { name, dtype: "F32", shape: [], bytes: new Uint8Array(4) };
+  };
+  const plain: Stored = {
+    name: "k_proj.weight",
+    dtype: "BF16",
+    shape: [8, 32],
+    bytes: new Uint8Array(512),
+  };
+  const scales = ["k_scale", "output_scale", "input_scale", "input_scale_ub"].map((name) =>
+    scale(`k_proj.${name}`)
+  );
+  const weight = { role: "k", name: "k_proj.weight", shape: [8, 32], kind: "matrix" } as const;
+  const kvOnly = { quant_method: "compressed-tensors", config_groups: {}, kv_cache_scheme: {} };
+  const activationsOnly = {
+    ...kvOnly,
+    config_groups: { group_0: { targets: ["LlamaAttention"], weights: null } },
+  };
+  const nvfp4 = LAYOUTS["modelopt nvfp4"]!;
+  const cases: readonly [unknown, readonly Stored[]][] = [
+    [kvOnly, []],
+    [activationsOnly, []],
+    [{ quant_method: "modelopt", quant_algo: null }, []],
+    [{ quant_method: "fbgemm_fp8" }, []],
+    [nvfp4.config, nvfp4.write(SIZE).stored],
+    [undefined, nvfp4.write(SIZE).stored],
+  ];
+  for (const [config, others] of cases) {
+    using checkpoint = open(config, [plain, ...scales, ...others]);
+    assert.deepEqual(checkTensors(checkpoint, [weight], /^m\./), []);
+  }
+});
+
+Deno.test("rows that are not whole groups are an error only where they are read", () => {
+  const narrow = { prefix: "vision_tower.fc", rows: 16, cols: 48 };
+  const weight = { role: "m", name: "m.weight", shape: [128, 128], kind: "matrix" } as const;
+  const used = { ...weight, name: "vision_tower.fc.weight", shape: [16, 48] } as const;
+  for (const name of ["fp8, a scale a tensor", "modelopt nvfp4"]) {
+    const layout = LAYOUTS[name]!;
+    using checkpoint = open(layout.config, [
+      ...layout.write(narrow).stored,
+      ...layout.write(SIZE).stored,
+    ]);
+    assert.match(checkTensors(checkpoint, [weight]).join(), /1 tensor for images or audio is/);
+    assert.throws(
+      () => checkTensors(checkpoint, [used]),
+      /"vision_tower.fc.weight" has dtype "\S+( \(e4m3\))? of 48 columns, which are no multiple of 32/,
+    );
+  }
+});
+
+Deno.test("FP8 of all experts in one tensor, with a scale an expert or a block: rows of one matrix", () => {
+  const name = "layers.0.mlp.experts.down_proj";
+  const cases = [[64, 1, 1], [64], [32]] as const;
+  for (const [i, [high, ...shape]] of cases.entries()) {
+    const block = i === 2 ? [32, 64] : undefined;
+    const config = { quant_method: "fp8", weight_block_size: block };
+    const bytes = Uint8Array.from({ length: 3 * 64 * 64 }, (_, at) => at % 120);
+    const scales = Float32Array.from({ length: 3 * 64 / high }, (_, at) => (at + 1) / 8);
+    using checkpoint = open(config, [
+      { name, dtype: "F8_E4M3", shape: [3, 64, 64], bytes },
+      {
+        name: `${name}_scale_inv`,
+        dtype: "F32",
+        shape: block ? [3, 2, 1] : [3, ...shape],
+        bytes: new Uint8Array(scales.buffer),
+      },
+      { name: `${name}_activation_scale`, dtype: "F32", shape: [3], bytes: new Uint8Array(12) },
+    ]);
+    assert.deepEqual([...checkpoint.tensors.keys()], [name]);
+    const tensor = checkpoint.tensors.get(name)!;
+    assert.deepEqual(tensor.shape, [3 * 64, 64]);
+    const expected = Float32Array.from(bytes, (byte, at) => {
+      return e4m3(byte) * scales[Math.floor(at / 64 / high)]!;
+    });
+    assert.deepEqual(decoded(checkpoint, tensor), expected);
+  }
+});
+
+Deno.test("one scale is the tensor's, also beside scales of blocks", () => {
+  const { stored, values } = LAYOUTS["fp8, a scale a tensor"]!.write({ ...SIZE, rows: 256 });
+  using checkpoint = open(FP8.config, stored);
+  assert.deepEqual(numbersOf(checkpoint), values);
+});
+
+Deno.test("a model with images may have its quantization_config within text_config", () => {
+  const { stored, values } = INT8.write(SIZE);
+  using checkpoint = toyCheckpoint({
+    "config.json": { ...CONFIG, text_config: { quantization_config: INT8.config } },
+    "model.safetensors": fileOf(stored),
+  });
+  assert.deepEqual(numbersOf(checkpoint), values);
+});
+
 Deno.test("tensors that do not fit together are named", () => {
   const cases: readonly [unknown, Stored[], RegExp][] = [
     [GPTQ.config, changed(GPTQ.write(SIZE).stored, "m.scales", () => undefined), /no scales/],
@@ -177,6 +312,11 @@ Deno.test("tensors that do not fit together are named", () => {
         return { shape: [127, 1], bytes: bytes.subarray(4) };
       }),
       /"m.weight_scale" has 127 scales, expected 128/,
+    ],
+    [
+      INT8.config,
+      [...INT8.write(SIZE).stored, zeroPoints(1)],
+      /"m.weight_zero_point" is not supported with 8 bits/,
     ],
     [
       { ...INT8.config, ignore: ["m"] },

@@ -84,17 +84,25 @@ const brain = (x: number) => {
   return new Float32Array(Uint32Array.of(bits[0]! & 0xffff0000).buffer)[0]!;
 };
 
+/** The nearest power of two, as e8m0 has them. */
+const power = (x: number) => 2 ** Math.round(Math.log2(x));
+
+type ScaleType = "F16" | "BF16" | "F32" | "F8_E8M0" | "U8";
+
 /** Scales about `size`, [a, b], in a dtype. */
 function scalesOf(
   name: string,
-  dtype: "F16" | "BF16" | "F32",
+  dtype: ScaleType,
   { shape, size }: { readonly shape: readonly [number, number]; readonly size: number },
 ): { readonly scale: At; readonly stored: Stored } {
-  const round = { F16: half, BF16: brain, F32: Math.fround }[dtype];
+  const round = { F16: half, BF16: brain, F32: Math.fround, F8_E8M0: power, U8: power }[dtype];
   const scale: At = (a, b) => round(size * (0.5 + random(16, 9)(a, b) / 2 ** 16));
   const [rows, cols] = shape;
   const all = Array.from({ length: rows * cols }, (_, i) => scale(Math.floor(i / cols), i % cols));
+  const e8m0 = () => Uint8Array.from(all, (scale) => Math.log2(scale) + 127);
   const bytes = {
+    F8_E8M0: e8m0,
+    U8: e8m0,
     F16: () => bytesOf(Float16Array.from(all)),
     BF16: () => {
       const bits = new Uint32Array(Float32Array.from(all).buffer);
@@ -261,6 +269,7 @@ function fp8(
   config: Readonly<Record<string, unknown>>,
   name: string,
   of: (size: Size) => { readonly block: readonly [number, number]; readonly scalar?: boolean },
+  scaleType: ScaleType = "F32",
 ): Layout {
   return {
     config,
@@ -273,7 +282,7 @@ function fp8(
         const bits = u(n, k);
         return (bits & 0x7f) > 0x48 ? bits & 0x87 : bits; // most 4; many without exponent
       };
-      const { scale, stored } = scalesOf(`${prefix}.${name}`, "F32", { shape, size: 0.05 });
+      const { scale, stored } = scalesOf(`${prefix}.${name}`, scaleType, { shape, size: 0.05 });
       const bytes = bytesOf(Uint8Array.from(valuesOf(size, byte)));
       return {
         stored: [
@@ -349,6 +358,10 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
   "gptq, groups of 128": gptq(128, 1),
   "gptq, one group": gptq(-1, 1),
   "gptq_v2, groups of 64": gptq(64, 0),
+  "gptq_v2 as later GPTQModel names it": {
+    ...gptq(64, 0),
+    config: { ...GPTQ, group_size: 64, format: "gptq_v2" },
+  },
   "awq, groups of 32": awq(32),
   "awq, groups of 128": awq(128),
   "packed int4, groups of 32": packedInt4(32, true),
@@ -358,6 +371,40 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
     { quant_method: "fp8", fmt: "e4m3", weight_block_size: [128, 128] },
     "weight_scale_inv",
     () => ({ block: [128, 128] }),
+  ),
+  "fp8, blocks, bf16": fp8(
+    { quant_method: "fp8", weight_block_size: [128, 128] },
+    "weight_scale_inv",
+    () => ({ block: [128, 128] }),
+    "BF16",
+  ),
+  "fp8, blocks, e8m0": fp8(
+    { quant_method: "fp8", scale_fmt: "ue8m0", weight_block_size: [128, 128] },
+    "weight_scale_inv",
+    () => ({ block: [128, 128] }),
+    "F8_E8M0",
+  ),
+  "mxfp8": fp8(
+    { quant_method: "mxfp8", scale_fmt: "ue8m0", weight_block_size: [1, 32] },
+    "weight_scale_inv",
+    () => ({ block: [1, 32] }),
+    "U8",
+  ),
+  "compressed-tensors mxfp8": fp8(
+    compressed("mxfp8-quantized", {
+      num_bits: 8,
+      type: "float",
+      strategy: "group",
+      group_size: 32,
+    }),
+    "weight_scale",
+    () => ({ block: [1, 32] }),
+    "U8",
+  ),
+  "modelopt fp8": fp8(
+    { quant_method: "modelopt", quant_algo: "FP8" },
+    "weight_scale",
+    ({ rows, cols }) => ({ block: [rows, cols], scalar: true }),
   ),
   "fp8, a scale a tensor": fp8(
     { quant_method: "fp8", activation_scheme: "static" },

@@ -4,9 +4,16 @@ import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { blocksFormat, blocksView } from "./blocks.ts";
-import { badTensor, readBytes, readWords } from "./groups.ts";
+import { ACTIVATIONS, badTensor, readBytes, readWords, withoutGroups } from "./groups.ts";
 import { openModule, type QuantizedModule, type ReadRows, rowWords } from "./modules.ts";
-import { configFields, readScheme, type Scheme, type StoredLayout } from "./scheme.ts";
+import {
+  configFields,
+  FP8_OF_TENSORS,
+  quantizationOf,
+  readScheme,
+  type Scheme,
+  type StoredLayout,
+} from "./scheme.ts";
 
 /** Suffix of the tensor that has the numbers, by layout. */
 const VALUES: Readonly<Record<StoredLayout, string>> = {
@@ -33,9 +40,12 @@ const DTYPE = {
   nvfp4: "GROUPED_NVFP4",
 } as const;
 
-/** Tensors of a quantized module, and scales of activations, which are not used as activations stay float32. */
+/** Tensors of a quantized module. */
 const PARTS =
-  /\.(qweight|qzeros|scales|g_idx|weight_(packed|scale|scale_inv|shape|zero_point|g_idx)|(input|output|[qkv])_(scale|zero_point)|weight_scale_2|activation_scale)$/;
+  /\.(qweight|qzeros|scales|g_idx|weight_(packed|scale|scale_inv|shape|zero_point|g_idx)|weight_scale_2|experts\.(gate_up|down)_proj_scale_inv)$/;
+
+/** Names of tensors of all experts. */
+const STACK = /\.experts\.(gate_up_proj|down_proj)$/;
 
 /** How many matrices a view keeps in memory: the two of a pair are read in turns. */
 const KEPT = 2;
@@ -50,10 +60,12 @@ export function quantizedView(checkpoint: Checkpoint): Checkpoint {
   const config = configFields(checkpoint.name, checkpoint.json("config.json"));
   const blocks = blocksFormat(config);
   if (blocks !== undefined) return blocksView(checkpoint, blocks);
-  const scheme = readScheme(config);
-  if (scheme === undefined) return checkpoint;
-  const modules = findModules(checkpoint, scheme);
-  const plain = [...checkpoint.tensors].filter(([name]) => !modules.has(name) && !PARTS.test(name));
+  const scheme = readScheme(config) ?? schemeOfTensors(checkpoint);
+  if (scheme === undefined && quantizationOf(config) === undefined) return checkpoint;
+  const weights = [...checkpoint.tensors].filter(([name]) => !ACTIVATIONS.test(name));
+  if (scheme === undefined) return withTensors(checkpoint, weights);
+  const { modules, unusable } = findModules(checkpoint, scheme);
+  const plain = weights.filter(([name]) => !modules.has(name) && !PARTS.test(name));
   const views = [...modules].map(([name, module]) =>
     [name, viewOf(name, module, scheme.method)] as const
   );
@@ -69,7 +81,7 @@ export function quantizedView(checkpoint: Checkpoint): Checkpoint {
   };
   return {
     ...checkpoint,
-    tensors: new Map([...plain, ...views]),
+    tensors: new Map([...plain, ...unusable, ...views]),
     read(tensor, offset, into) {
       const module = modules.get(tensor.name);
       if (module === undefined) return checkpoint.read(tensor, offset, into);
@@ -82,6 +94,24 @@ export function quantizedView(checkpoint: Checkpoint): Checkpoint {
   };
 }
 
+/** ModelOpt's early exports, and modules beside those in NVFP4 or MXFP4, which config.json may not mention. */
+function schemeOfTensors({ tensors }: Checkpoint): Scheme | undefined {
+  const isFp8 = ({ name, dtypeName }: TensorInfo) =>
+    dtypeName === STORED.fp8 && name.endsWith(".weight") && tensors.has(`${name}_scale`);
+  return tensors.values().some(isFp8) ? FP8_OF_TENSORS : undefined;
+}
+
+function withTensors(
+  checkpoint: Checkpoint,
+  tensors: Iterable<readonly [string, TensorInfo]>,
+): Checkpoint {
+  return {
+    ...checkpoint,
+    tensors: new Map(tensors),
+    [Symbol.dispose]: () => checkpoint[Symbol.dispose](),
+  };
+}
+
 function viewOf(name: string, module: QuantizedModule, method: string): TensorInfo {
   const { rows, cols, format, values: { file } } = module;
   const size = 4 * rows * rowWords(module).all;
@@ -89,40 +119,79 @@ function viewOf(name: string, module: QuantizedModule, method: string): TensorIn
   return { name, dtype, dtypeName: method, shape: [rows, cols], file, begin: 0, size };
 }
 
-/** Modules by the name their `weight` would have. */
-function findModules(from: Checkpoint, scheme: Scheme): Map<string, QuantizedModule> {
+/**
+ * Modules by the name their `weight` would have. Those whose rows are not whole groups have tensors that no model
+ * accepts: towers for images, which are not read, have such widths.
+ */
+function findModules(from: Checkpoint, scheme: Scheme): {
+  readonly modules: ReadonlyMap<string, QuantizedModule>;
+  readonly unusable: ReadonlyMap<string, TensorInfo>;
+} {
   const suffix = `.${VALUES[scheme.layout]}`;
-  const found = new Map<string, QuantizedModule>();
+  const modules = new Map<string, QuantizedModule>();
+  const unusable = new Map<string, TensorInfo>();
   for (const tensor of from.tensors.values()) {
+    const stack = scheme.layout === "fp8" ? stackOf(from, tensor, scheme) : undefined;
+    if (stack) modules.set(tensor.name, stack);
     if (!tensor.name.endsWith(suffix) || tensor.dtypeName !== STORED[scheme.layout]) continue;
     const prefix = tensor.name.slice(0, -suffix.length);
     if (scheme.kept.includes(prefix)) {
       throw badTensor(from, tensor, `is quantized, but config.json says that it is not`);
     }
-    found.set(`${prefix}.weight`, moduleOf(from, tensor, prefix, scheme));
+    const name = `${prefix}.weight`;
+    const size = sizeOf(tensor, scheme);
+    if (tensor.shape.length !== 2 || size.cols % GROUP !== 0) {
+      unusable.set(name, withoutGroups(tensor, { name, method: scheme.method, ...size }));
+    } else modules.set(name, moduleOf(from, tensor, prefix, { ...scheme, ...size }));
   }
-  return found;
+  return { modules, unusable };
+}
+
+/** FP8 of all experts in one tensor, [experts, out, in] with scales [experts, blocks, blocks]: Mistral Small 4. */
+function stackOf(
+  from: Checkpoint,
+  values: TensorInfo,
+  { block }: Scheme,
+): QuantizedModule | undefined {
+  const scales = from.tensors.get(`${values.name}_scale_inv`);
+  const [experts = 0, out = 0, cols = 0] = values.shape;
+  if (!STACK.test(values.name) || values.dtypeName !== STORED.fp8) return undefined;
+  if (values.shape.length !== 3 || scales === undefined) return undefined;
+  const ofExpert = scales.shape.slice(1).reduce((product, size) => product * size, 1);
+  const found = ofExpert === 1 ? { rows: out, cols: Infinity } : block;
+  if (cols % GROUP !== 0 || found === undefined || out % found.rows !== 0) {
+    const why = `has shape ${quote(values.shape)}, which its scales ${
+      quote(scales.shape)
+    } do not divide`;
+    throw badTensor(from, values, why);
+  }
+  const rows = experts * out;
+  const none = { order: undefined, zeros: undefined };
+  return { format: "f8", rows, cols, values, scales, block: found, ...none };
 }
 
 function moduleOf(
   from: Checkpoint,
   values: TensorInfo,
   prefix: string,
-  scheme: Scheme,
+  scheme: Scheme & Pick<QuantizedModule, "rows" | "cols">,
 ): QuantizedModule {
   const part = (...names: string[]): TensorInfo | undefined =>
     names.flatMap((name) => from.tensors.get(`${prefix}.${name}`) ?? [])[0];
   const scales = part("scales", "weight_scale", "weight_scale_inv");
   if (scales === undefined) throw badTensor(from, values, "has no scales");
-  const zeros = part("qzeros", "weight_zero_point");
+  const stored = part("qzeros", "weight_zero_point");
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
-  if (transposed && zeros === undefined) throw badTensor(from, values, "has no qzeros");
+  if (transposed && stored === undefined) throw badTensor(from, values, "has no qzeros");
   const order = part("g_idx", "weight_g_idx");
   if (order && !transposed) throw badTensor(from, order, "is not supported (actorder)");
-  const { rows, cols } = sizeOf(from, values, scheme);
+  const { rows, cols } = scheme;
   checkPackedShape(from, part("weight_shape"), [rows, cols]);
   const format = formatOf(scheme);
-  if (zeros && format !== "u4") throw badTensor(from, zeros, "is not supported with 8 bits");
+  const zeros = format === "u4" ? stored : undefined;
+  if (stored && !zeros && readBytes(from, stored).some((byte) => byte !== 0)) {
+    throw badTensor(from, stored, "is not supported with 8 bits");
+  }
   return { format, rows, cols, values, order, scales, zeros };
 }
 
@@ -131,8 +200,7 @@ function formatOf({ layout, bits }: Scheme): Prequantized {
   return layout === "fp8" ? "f8" : "i8";
 }
 
-/** @throws UsageError where groups do not fill the rows. */
-function sizeOf(from: Checkpoint, values: TensorInfo, { layout, bits }: Scheme) {
+function sizeOf(values: TensorInfo, { layout, bits }: Scheme) {
   const [a = 0, b = 0] = values.shape;
   const [rows, cols] = ({
     gptq: [b, 8 * a],
@@ -141,10 +209,6 @@ function sizeOf(from: Checkpoint, values: TensorInfo, { layout, bits }: Scheme) 
     integers: [a, b],
     fp8: [a, b],
   } as const)[layout];
-  if (values.shape.length !== 2 || cols % GROUP !== 0) {
-    const shape = quote(values.shape);
-    throw badTensor(from, values, `has shape ${shape}, expected rows of a multiple of ${GROUP}`);
-  }
   return { rows, cols };
 }
 

@@ -6,6 +6,13 @@ import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { widen } from "../../files/widen.ts";
 
+/**
+ * Scales of activations and of the KV cache, which are not used: neither is quantized. Modules whose weights are not
+ * quantized may have them too.
+ */
+export const ACTIVATIONS: RegExp =
+  /\.((input|output|[qkv]|kv)_(scale|zero_point)|input_global_scale|input_scale_ub|(experts\.(gate_up|down)_proj_)?activation_scale)$/;
+
 /** Scales [ceil(rows / block.rows), ceil(cols / block.cols)]. */
 export interface Scales {
   /** f32 bits of the scales alone: u4's zero points are not in them yet. */
@@ -31,13 +38,22 @@ export function readWords(from: Source, tensor: TensorInfo): Uint32Array {
   return new Uint32Array(readBytes(from, tensor).buffer);
 }
 
-/** Reads floats of 16 or 32 bits as f32 bits. @throws UsageError if they have another dtype. */
+/** Whether a tensor holds powers of two, 2^(byte - 127). Files older than the dtype say U8. */
+function isE8m0({ dtypeName }: TensorInfo): boolean {
+  return dtypeName === "F8_E8M0" || dtypeName === "U8";
+}
+
+/** Reads floats of 8 (e8m0), 16 or 32 bits as f32 bits. @throws UsageError if they have another dtype. */
 export function readScales(from: Source, tensor: TensorInfo): Uint32Array {
-  const { dtype } = tensor;
-  if (dtype !== "F32" && dtype !== "F16" && dtype !== "BF16") {
-    throw badTensor(from, tensor, `has dtype ${quote(tensor.dtypeName)}, expected F32, F16, BF16`);
+  const { dtype, dtypeName } = tensor;
+  if (dtype !== "F32" && dtype !== "F16" && dtype !== "BF16" && !isE8m0(tensor)) {
+    const expected = "expected F32, F16, BF16, F8_E8M0";
+    throw badTensor(from, tensor, `has dtype ${quote(dtypeName)}, ${expected}`);
   }
-  const scales = widen(readBytes(from, tensor), dtype);
+  const bytes = readBytes(from, tensor);
+  const scales = isE8m0(tensor)
+    ? Float32Array.from(bytes, (byte) => byte === 255 ? NaN : 2 ** (byte - 127))
+    : widen(bytes, dtype);
   if (!scales.every(Number.isFinite)) {
     throw badTensor(from, tensor, "has a scale that is no number");
   }
@@ -58,6 +74,24 @@ export function rowScales({ bits, block, width }: Scales, row: number, into: Uin
   for (let group = 0; group < into.length; group++) {
     into[group] = bits[first + Math.floor(group / share)] ?? 0;
   }
+}
+
+/**
+ * What a module of a width that is no multiple of GROUP shows as its `weight`: a tensor that can be named, but not
+ * used, as its dtype says.
+ */
+export function withoutGroups(
+  stored: TensorInfo,
+  { name, method, rows, cols }: {
+    readonly name: string;
+    readonly method: string;
+    readonly rows: number;
+    readonly cols: number;
+  },
+): TensorInfo {
+  const dtypeName = `${method} of ${cols} columns, which are no multiple of ${GROUP}`;
+  const shape = stored.shape.length === 2 ? [rows, cols] : stored.shape;
+  return { ...stored, name, dtype: "OTHER", dtypeName, shape };
 }
 
 export function badTensor(

@@ -18,6 +18,8 @@ export interface QuantizedModule {
   readonly order: TensorInfo | undefined;
   readonly scales: TensorInfo;
   readonly zeros: TensorInfo | undefined;
+  /** Weights that share a scale, where that is not as in the scheme. */
+  readonly block?: NonNullable<Scheme["block"]>;
 }
 
 /**
@@ -35,7 +37,8 @@ export function rowWords(
 }
 
 /** Reads the scales and zero points of a module, and returns the reader of its rows. @throws UsageError */
-export function openModule(from: Checkpoint, module: QuantizedModule, scheme: Scheme): ReadRows {
+export function openModule(from: Checkpoint, module: QuantizedModule, of: Scheme): ReadRows {
+  const scheme = { ...of, block: module.block ?? of.block };
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
   if (transposed) checkOrder(from, module, scheme);
   const scales = transposed ? turned(from, module, scheme) : straight(from, module, scheme);
@@ -66,11 +69,15 @@ function addZeros(
   }
 }
 
+const WHOLE = { rows: Infinity, cols: Infinity };
+
 /** Reads scales stored as [rows of blocks, blocks along k], or one per tensor or row. */
 function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
   const bits = readScales(from, module.scales);
   const { rows, cols } = module;
-  const found = block ?? { rows: bits.length === 1 ? Infinity : 1, cols: Infinity };
+  // One scale is the tensor's, whatever the config says of others: embeddings beside matrices with scales of blocks.
+  const whole = bits.length === 1 && module.format !== "u4";
+  const found = whole ? WHOLE : block ?? { rows: 1, cols: Infinity };
   const width = blocks(cols, found.cols);
   const count = blocks(rows, found.rows) * width;
   if (bits.length !== count) {
@@ -135,6 +142,8 @@ function checkOrder(from: Checkpoint, { order, cols }: QuantizedModule, { block 
   const groups = readWords(from, order);
   const size = block?.cols ?? Infinity;
   if (groups.every((group, k) => group === Math.floor(k / size))) return;
+  // Early files without desc_act have zeros; ExLlama and vLLM do not use them either.
+  if (groups.every((group) => group === 0)) return;
   const why =
     "puts columns into groups by activation (desc_act), supported is the order of columns";
   throw badTensor(from, order, why);

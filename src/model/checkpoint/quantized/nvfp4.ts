@@ -9,24 +9,15 @@ import { GROUP } from "../../../gpu/matrix.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { NVFP4_UNIT } from "./dequantize.ts";
-import { badTensor, readScales } from "./groups.ts";
+import { ACTIVATIONS, badTensor, readScales, withoutGroups } from "./groups.ts";
 import { checkShape, type ReadRows, rowWords } from "./modules.ts";
 import { e4m3 } from "./e4m3.ts";
 
 /** Weights that share a scale. */
 const SHARED = 16;
 
-/** Other tensors of a module. Scales of activations and of the KV cache are not used, as those stay float32. */
-const PARTS = [
-  "weight_scale",
-  "weight_scale_2",
-  "weight_global_scale",
-  "input_scale",
-  "input_global_scale",
-  "output_scale",
-  "k_scale",
-  "v_scale",
-];
+/** Other tensors of a module. */
+const PARTS = ["weight_scale", "weight_scale_2", "weight_global_scale"];
 
 interface Module {
   readonly tensor: TensorInfo;
@@ -36,6 +27,7 @@ interface Module {
 /** The checkpoint with its NVFP4 modules as matrices. @throws UsageError if a module's tensors do not fit together. */
 export function nvfp4View(checkpoint: Checkpoint): Checkpoint {
   const modules = new Map<string, Module>();
+  const unusable = new Map<string, TensorInfo>();
   const parts = new Set<string>();
   for (const tensor of checkpoint.tensors.values()) {
     const [, prefix, suffix] = /^(.*)\.(weight|weight_packed)$/.exec(tensor.name) ?? [];
@@ -43,16 +35,23 @@ export function nvfp4View(checkpoint: Checkpoint): Checkpoint {
     const scale = suffix === "weight" ? "weight_scale_2" : "weight_global_scale";
     const global = checkpoint.tensors.get(`${prefix}.${scale}`);
     if (global === undefined) continue;
-    modules.set(`${prefix}.weight`, moduleOf(checkpoint, prefix, tensor, global));
+    const name = `${prefix}.weight`;
+    const [rows = 0, bytes = 0] = tensor.shape;
+    const size = { name, method: "NVFP4", rows, cols: 2 * bytes };
+    if (tensor.shape.length !== 2 || size.cols % GROUP !== 0) {
+      unusable.set(name, withoutGroups(tensor, size));
+    } else modules.set(name, moduleOf(checkpoint, prefix, tensor, global));
     for (const part of [suffix, ...PARTS]) parts.add(`${prefix}.${part}`);
   }
-  if (modules.size === 0) return checkpoint;
+  if (parts.size === 0) return checkpoint;
   let last: { readonly name: string; readonly read: ReadRows } | undefined;
-  const rest = [...checkpoint.tensors].filter(([name]) => !parts.has(name));
+  const rest = [...checkpoint.tensors].filter(([name]) =>
+    !parts.has(name) && !ACTIVATIONS.test(name)
+  );
   const views = [...modules].map(([name, { tensor }]) => [name, tensor] as const);
   return {
     ...checkpoint,
-    tensors: new Map([...rest, ...views]),
+    tensors: new Map([...rest, ...unusable, ...views]),
     read(tensor, offset, into) {
       const { name } = tensor;
       const module = modules.get(name);
@@ -75,10 +74,6 @@ function moduleOf(
 ): Module {
   const [rows = 0, bytes = 0] = packed.shape;
   const cols = 2 * bytes;
-  checkShape(from, packed, [rows, bytes]);
-  if (cols % GROUP !== 0) {
-    throw badTensor(from, packed, `has ${cols} columns, expected a multiple of ${GROUP}`);
-  }
   const scales = from.tensors.get(`${prefix}.weight_scale`);
   if (scales?.dtypeName !== "F8_E4M3") {
     throw badTensor(from, packed, "has no weight_scale of F8_E4M3");

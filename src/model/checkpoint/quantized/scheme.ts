@@ -34,15 +34,35 @@ export interface Scheme {
   readonly kept: readonly string[];
 }
 
-const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, modelopt, eyrie";
+const SUPPORTED = "awq, gptq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, mxfp8, modelopt, eyrie";
 
 /**
- * The scheme of a checkpoint, undefined where it is not quantized.
+ * `quant_algo` of ModelOpt whose modules are in FP8, NVFP4 or not quantized.
+ *
+ * Source: https://github.com/NVIDIA/Model-Optimizer, `modelopt/torch/export`
+ */
+const MODELOPT = [
+  "NVFP4",
+  "W4A16_NVFP4",
+  "FP8",
+  "FP8_PER_CHANNEL_PER_TOKEN",
+  "MIXED_PRECISION",
+] as const;
+
+/** Where config.json says how a checkpoint is quantized; a model with images may say it of its text alone. */
+export function quantizationOf(config: Fields): Fields | undefined {
+  const text = nested(config, "text_config");
+  return nested(config, "quantization_config") ?? nested(config, "compression_config") ??
+    (text && nested(text, "quantization_config"));
+}
+
+/**
+ * The scheme of a checkpoint, undefined where it is not quantized, or where its tensors alone tell how.
  *
  * @throws UsageError naming a method, or a setting of one, that is not supported.
  */
 export function readScheme(config: Fields): Scheme | undefined {
-  const found = nested(config, "quantization_config") ?? nested(config, "compression_config");
+  const found = quantizationOf(config);
   if (found === undefined) return undefined;
   const method = value(found, "quant_method") ??
     (value(found, "config_groups") === undefined ? undefined : "compressed-tensors");
@@ -53,12 +73,14 @@ export function readScheme(config: Fields): Scheme | undefined {
       return awq(found);
     case "fp8":
     case "fbgemm_fp8":
+    case "mxfp8": // Blocks of 1 x 32, scales of e8m0.
       return fp8(found);
     case "compressed-tensors":
       return compressed(found);
     case "modelopt":
-      expect(found, "quant_algo", ["NVFP4"]);
-      return undefined; // Tensors show it: see nvfp4.ts.
+      // Null where only the KV cache is quantized. FP8 and NVFP4 modules are known by their tensors.
+      expect(found, "quant_algo", [...MODELOPT, undefined]);
+      return undefined;
     case "mxfp4":
       return undefined; // See expert_stacks.ts.
   }
@@ -67,9 +89,11 @@ export function readScheme(config: Fields): Scheme | undefined {
 
 function gptq(found: Fields): Scheme {
   expect(found, "bits", [4]);
-  expect(found, "checkpoint_format", ["gptq", "gptq_v2", undefined]);
+  // GPTQModel writes either; `format` is the later one.
+  const keys = ["checkpoint_format", "format"];
+  for (const key of keys) expect(found, key, ["gptq", "gptq_v2", undefined]);
   expect(found, "is_marlin_format", [false, undefined]);
-  const second = value(found, "checkpoint_format") === "gptq_v2";
+  const second = keys.some((key) => value(found, key) === "gptq_v2");
   return {
     method: "GPTQ 4-bit",
     layout: "gptq",
@@ -81,9 +105,11 @@ function gptq(found: Fields): Scheme {
 }
 
 function awq(found: Fields): Scheme {
-  // transformers writes these keys; AutoAWQ has w_bit and q_group_size in a separate file.
+  // transformers and GPTQModel write these keys; AutoAWQ has w_bit and q_group_size in a separate file.
   expect(found, "bits", [4]);
-  expect(found, "version", ["gemm", "GEMM", undefined]);
+  for (const key of ["version", "format", "checkpoint_format"]) {
+    expect(found, key, ["gemm", "GEMM", undefined]);
+  }
   flag(found, "zero_point", true);
   return {
     method: "AWQ 4-bit",
@@ -108,21 +134,32 @@ function fp8(found: Fields): Scheme {
   };
 }
 
+/** What FP8 tensors are where config.json does not say it: the number of their scales tells what shares one. */
+export const FP8_OF_TENSORS: Scheme = {
+  method: "FP8 (e4m3)",
+  layout: "fp8",
+  bits: 8,
+  block: undefined,
+  zeroStep: 0,
+  kept: [],
+};
+
 const NVFP4 = "nvfp4-pack-quantized";
 
 /** https://github.com/vllm-project/compressed-tensors, `QuantizationConfig` */
 function compressed(found: Fields): Scheme | undefined {
   const groups = nested(found, "config_groups");
   if (groups === undefined) throw unusable(found, "has no config_groups");
-  const keys = Object.keys(groups.values);
-  const others = keys.filter((key) => {
-    const format = nested(groups, key) && value(nested(groups, key) as Fields, "format");
-    return (format ?? value(found, "format")) !== NVFP4;
+  const schemes = Object.keys(groups.values).flatMap((key) => {
+    const group = nested(groups, key);
+    const weights = group && nested(group, "weights");
+    if (!group || !weights) return []; // It quantizes activations, or the KV cache, alone.
+    const format = value(group, "format") ?? value(found, "format");
+    if (format === NVFP4) return []; // Tensors show it: see nvfp4.ts.
+    return compressedWeights(found, weights, format);
   });
-  if (keys.length > 0 && others.length === 0) return undefined; // Tensors show it: see nvfp4.ts.
-  const schemes = others.map((key) => compressedGroup(found, groups, key));
   const [first] = schemes;
-  if (first === undefined) throw unusable(groups, "names no group");
+  if (first === undefined) return undefined;
   if (schemes.some((other) => JSON.stringify(other) !== JSON.stringify(first))) {
     throw unusable(groups, "quantizes weights in more than one way, supported is one for all");
   }
@@ -131,14 +168,8 @@ function compressed(found: Fields): Scheme | undefined {
   return { ...first, kept: strings(found, "ignore") };
 }
 
-function compressedGroup(found: Fields, groups: Fields, key: string): Scheme {
-  const group = nested(groups, key);
-  const weights = group && nested(group, "weights");
-  if (group === undefined || weights === undefined) {
-    throw unusable(groups, `has no weights in ${quote(key)}`);
-  }
+function compressedWeights(found: Fields, weights: Fields, format: unknown): Scheme {
   expect(weights, "actorder", ["weight", "static", undefined, false]);
-  const format = value(group, "format") ?? value(found, "format");
   const type = value(weights, "type") ?? "int";
   const bits = integer(weights, "num_bits", { least: 1, most: 16 });
   const symmetric = flag(weights, "symmetric", true);
@@ -169,6 +200,7 @@ const LAYOUTS: Readonly<Record<string, StoredLayout>> = {
   "naive-quantized int8": "integers",
   "float-quantized float8": "fp8",
   "naive-quantized float8": "fp8",
+  "mxfp8-quantized float8": "fp8",
 };
 
 function strategyBlock(weights: Fields): Scheme["block"] {
