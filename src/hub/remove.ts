@@ -35,7 +35,7 @@ export function planRemoval(cache: string, text: string, name: ModelName): Remov
   throw new UsageError(`Cannot remove "${text}": ${why}; there is ${has.join(", ") || "none"}`);
 }
 
-/** The removals without those of which nothing would be left after another one: a name may be given twice. */
+/** Leaves out removals that another one includes, because a name may be given twice. */
 export function distinctRemovals(removals: readonly Removal[]): Removal[] {
   return removals.filter((one, at) =>
     !removals.some((other, i) => i !== at && covers(other, one) && (i < at || !covers(one, other)))

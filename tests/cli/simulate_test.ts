@@ -210,7 +210,7 @@ Deno.test("simulate: what cannot be used is one line", async () => {
         ]),
     ),
     "--request-rate 0.001 --duration 1 --policy ema":
-      'Cannot simulate "0.001 requests/s": no request arrives; give a longer --duration',
+      'Cannot simulate "0.001 requests/s": no request arrives with seed 0; give a longer --duration',
     "--request-rate 1 --max-kv-tokens 64 --policy ema":
       "Cannot simulate a request of 128 and 128 tokens: --max-kv-tokens is 64",
   };

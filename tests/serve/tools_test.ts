@@ -117,6 +117,7 @@ Deno.test("Llama 3: without a mark only an object that names a tool of the reque
   };
   const call = '{"name": "f", "parameters": {"a": 1}}';
   deepEqual(of(call), { text: "", calls: [["f", { a: 1 }]] });
+  deepEqual(of('{"type": "function", "name": "f"}'), { text: "", calls: [["f", {}]] });
   for (
     const answer of [
       '{"name": "Alice", "parameters": {"a": 1}}',

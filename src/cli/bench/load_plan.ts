@@ -115,11 +115,15 @@ function withRequests(
   { seed, repeat }: Pick<LoadOptions, "seed" | "repeat">,
 ): readonly LoadCase[] {
   const blocks = Array.from({ length: repeat }, (_, block) => cellSeed(seed, block));
-  const empty = cases.find((one) => blocks.some((seed) => one.arrivals(seed).length === 0));
-  if (empty === undefined) return cases;
-  throw new UsageError(
-    `Cannot measure "${empty.name}": no request arrives; give a longer --duration`,
-  );
+  for (const { name, arrivals } of cases) {
+    const block = blocks.findIndex((seed) => arrivals(seed).length === 0);
+    if (block < 0) continue;
+    throw new UsageError(
+      `Cannot measure "${name}": no request arrives in block ${block + 1} of ${repeat}; ` +
+        "give a longer --duration",
+    );
+  }
+  return cases;
 }
 
 function traced(

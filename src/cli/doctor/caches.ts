@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { denoFolder } from "../../gpu/dawn.ts";
 import { hubSettings } from "../../hub/settings.ts";
 
-/** A cache folder by name; `path` is undefined where no home folder is known. */
+/** A cache folder by name; `path` is undefined where it is not known (Deno's, without a home folder). */
 export interface CacheFolder {
   readonly name: string;
   readonly path: string | undefined;

@@ -40,7 +40,7 @@ export const SERVE = {
   strict: {
     flag: "--strict",
     type: "switch",
-    help: "refuse requests with unknown fields or tools, which are ignored otherwise",
+    help: "refuse requests with fields or tools that are ignored otherwise",
     example: "--strict",
   },
   allowHost: {

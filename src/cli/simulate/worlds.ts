@@ -170,7 +170,7 @@ function loadOf(options: SimulateOptions): Load {
       const list = arrivals(seed);
       if (list.length > 0) return openSource(list, lengths);
       throw new UsageError(
-        `Cannot simulate "${name}": no request arrives; give a longer --duration`,
+        `Cannot simulate "${name}": no request arrives with seed ${seed}; give a longer --duration`,
       );
     },
   };

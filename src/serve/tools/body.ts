@@ -72,23 +72,27 @@ export function collector(): Collector {
 
 /** The keys under which models write a call's arguments. */
 const ARGUMENT_KEYS = ["arguments", "parameters"];
+/** All keys that a call may have. */
+const CALL_KEYS = ["name", "type", ...ARGUMENT_KEYS];
 
 /**
  * `{"name": "f", "arguments": {...}}`, in any order; Llama says "parameters".
  *
- * @param of.bareOf the tools, where no mark stands before the object: it is a call only if it names one of them (any
- * name, if there are none) and gives the arguments.
+ * @param of.unmarked the tools. Given if no mark stands before the object: the object is then a call only if it names
+ * one of them, and gives arguments or nothing but the name. If there are no tools, any name with arguments is a call.
  */
-export function jsonCall({ bareOf }: { readonly bareOf?: readonly Tool[] } = {}): BodyReader {
+export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } = {}): BodyReader {
   const events = collector();
   let expected: "{" | "key" | ":" | "value" | "," = "{";
   let key = "";
   let value = "";
   let end: ValueEnd | undefined;
   let given = false;
+  /** Whether the object has keys that no call has. */
+  let hasOthers = false;
 
   function mayCall(name: string): boolean {
-    return !bareOf || bareOf.length === 0 || bareOf.some((tool) => tool.name === name);
+    return !unmarked || unmarked.length === 0 || unmarked.some((tool) => tool.name === name);
   }
 
   /** The value of `key` is whole. */
@@ -158,7 +162,7 @@ export function jsonCall({ bareOf }: { readonly bareOf?: readonly Tool[] } = {})
             return "more";
           }
           if (character !== "}" || !events.named) return "bad";
-          if (!given && bareOf) return "bad";
+          if (!given && unmarked && (hasOthers || unmarked.length === 0)) return "bad";
           if (!given) events.arguments("{}");
           return "end";
       }
@@ -173,6 +177,7 @@ export function jsonCall({ bareOf }: { readonly bareOf?: readonly Tool[] } = {})
     if (!end.push(character)) return "more";
     end = undefined;
     key = textOf(key) ?? "";
+    if (!CALL_KEYS.includes(key)) hasOthers = true;
     expected = ":";
     return "more";
   }

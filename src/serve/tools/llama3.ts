@@ -13,7 +13,7 @@ export const LLAMA3: ToolFamily = {
     listed: /^\{/,
     bare: true,
     // A JSON object is an answer as often as it is a call: without a mark it has to look like a call of these tools.
-    body: ({ mark, tools }) => mark === "" ? jsonCall({ bareOf: tools }) : jsonCall(),
+    body: ({ mark, tools }) => mark === "" ? jsonCall({ unmarked: tools }) : jsonCall(),
   },
   forced: (tools) => ({ begin: "", forms: jsonForms(tools, "parameters") }),
   argumentsAs: "object",

@@ -311,7 +311,7 @@ Deno.test("flags that contradict each other are refused in one line", async () =
     ["--trace t.csv --prompt-tokens 5", /"--prompt-tokens" with "--trace"/],
     [
       "--request-rate 0.001 --duration 1",
-      /^Cannot measure "0\.001 req\/s": no request arrives; give a longer --duration$/,
+      /^Cannot measure "0\.001 req\/s": no request arrives in block 1 of \d+; give a longer --duration$/,
     ],
     ["--request-rate 0", /"--request-rate 0": allowed is numbers from 0\.001/],
     ["--policy nix", /"--policy nix": no such policy/],

@@ -17,7 +17,7 @@ Deno.test("cache folders follow the variables of their owners", () => {
   deepEqual(paths({ HOME }, "darwin")[1], "/home/ada/Library/Caches/deno");
   deepEqual(paths({ HOME, HUGGINGFACE_HUB_CACHE: "/old" })[0], "/old");
   deepEqual(paths({ HOME, HF_HOME: "~/hf" })[0], "/home/ada/hf/hub");
-  deepEqual(paths({})[1], undefined);
+  deepEqual(paths({}), ["./.cache/huggingface/hub", undefined]);
 });
 
 Deno.test("a folder that is not there yet tells the room of its parent", async () => {

@@ -17,7 +17,7 @@ Deno.test("generate --remote with vLLM: its text, its counts, acceptance by its 
   assert.equal(out, "The sky is blue today.\n");
   assert.match(
     err,
-    /^7 tokens, \d+ (?:ms|s) after the first, .*, prompt 17 tokens \(16 cached\), 2\.33 tokens a drafting round, 44\.4% of drafts accepted by the server's counters\n$/,
+    /^7 tokens, [\d.]+ (?:ms|s) after the first, .*, prompt 17 tokens \(16 cached\), 2\.33 tokens a drafting round, 44\.4% of drafts accepted by the server's counters\n$/,
   );
   assert.deepEqual(server.bodies(), [{
     model: "meta-llama/Llama-3.1-8B-Instruct",
