@@ -36,7 +36,7 @@ export interface FakeRunner extends SchedulerRunner {
   /** Whether two groups may be in flight; default one. */
   overlaps?: boolean;
   /** Groups that began before a forward of prompts was read. */
-  besidePrompts: number;
+  behindPrompts: number;
   states?: SchedulerRunner["states"];
   /** Called at the beginning of everything that takes time. */
   onWork: () => Promise<void>;
@@ -116,7 +116,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     capacity,
     pool,
     draft,
-    besidePrompts: 0,
+    behindPrompts: 0,
     onWork: () => Promise.resolve(),
     openSlot(sequence) {
       const slot = free.shift();
@@ -174,7 +174,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
         begun++;
         const before = begun;
         await whileRunning?.();
-        if (begun > before) runner.besidePrompts++;
+        if (begun > before) runner.behindPrompts++;
         begun--;
       }
       // The host knows the tokens only now.

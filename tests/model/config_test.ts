@@ -203,6 +203,13 @@ for (
     [{ mlp_bias: true }, /mlp_bias true, expected false/],
     [{ use_sliding_window: true }, /use_sliding_window true, expected false/],
     [{ layer_types: ["full_attention"] }, /no layer_types of its 4 layers/],
+    [
+      {
+        sliding_window: 64,
+        layer_types: [...Array(3).fill("full_attention"), "sliding_attention"],
+      },
+      /"sliding_attention", but no sliding_window/,
+    ],
     [{ layer_types: Array(4).fill("sliding_attention") }, /"sliding_attention", but no sliding_w/],
     [{ layer_types: Array(4).fill("linear_attention") }, /"linear_attention", which those of this/],
     [{ hidden_act: "gelu" }, /hidden_act "gelu", known are "silu", "gelu_pytorch_tanh"/],

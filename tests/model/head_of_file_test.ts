@@ -1,4 +1,4 @@
-/** A head that is in the files decides whether it is tied. */
+/** Whether a head is tied to the embedding, by the files. */
 import assert from "node:assert/strict";
 import { withHeadOfFile } from "../../src/model/checkpoint/head_of_file.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";

@@ -1,4 +1,4 @@
-/** Whether a checkpoint folder runs on this machine, by its headers and config alone. */
+/** Whether a checkpoint folder runs on this machine, by its headers and config (and its head, see `withHeadOfFile`). */
 import { UsageError } from "../../errors.ts";
 import { openGpu } from "../../gpu/device.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
@@ -50,7 +50,7 @@ export async function thisMachine(): Promise<Machine> {
   }
 }
 
-/** Reads headers and configs, no weights. */
+/** Reads headers and configs, and weights only to see whether the head is tied. */
 export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict {
   try {
     using checkpoint = openCheckpoint(folder);

@@ -1,3 +1,4 @@
+import { promptsMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import { promptRows, promptRun } from "../device/prompt_rows.ts";
@@ -70,7 +71,7 @@ export function openPrefill(
     Parts,
 ): Prefill {
   let [catchUps, catchUpMs] = [0, 0];
-  /** Milliseconds of a row of the last forward. */
+  /** Milliseconds of a row of the last forward, by which the next one's time is expected without a cost table. */
   let rowMs = 0;
 
   /** The next chunk of a request's prompt; undefined where its grammar throws, which ends the request. */
@@ -122,10 +123,12 @@ export function openPrefill(
     };
     const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
     const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
+    const table = costs();
+    const expectedMs = (table && promptsMs(table, stored, rows)) || rows * rowMs;
     let hasGroup = false;
     const whileRunning = beginGroup && (async () => {
       for (const { state } of ending) state.decoding = true;
-      hasGroup = await beginGroup(isAwaited ? rows * rowMs : 0);
+      hasGroup = await beginGroup(isAwaited ? expectedMs : 0);
     });
     const tokensChosen = yield* settled(runner.prefill(chunks, onCompile, whileRunning));
     const compileMs = runner.compileMs - compiledBefore;

@@ -201,7 +201,10 @@ export function openScheduler(
   };
   if (elastic) counts.elastic = elastic.report;
 
-  /** The group that the device works on, or will after a forward of prompts; its results are read before anything else runs. */
+  /**
+   * The group that the device works on, or will after a forward of prompts; its results are read before anything else
+   * runs.
+   */
   let begun: BegunGroup | undefined;
 
   function* begin(group: PickedGroup | undefined): Walk<BegunGroup | undefined> {
@@ -242,9 +245,9 @@ export function openScheduler(
   }
 
   /** Begins the next group behind a forward of prompts that is not read yet, where that is possible. */
-  function* beginBeside(expectedMs: number): Walk<boolean> {
+  function* beginBehind(expectedMs: number): Walk<boolean> {
     itlLimit.stored(expectedMs);
-    begun = yield* begin(groups.besidePrompts());
+    begun = yield* begin(groups.behindPrompts());
     if (begun === undefined) itlLimit.stored(-expectedMs);
     return begun !== undefined;
   }
@@ -259,10 +262,10 @@ export function openScheduler(
       // The next request may continue from the state that is being saved of the last one.
       if (length > 0 && runner.states?.saving) yield runner.states.saving;
       if (!(yield* requests.admit(prefill.budget))) return false;
-      const beside = promptsFirst
+      const behind = promptsFirst
         ? undefined
-        : (expectedMs: number) => whenSettled(beginBeside(expectedMs));
-      const ended = yield* prefill.step(beside);
+        : (expectedMs: number) => whenSettled(beginBehind(expectedMs));
+      const ended = yield* prefill.step(behind);
       if (begun && ended !== undefined) begun = { ...begun, began: ended };
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);
       if (!promptsFirst || !more) return true;

@@ -9,8 +9,8 @@ import { openTensors } from "../files/tensor_files.ts";
 import { withHeadOfFile } from "./head_of_file.ts";
 
 /**
- * Opens a model or draft folder: config.json and the weights that `openTensors` finds, safetensors or
- * torch's, in one file or in shards. Reads only headers, and what `withHeadOfFile` compares; dispose it to close the files.
+ * Opens a model or draft folder: config.json and the weights that `openTensors` finds, safetensors or torch's, in one
+ * file or in shards. Reads only headers, and what `withHeadOfFile` compares; dispose it to close the files.
  * @throws UsageError when there is no such folder, it is no checkpoint, or a header is broken.
  */
 export function openCheckpoint(folder: string): Checkpoint {

@@ -1,4 +1,5 @@
 /** Whether a checkpoint's head is its embedding, by its files: config.json may be silent about it, or wrong. */
+import { Buffer } from "node:buffer";
 import { LLAMA_NAMES, WRAPPED } from "../config/tensor_names.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { isObject, quote } from "../files/fields.ts";
@@ -37,7 +38,8 @@ export function withHeadOfFile(checkpoint: Checkpoint): Checkpoint {
   const head = first(HEAD_PREFIXES, "lm_head.weight");
   if (head) {
     if (said === false || isSame(checkpoint, embed, head)) return checkpoint;
-    if (said === undefined) return as(false);
+    // A head of fewer tokens is a draft's, which is never taken for tied.
+    if (said === undefined || head.shape[0] !== embed.shape[0]) return as(false);
     const warning = `${name}: config.json says that the head is tied, but tensor ` +
       `${quote(head.name)} differs from ${quote(embed.name)}, so it is not`;
     return { ...as(false), warnings: [...warnings, warning] };
@@ -55,13 +57,13 @@ function isSame(checkpoint: Checkpoint, embed: TensorInfo, head: TensorInfo): bo
   if (quote(embed.shape) !== quote(head.shape)) return false;
   // torch's files have one storage for both.
   if (embed.file === head.file && embed.begin === head.begin) return true;
-  const [a, b] = [new Uint32Array(PIECE / 4), new Uint32Array(PIECE / 4)];
+  const [a, b] = [new Uint8Array(PIECE), new Uint8Array(PIECE)];
   for (let at = 0; at < size; at += PIECE) {
     const length = Math.min(PIECE, size - at);
-    checkpoint.read(embed, at, new Uint8Array(a.buffer, 0, length));
-    checkpoint.read(head, at, new Uint8Array(b.buffer, 0, length));
-    // Words past the end of the last piece are those of the piece before, which are the same.
-    if (a.some((word, i) => word !== b[i])) return false;
+    const pieces = [a.subarray(0, length), b.subarray(0, length)] as const;
+    checkpoint.read(embed, at, pieces[0]);
+    checkpoint.read(head, at, pieces[1]);
+    if (Buffer.compare(...pieces) !== 0) return false;
   }
   return true;
 }

@@ -55,7 +55,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
   checkWidths(config, layers);
-  checkLayerTypes(config, layers);
+  checkLayerTypes(config, layers, family);
   const ropes = family.ropes?.(config, headDim) ?? [parseRope(config, headDim)];
   refuseUnplanned(config, layers, ropes);
   return {
@@ -206,7 +206,11 @@ function refuseUnplanned(
 }
 
 /** Checks that the layers, as they were read, do what `layer_types` says. */
-function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
+function checkLayerTypes(
+  config: Fields,
+  layers: readonly LayerConfig[],
+  { fullLastLayer = false }: Family,
+): void {
   const types = value(config, "layer_types");
   if (types === undefined) return;
   if (!Array.isArray(types) || types.length !== layers.length) {
@@ -224,8 +228,7 @@ function checkLayerTypes(config: Fields, layers: readonly LayerConfig[]): void {
         `has a layer of type ${quote(type)}, which those of this model are not`,
       );
     }
-    // The last layer may see everything nevertheless: transformers makes that of Gemma 4 a full one.
-    const forced = i === layers.length - 1 && slidingWindow(config) !== undefined;
+    const forced = fullLastLayer && i === layers.length - 1;
     if (type === SLIDING && attention.window === undefined && !forced) {
       throw unusable(config, `has a layer of type ${quote(type)}, but no sliding_window for it`);
     }

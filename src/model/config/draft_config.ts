@@ -5,7 +5,7 @@ import { fieldsOf } from "./config.ts";
 import type { DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
 import { parseDecoder } from "./architectures.ts";
 import { slidingWindow } from "./decoder_config.ts";
-import { type DraftLayout, findLayout } from "./draft_layout.ts";
+import { type DraftLayout, findLayout, namesOutsideLayer } from "./draft_layout.ts";
 import {
   type Fields,
   flag,
@@ -80,7 +80,7 @@ export function parseDraftConfig(
   const heads = eagle3
     ? parseHead(config, checkpoint, decoder.vocabSize)
     : { ownHead: false, reducedVocab: false, draftVocabSize: decoder.vocabSize };
-  const ownEmbedding = unprefixed(checkpoint, "embed_tokens.weight") !== undefined;
+  const ownEmbedding = outsideLayer(checkpoint, "embed_tokens.weight") !== undefined;
   if (eagle3) refuseTiedHead(config, { ...heads, ownEmbedding, target });
   return Object.freeze({
     algorithm,
@@ -106,12 +106,12 @@ export function parseDraftConfig(
   });
 }
 
-/** A tensor outside the layer: exports with a prefix differ in whether these have it too. */
-function unprefixed(
+function outsideLayer(
   { tensors }: Pick<Checkpoint, "tensors">,
   name: string,
 ): TensorInfo | undefined {
-  return tensors.get(name) ?? tensors.get(`model.${name}`);
+  const [bare, prefixed] = namesOutsideLayer(name);
+  return tensors.get(bare) ?? tensors.get(prefixed);
 }
 
 /**
@@ -284,14 +284,14 @@ function parseHead(
   checkpoint: Pick<Checkpoint, "tensors">,
   vocabSize: number,
 ): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
-  const head = unprefixed(checkpoint, "lm_head.weight");
+  const head = outsideLayer(checkpoint, "lm_head.weight");
   const draftVocabSize = integer(config, "draft_vocab_size", {
     least: 1,
     most: vocabSize,
     fallback: head?.shape[0] ?? vocabSize,
   });
   const ownHead = head !== undefined;
-  const reducedVocab = unprefixed(checkpoint, "d2t") !== undefined;
+  const reducedVocab = outsideLayer(checkpoint, "d2t") !== undefined;
   if (draftVocabSize < vocabSize && !(ownHead && reducedVocab)) {
     const lacking = ownHead ? "d2t" : "lm_head.weight";
     const why = `has draft_vocab_size ${draftVocabSize} of ${vocabSize}`;

@@ -40,3 +40,8 @@ export function findLayout(config: Fields, { tensors }: Checkpoint): DraftLayout
     (tensors.get(prefix + name) ?? tensors.get(name))?.shape;
   return { prefix, fc, layerPrefix, shape: find, has: (name) => find(name) !== undefined };
 }
+
+/** The names of a tensor outside a draft's layer: exports with a prefix differ in whether these have it too. */
+export function namesOutsideLayer(name: string): readonly [string, string] {
+  return [name, `model.${name}`];
+}

@@ -141,6 +141,8 @@ export interface Family extends FamilyName {
    * An unscaled rope turns `partial_rotary_factor` of a head. Default: it turns whole heads, whatever config.json says.
    */
   readonly partialRope?: boolean;
+  /** The last layer sees everything, even if `layer_types` says that it has a window; default: no. */
+  readonly fullLastLayer?: boolean;
   /** Key of the MLPs' activation; default: `hidden_act`. */
   readonly activation?: string;
   /** Makes layer `i` from the base layer that all families share; default: the base layer, normed before branches. */

@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { DTYPE_BYTES, type GroupedDType, type TensorInfo } from "../files/safetensors.ts";
+import { namesOutsideLayer } from "../config/draft_layout.ts";
 import type { AnyDraftConfig, DraftConfig, ModelConfig } from "../config/types.ts";
 import { quote } from "../files/fields.ts";
 import type { LayerConfig } from "../config/layer_config.ts";
@@ -114,7 +115,7 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
     hiddenSize,
   };
   const [spec] = layer.layers as [LayerConfig];
-  const embed = unprefixed(table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]));
+  const embed = outsideLayer(table("embed", "embed_tokens.weight", [vocabSize, hiddenSize]));
   const inputNorm = vector("layers.0.inputNorm", `${at.prefix}.input_layernorm.weight`, hiddenSize);
   const norms = {
     EAGLE: [],
@@ -142,17 +143,17 @@ export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
     ...mlpTensors(spec, at),
     ...final[config.algorithm],
     ...config.ownHead
-      ? [unprefixed(matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize]))]
+      ? [outsideLayer(matrix("head", "lm_head.weight", [draftVocabSize, hiddenSize]))]
       : [],
     ...config.reducedVocab
-      ? [unprefixed({ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" })]
+      ? [outsideLayer({ role: "d2t", name: "d2t", shape: [draftVocabSize], kind: "ids" })]
       : [],
   ];
 }
 
-/** A tensor outside a draft's layer: exports with a prefix differ in whether these have it too. */
-function unprefixed(spec: TensorSpec): TensorSpec {
-  return { ...spec, aliases: [`model.${spec.name}`] };
+/** A tensor outside a draft's layer, by all its names. */
+function outsideLayer(spec: TensorSpec): TensorSpec {
+  return { ...spec, aliases: namesOutsideLayer(spec.name).slice(1) };
 }
 
 /** The norms before `fc`, in the order of its columns. */
@@ -223,7 +224,7 @@ export function checkDraft(checkpoint: Checkpoint, config: AnyDraftConfig): stri
  * zeros that `checkTensors` has let pass.
  */
 const UNREAD: RegExp =
-  /(^|\.)(verifier_\w+|embed_tokens|shared_head\.head|rotary_emb)\.\w+$|(scale|scale_inv|zero_point|\.bias)$/;
+  /(^|\.)(verifier_\w+|embed_tokens|shared_head\.head|rotary_emb)\.\w+$|\.(weight|input|output|[qkv]|kv)_(scale|scale_inv|zero_point)$|\.bias$/;
 
 /** Tensors of a draft by their names: in a NEXTN checkpoint the others are the target's. */
 const OF_NEXTN: RegExp = /^mtp\.(?!layers\.[1-9]).*norm/;
@@ -263,7 +264,7 @@ function laterLayers({ name, tensors }: Checkpoint, layer: string): string[] {
 function vocabularyWarning(checkpoint: Checkpoint, specs: readonly TensorSpec[]): string[] {
   const spec = specs.find(({ role }) => role === "d2t");
   const d2t = spec && findTensor(checkpoint, spec);
-  const t2d = checkpoint.tensors.get("t2d") ?? checkpoint.tensors.get("model.t2d");
+  const [t2d] = namesOutsideLayer("t2d").flatMap((name) => checkpoint.tensors.get(name) ?? []);
   if (!d2t || !t2d || !["BOOL", "U8"].includes(t2d.dtypeName)) return [];
   const marks = new Uint8Array(t2d.size);
   checkpoint.read(t2d, 0, marks);

@@ -168,6 +168,7 @@ Deno.test("groups go on to begin before the last is read as texts of a batch com
   // The first request begins a round before the other's prompt is stored; no round begins after the last token.
   const ends = [{ maxTokens: 6 }, { maxTokens: 12 }];
   assert.deepEqual(await unreadAt(ends), [0, 0, ...Array(10).fill(1)]);
+  assert.deepEqual(await unreadAt([{ maxTokens: 1 }, { maxTokens: 1 }]), []);
   const tokens = [{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }, { maxTokens: 60 }];
   assert.ok((await unreadAt(tokens)).slice(2, 50).every((unread) => unread === 1));
 });

@@ -385,7 +385,7 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
     "F8_E8M0",
   ),
   "mxfp8": fp8(
-    { quant_method: "mxfp8", scale_fmt: "ue8m0", weight_block_size: [1, 32] },
+    { quant_method: "mxfp8", scale_fmt: "ue8m0" },
     "weight_scale_inv",
     () => ({ block: [1, 32] }),
     "U8",

@@ -40,7 +40,7 @@ export interface GroupPicker {
    * are short, so that requests whose prompts are being stored may be preempted, states are kept at the end of prompts,
    * the draft has to catch up, or the host drafts or masks tokens.
    */
-  besidePrompts(): PickedGroup | undefined;
+  behindPrompts(): PickedGroup | undefined;
   /**
    * The group after one that ran but whose tokens are not handled yet. Undefined if a request may end with these
    * tokens, if the policy's choice may change with them, or if anything else must be done first.
@@ -206,13 +206,17 @@ export function openGroupPicker(
 
   return {
     pick,
-    besidePrompts() {
+    behindPrompts() {
       const { running, roomy } = runQueue;
       const states = running.filter(({ decoding }) => decoding);
       // A state is kept as it is at the end of a prompt: a round behind the forward would advance it.
       const isFree = roomy && !elastic && !runner.states && !asksHost(states) &&
         states.every(({ constraint }) => constraint === undefined);
-      if (states.length === 0 || !isFree) return undefined;
+      // The first token of a prompt that ends in the forward is chosen there, but not counted yet.
+      const firstOf = ({ sequence: { ids, stored } }: RequestState) =>
+        ids.length === stored ? 1 : 0;
+      const goesOn = states.some((state) => textAfter(state, []).left > firstOf(state));
+      if (!goesOn || !isFree) return undefined;
       const group = pick();
       const lags = runner.draft === "catches up" && (group?.round.shape.depth ?? 0) > 0 &&
         states.some(({ sequence: { draftStored, stored } }) => draftStored < stored);

@@ -73,8 +73,9 @@ export function readScheme(config: Fields): Scheme | undefined {
       return awq(found);
     case "fp8":
     case "fbgemm_fp8":
-    case "mxfp8": // Blocks of 1 x 32, scales of e8m0.
       return fp8(found);
+    case "mxfp8": // Scales of e8m0.
+      return fp8(found, { rows: 1, cols: 32 });
     case "compressed-tensors":
       return compressed(found);
     case "modelopt":
@@ -121,14 +122,15 @@ function awq(found: Fields): Scheme {
   };
 }
 
-function fp8(found: Fields): Scheme {
+/** @param usual the block where config.json does not say it. */
+function fp8(found: Fields, usual?: Scheme["block"]): Scheme {
   expect(found, "fmt", ["e4m3", "float8_e4m3fn", undefined]);
   const size = value(found, "weight_block_size");
   return {
     method: "FP8 (e4m3)",
     layout: "fp8",
     bits: 8,
-    block: size === undefined ? undefined : blockOf(found, "weight_block_size"),
+    block: size === undefined ? usual : blockOf(found, "weight_block_size"),
     zeroStep: 0,
     kept: strings(found, "modules_to_not_convert"),
   };

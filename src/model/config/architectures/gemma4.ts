@@ -65,6 +65,7 @@ export const GEMMA4: Family = {
   modelType: "gemma4_text",
   wrappers: [{ architecture: "Gemma4ForConditionalGeneration", modelType: "gemma4" }],
   activation: "hidden_activation",
+  fullLastLayer: true,
   defaults: {
     ...DEFAULTS,
     max_position_embeddings: 131_072,
@@ -87,6 +88,7 @@ export const GEMMA4_UNIFIED: Family = {
     modelType: "gemma4_unified",
   }],
   activation: "hidden_activation",
+  fullLastLayer: true,
   defaults: { ...DEFAULTS, max_position_embeddings: 262_144, sliding_window: 1024 },
   layer: (config, base, i) => layer(unified(config), base, i),
   ropes,
