@@ -97,10 +97,12 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/quantiles.ts": { from: [], packages: false },
   "src/errors.ts": { from: [], packages: false },
   "src/defined.ts": { from: [], packages: false },
+  "src/objects.ts": { from: [], packages: false },
 };
 
 const ERRORS = "src/errors.ts";
-const DEFINED = "src/defined.ts";
+/** What every layer may import: pure functions of a few lines. */
+const SHARED = ["src/defined.ts", "src/objects.ts"];
 const ROOT = new URL("..", import.meta.url);
 
 /** Why `file` may not import `specifier`, or undefined where it may; paths from the root. */
@@ -115,7 +117,9 @@ export function importFault(file: string, specifier: string): string | undefined
   }
   const target = layerOf(new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length));
   if (target === layerName || layer.from.includes(target)) return undefined;
-  if (target === DEFINED || target === ERRORS && layerName !== "src/speculate") return undefined;
+  if (SHARED.includes(target) || target === ERRORS && layerName !== "src/speculate") {
+    return undefined;
+  }
   const allowed = layer.from.join(", ") || "nothing";
   return `${layerName} may not import from ${target} (outside itself it may: ${allowed})`;
 }

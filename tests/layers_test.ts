@@ -17,6 +17,7 @@ Deno.test("imports go down the layers only", () => {
     ["src/text/tokenizer.ts", "@huggingface/tokenizers"],
     ["src/text/tokenizer.ts", "../errors.ts"],
     ["src/speculate/choose.ts", "../defined.ts"],
+    ["src/speculate/choose.ts", "../objects.ts"],
     ["kernels/accept.ts", "./accept.wgsl"],
     ["kernels/accept.ts", "../src/gpu/kernel.ts"],
     ["src/gpu/device.ts", "../errors.ts"],

@@ -1,6 +1,7 @@
-// The last statements of the matmuls, after the loop over k: the lanes' sums a<pair>_<row> and b<pair>_<row> go to the
-// functions of lib/matmul_outputs.wgsl that add them ($ending). They read of `main`: tile, thread, the workgroup's first
-// `row` of x, the invocation's first `pair` of outputs, `rows` of x and `half`, the output pairs of the matrix.
+// The last statements of the matmuls, after the loop over k: the lanes' sums a<pair>_<row> and
+// b<pair>_<row> go to the functions of lib/matmul_outputs.wgsl that add them ($ending). They read of
+// `main`: tile, thread, the workgroup's first `row` of x, the invocation's first `pair` of outputs,
+// `rows` of x and `half`, the output pairs of the matrix.
 //#if ending == one_lane
 // Each invocation makes its outputs alone. They go through workgroup memory to a loop, because `epilogue` may be long
 // and software adapters would compile unrolled calls of it slowly.

@@ -1,7 +1,8 @@
-// Words that workgroups of a dispatch make for other workgroups of it, in ranges that are read together: 0 means that a
-// word is not there yet. The workgroups that are done with a range are counted; the last one resets its words to 0 for
-// the next dispatch. The reset relies on the words that another workgroup stored being visible once its count is: WGSL's
-// relaxed atomics do not promise it, the drivers of Vulkan, to which relays are limited, keep to it. THREADS is the
+// Words that workgroups of a dispatch make for other workgroups of it, in ranges that are read
+// together: 0 means that a word is not there yet. The workgroups that are done with a range are
+// counted; the last one resets its words to 0 for the next dispatch. The reset relies on the words
+// that another workgroup stored being visible once its count is: WGSL's relaxed atomics do not
+// promise it, the drivers of Vulkan, to which relays are limited, keep to it. THREADS is the
 // workgroup's size.
 
 override TURNS: u32; // polls for missing words before the reader makes them itself
@@ -15,7 +16,8 @@ const RANGE = $RANGEu; // words
 var<private> readers: u32; // workgroups that read the words of a range
 var<private> own_range: u32;
 var<workgroup> late: u32; // whether a word did not come
-var<private> uncounted: bool; // while words of another range are made again, by a reader of this one that was not counted
+// While words of another range are made again, by a reader of this one that was not counted.
+var<private> uncounted: bool;
 var<workgroup> last_done: u32; // whether all others are done with the range
 
 fn done(range: u32) {

@@ -1,6 +1,7 @@
 import { RemoteError, UsageError } from "../errors.ts";
+import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { isObject, type Json, parsed, textOf } from "./json.ts";
+import { type Json, parsed, textOf } from "./json.ts";
 
 /** A request to a server. */
 export interface RemoteRequest {

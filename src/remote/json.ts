@@ -1,9 +1,6 @@
+import { isObject } from "../objects.ts";
 /** What a server answered, of which nothing is sure. */
 export type Json = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 export function objectOf(value: unknown): Json {
   return isObject(value) ? value : {};

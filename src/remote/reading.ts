@@ -1,7 +1,8 @@
+import { isObject } from "../objects.ts";
 import type { Acceptance } from "./acceptance.ts";
 import { between, type Counters, countersIn } from "./counters.ts";
 import { look } from "./http.ts";
-import { isObject, type Json, listOf, numberOf, objectOf, parsed, textOf } from "./json.ts";
+import { type Json, listOf, numberOf, objectOf, parsed, textOf } from "./json.ts";
 import type { Server } from "./server.ts";
 
 /** How a server speculates. */

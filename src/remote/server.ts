@@ -1,7 +1,8 @@
 import { RemoteError, UsageError } from "../errors.ts";
+import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { ask } from "./http.ts";
-import { isObject, type Json, listOf, objectOf, parsed, textOf } from "./json.ts";
+import { type Json, listOf, objectOf, parsed, textOf } from "./json.ts";
 
 /** Servers that report how they speculate. */
 const KINDS = ["eyrie", "sglang", "vllm"] as const;

@@ -1,8 +1,9 @@
 import { createParser } from "eventsource-parser";
 import { RemoteError } from "../errors.ts";
+import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { ask, errorText, type RemoteRequest } from "./http.ts";
-import { isObject, type Json, parsed } from "./json.ts";
+import { type Json, parsed } from "./json.ts";
 
 /** What OpenAI's streams end with. */
 const DONE = "[DONE]";

@@ -1,3 +1,4 @@
+import { isObject } from "../objects.ts";
 import {
   AdaptiveConfigError,
   ascending,
@@ -192,8 +193,4 @@ function freeze(slots: readonly AdaptiveSlot[]): AdaptiveConfig {
 /** Python's `key.isdigit()`, for ASCII. */
 function isBatchSize(key: string): boolean {
   return /^\d+$/.test(key);
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

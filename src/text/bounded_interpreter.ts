@@ -1,6 +1,6 @@
 import type { Environment, Interpreter } from "@huggingface/jinja";
 import { FullerInterpreter } from "./jinja_gaps.ts";
-import { field, isObject } from "./objects.ts";
+import { field, isObject } from "../objects.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;

@@ -4,7 +4,7 @@ import strftime from "strftime";
 import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
 import { reason, UsageError } from "../errors.ts";
-import { field } from "./objects.ts";
+import { field } from "../objects.ts";
 import { withBudget } from "./reasoning.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */

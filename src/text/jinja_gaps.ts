@@ -1,5 +1,5 @@
 import { type Environment, Interpreter } from "@huggingface/jinja";
-import { field } from "./objects.ts";
+import { field } from "../objects.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;

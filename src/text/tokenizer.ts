@@ -1,7 +1,7 @@
 import { Tokenizer as HfTokenizer } from "@huggingface/tokenizers";
 import { reason, UsageError } from "../errors.ts";
 import { CHANNEL_TOKENS } from "./channels.ts";
-import { isObject } from "./objects.ts";
+import { isObject } from "../objects.ts";
 import { REASONING_MARKS } from "./reasoning.ts";
 import { TOOL_MARKS } from "./tool_marks.ts";
 

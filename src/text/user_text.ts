@@ -1,5 +1,5 @@
 import { CHANNEL_TOKENS } from "./channels.ts";
-import { isObject } from "./objects.ts";
+import { isObject } from "../objects.ts";
 import { loadTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** Checks whether two models give the token ids the same meaning. */
-import { isObject } from "./objects.ts";
+import { isObject } from "../objects.ts";
 
 /** A model's vocabulary as its files have it. */
 export interface Vocabulary {

@@ -51,12 +51,16 @@ function parse(modelType: string, architecture: string, change: Change = {}): Mo
 const windows = ({ layers }: ModelConfig) => layers.map(({ attention: { window } }) => window);
 const NONE = Array(6).fill(undefined);
 
+const GEMMA4_HEADS = {
+  num_hidden_layers: 6,
+  num_attention_heads: 8,
+  num_key_value_heads: 4,
+  head_dim: 256,
+};
+
 Deno.test("gemma 4: published keys and per_layer_config give the same layers", () => {
   const change = {
-    num_hidden_layers: 6,
-    num_attention_heads: 8,
-    num_key_value_heads: 4,
-    head_dim: 256,
+    ...GEMMA4_HEADS,
     hidden_size_per_layer_input: null,
     attention_k_eq_v: true,
     rope_parameters: undefined,
@@ -118,10 +122,7 @@ Deno.test("gemma 4: shared layers read the last of their kind, and embeddings of
 
 Deno.test("gemma 4 unified: defaults of its own, no embeddings of layers and no experts", () => {
   const change = {
-    num_hidden_layers: 6,
-    num_attention_heads: 8,
-    num_key_value_heads: 4,
-    head_dim: 256,
+    ...GEMMA4_HEADS,
     max_position_embeddings: undefined,
     rope_parameters: undefined,
   };

@@ -1,5 +1,6 @@
 import { defined } from "../../defined.ts";
 import { reason, UsageError } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import {
   LOCAL,
@@ -53,7 +54,7 @@ export function chatFromJson(
   { kept = [], drafts = false }: Keeping = {},
 ): LoadedChat {
   const document: unknown = JSON.parse(text);
-  if (!isRecord(document) || document["eyrie_chat"] !== VERSION) {
+  if (!isObject(document) || document["eyrie_chat"] !== VERSION) {
     throw new Error(`it is not a conversation (eyrie_chat is not ${VERSION})`);
   }
   const { system, messages, settings, model } = document;
@@ -110,7 +111,7 @@ function checkMessages(messages: unknown): ChatMessage[] {
   return messages.map((message: unknown, at) => {
     const role = at % 2 === 0 ? "user" : "assistant";
     if (
-      !isRecord(message) || message["role"] !== role || typeof message["content"] !== "string"
+      !isObject(message) || message["role"] !== role || typeof message["content"] !== "string"
     ) {
       throw new Error(`messages[${at}] is not a message of role ${role}`);
     }
@@ -125,7 +126,7 @@ function checkSettings(
   current: Settings,
   { kept, drafts }: Required<Keeping>,
 ): Settings {
-  if (!isRecord(texts)) throw new Error("settings is not an object");
+  if (!isObject(texts)) throw new Error("settings is not an object");
   return Object.entries(texts).reduce((settings, [name, value]) => {
     if (kept.includes(name)) return settings;
     // A server chooses its draft and steps itself. A setting that was left to a server is left to the engine.
@@ -148,8 +149,4 @@ function readSetting(settings: Settings, name: string, value: string): Settings 
     const why = known ? `allowed is ${settingAllows(name, settings)}` : "there is no such setting";
     throw new Error(`its setting ${name} is ${value}, ${why}`, { cause });
   }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -65,7 +65,8 @@ const KINDS: Readonly<Record<LayerKind["kind"], string>> = {
 };
 
 /**
- * Reads headers, configs and what `withHeadOfFile` compares, and writes the report to `out`, each text with its line end.
+ * Reads headers, configs and what `withHeadOfFile` compares, and writes the report to `out`, each
+ * text with its line end.
  * @throws UsageError when a checkpoint cannot be used; a misfit of the two is part of the report.
  */
 export function runInspect(options: InspectOptions, out: (text: string) => void): void {

@@ -1,6 +1,7 @@
 import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { drafterOf } from "./drafter_option.ts";
 import { decimal } from "./decimal.ts";
@@ -124,8 +125,4 @@ function valueOf(text: string): unknown {
 function halves(text: string, mark: string): [string, string?] {
   const at = text.indexOf(mark);
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -94,9 +94,9 @@ export interface Runner {
    *
    * @param chunks at least one, each of another sequence.
    * @param onCompile called if kernels of the forward have not run yet: they first run with no lane.
-   * @param whileRunning called and awaited once the forward is submitted, if the runner `overlaps`: a group of rounds may
-   * begin in it, also of sequences whose first token this forward chooses. Its results are read after `prefill` has
-   * returned.
+   * @param whileRunning called and awaited once the forward is submitted, if the runner `overlaps`:
+   * a group of rounds may begin in it, also of sequences whose first token this forward chooses. Its
+   * results are read after `prefill` has returned.
    * @returns of each chunk the first token; undefined where ids are left to be stored.
    */
   prefill(
@@ -125,8 +125,8 @@ export interface Runner {
 /** Rounds that the device has still to do. */
 export interface SubmittedRounds {
   /**
-   * The rounds' results, in order. It must be called before the next `prefill`, `catchUp` or `openSlot`. Sequences whose slot
-   * was closed meanwhile have no tokens in them.
+   * The rounds' results, in order. It must be called before the next `prefill`, `catchUp` or
+   * `openSlot`. Sequences whose slot was closed meanwhile have no tokens in them.
    */
   results(): Promise<RoundResult[]> | RoundResult[];
 }

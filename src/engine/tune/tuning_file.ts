@@ -8,6 +8,7 @@
  */
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 import { replaceFile } from "./replace_file.ts";
 import type { DeviceInfo } from "../../gpu/device.ts";
 import type { Launch, Launches } from "../../gpu/matrix.ts";
@@ -159,6 +160,6 @@ function parseLaunch(json: unknown): Launch {
 }
 
 function objectOf(json: unknown): Record<string, unknown> {
-  if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
+  if (isObject(json)) return { ...json };
   throw new Error("it holds no tuning tables");
 }

@@ -1,6 +1,6 @@
 /** Whether alternatives of `oneOf` exclude each other. */
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { type Schema, typeOf, typesOf } from "./keywords.ts";
 
 /** True where surely no value satisfies both; `resolved` follows a schema's `$ref`. */

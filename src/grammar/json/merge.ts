@@ -1,6 +1,6 @@
 /** Two schemas that hold at once as one. */
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { constraints, fault, type Schema, type Type, TYPES, typesOf } from "./keywords.ts";
 
 /**

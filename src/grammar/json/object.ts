@@ -1,4 +1,4 @@
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { choice, type Expression, NOTHING, sequence, text } from "../rules/rules.ts";
 import { countOf, fault, type Schema } from "./keywords.ts";
 import { COMMA, list, otherKey } from "./text.ts";

@@ -1,6 +1,6 @@
 /** A grammar of the JSON that is valid for a schema. */
 import { isDeepStrictEqual } from "node:util";
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { type ArgumentSyntax, GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
 import {

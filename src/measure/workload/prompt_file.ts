@@ -1,4 +1,5 @@
 import { reason, UsageError } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import type { Prompt } from "./prompt.ts";
 
@@ -59,8 +60,7 @@ function examples(
 export function parseLine(line: string): Fields | string {
   try {
     const value: unknown = JSON.parse(line);
-    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-    return isObject ? value as Fields : "expected a JSON object";
+    return isObject(value) ? value : "expected a JSON object";
   } catch (error) {
     return `not JSON: ${reason(error)}`;
   }

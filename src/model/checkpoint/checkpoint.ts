@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
-import { isObject, quote } from "../files/fields.ts";
+import { isObject } from "../../objects.ts";
+import { quote } from "../files/fields.ts";
 import { diskFolder, type Folder, readJson, readText } from "../files/folder.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { expertStacks } from "./quantized/expert_stacks.ts";

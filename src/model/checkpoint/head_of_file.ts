@@ -1,8 +1,9 @@
 /** Whether a checkpoint's head is its embedding, by its files: config.json may be silent about it, or wrong. */
 import { Buffer } from "node:buffer";
+import { isObject } from "../../objects.ts";
 import { LLAMA_NAMES, WRAPPED } from "../config/tensor_names.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { isObject, quote } from "../files/fields.ts";
+import { quote } from "../files/fields.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 
 const PREFIXES = [...new Set([...LLAMA_NAMES.prefixes, ...WRAPPED.prefixes])];

@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 import { decoderFields, readArchitecture } from "./architectures.ts";
-import { type Fields, integer, integers, isObject, quote, value } from "../files/fields.ts";
+import { type Fields, integer, integers, quote, value } from "../files/fields.ts";
 import type { ModelConfig } from "./types.ts";
 
 /**

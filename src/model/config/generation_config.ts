@@ -1,5 +1,6 @@
+import { isObject } from "../../objects.ts";
 import { inRange, REQUEST_RANGES } from "../../speculate/request_ranges.ts";
-import { isObject, quote } from "../files/fields.ts";
+import { quote } from "../files/fields.ts";
 
 /** The sampling settings that the authors of a checkpoint recommend: only what generation_config.json says. */
 export interface GenerationDefaults {

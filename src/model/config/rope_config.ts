@@ -1,9 +1,9 @@
 /** Reads rotary embeddings: `rope_parameters`, or `rope_theta` and `rope_scaling`. */
+import { isObject } from "../../objects.ts";
 import {
   type Fields,
   flag,
   integer,
-  isObject,
   nested,
   positive,
   quote,

@@ -1,4 +1,5 @@
 import { UsageError } from "../../errors.ts";
+import { isObject } from "../../objects.ts";
 
 /** A JSON object of a checkpoint under inspection. */
 export interface Fields {
@@ -23,11 +24,6 @@ const LONGEST_QUOTE = 120;
 export function quote(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}…`;
-}
-
-/** Whether a parsed JSON value is an object (not null, not an array). */
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** `Cannot use "NAME": WHERE WHY`. */

@@ -4,7 +4,8 @@
  * Source: https://github.com/huggingface/safetensors#format
  */
 import { UsageError } from "../../errors.ts";
-import { isObject, quote } from "./fields.ts";
+import { isObject } from "../../objects.ts";
+import { quote } from "./fields.ts";
 
 /** Element types a safetensors header may name; `OTHER` is kept but cannot be used. */
 export type DType = "F32" | "F16" | "BF16" | "I64" | "I32" | "BOOL" | "OTHER" | GroupedDType;

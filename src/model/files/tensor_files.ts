@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
-import { isObject, quote } from "./fields.ts";
+import { isObject } from "../../objects.ts";
+import { quote } from "./fields.ts";
 import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts";
 import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
 import { readTorchFile } from "./torch_file.ts";

@@ -1,6 +1,7 @@
 /** Completes a checkpoint with tensors of another one that it lacks. */
+import { isObject } from "../../objects.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { isObject, quote } from "../files/fields.ts";
+import { quote } from "../files/fields.ts";
 import { parseModelConfig } from "../config/config.ts";
 import { parseNextnConfig } from "../config/nextn_config.ts";
 import { draftTensors, findTensor, targetTensors } from "./tensors.ts";

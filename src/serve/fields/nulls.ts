@@ -1,4 +1,4 @@
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 
 /** Objects in which null is a value: JSON schemas, arguments of calls, variables of templates. */
 const OPAQUE = new Set([

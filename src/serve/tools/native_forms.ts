@@ -1,6 +1,6 @@
 /** Grammar forms that force calls in the syntax that a family's models use on their own. */
 import type { ArgumentSyntax, CallForm } from "../../grammar/rules/grammar.ts";
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { excludesObjects } from "./objects.ts";
 import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, resolved } from "./values.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 
 /** Is it the JSON of an object? */
 export function isObjectText(json: string): boolean {

@@ -1,4 +1,4 @@
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import { resolved } from "./values.ts";
 
 /** Deeper references are followed no further: the grammar says what is wrong with them. */

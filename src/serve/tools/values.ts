@@ -1,4 +1,4 @@
-import { isObject } from "../../text/objects.ts";
+import { isObject } from "../../objects.ts";
 import type { Tool } from "./tool.ts";
 import { pythonValue } from "./python.ts";
 

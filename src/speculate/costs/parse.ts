@@ -1,3 +1,4 @@
+import { isObject } from "../../objects.ts";
 import { COST_FORMAT, type CostTable, type Point, type Refined, type RoundRatio } from "./table.ts";
 
 /** A cost file that cannot be used; callers turn it into a line for the user. */
@@ -99,7 +100,7 @@ function checkRising(values: readonly number[], name: string): void {
 }
 
 function objectOf(json: unknown, name: string): Fields {
-  if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
+  if (isObject(json)) return json;
   return fail(`${name} is no object`);
 }
 

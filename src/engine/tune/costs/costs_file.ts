@@ -6,6 +6,7 @@
  * KEY is `costsKey`. A writer reads the file again and replaces its own table.
  */
 import { reason, UsageError } from "../../../errors.ts";
+import { isObject } from "../../../objects.ts";
 import { CostError, parseCosts } from "../../../speculate/costs/parse.ts";
 import type { CostTable } from "../../../speculate/costs/table.ts";
 import { replaceFile } from "../replace_file.ts";
@@ -83,6 +84,6 @@ function parseCache(json: unknown): ReadonlyMap<string, CostTable> {
 }
 
 function fieldsOf(json: unknown): Readonly<Record<string, unknown>> {
-  if (typeof json === "object" && json !== null && !Array.isArray(json)) return { ...json };
+  if (isObject(json)) return json;
   throw new CostError("it holds no cost tables");
 }

@@ -1,15 +1,7 @@
 /** The quantization of a checkpoint's weights, from its `quantization_config`. */
 import { UsageError } from "../../../errors.ts";
-import {
-  type Fields,
-  flag,
-  integer,
-  isObject,
-  nested,
-  quote,
-  unusable,
-  value,
-} from "../../files/fields.ts";
+import { isObject } from "../../../objects.ts";
+import { type Fields, flag, integer, nested, quote, unusable, value } from "../../files/fields.ts";
 
 /**
  * Where the numbers of a matrix are stored. `gptq` and `awq`: 4-bit, transposed; `packed`: rows of
