@@ -176,6 +176,7 @@ export async function openEngine(
       profile: device.profile ?? false,
       ...defined({ mail: hooks.mail, acceptance: simulateAcceptance }),
       thresholds: acceptThresholds,
+      promptTarget: hooks.promptTarget,
       meanwhile: drafter?.meanwhile &&
         observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
       onCompile: ({ done, total }) =>

@@ -2,6 +2,7 @@ import type { GpuChoice } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import type { QuantizeChoice } from "../model/config/quantize_choice.ts";
 import type { LocalDrafting, SpeculationOptions } from "./drafting.ts";
+import type { PromptTarget } from "./device/models.ts";
 import type { LoadProgress, ModelChoice } from "./load/load.ts";
 import type { SizeFlags } from "./load/sizes.ts";
 import type { ResidencyOptions } from "./schedule/residency.ts";
@@ -115,4 +116,6 @@ export interface LocalHooks extends EngineHooks, LocalDrafting {
    * Returns true while messages wait that only a turn of the event loop can receive; the engine then takes such a turn.
    */
   readonly mail?: () => boolean;
+  /** See `PromptTarget`. */
+  readonly promptTarget?: PromptTarget;
 }

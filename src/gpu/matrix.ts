@@ -1,5 +1,5 @@
 import type { Operand } from "./kernel.ts";
-import { type MatrixUnit, wantsAttentionUnits } from "./matrix_unit.ts";
+import { attentionForwards, type MatrixUnit } from "./matrix_unit.ts";
 
 /** Formats that checkpoints come in. */
 export type FloatFormat = "bf16" | "f16" | "f32";
@@ -202,7 +202,10 @@ export type Precision = "f32" | "f16";
  */
 export const DEFAULT_PRECISION: Precision = "f16";
 
-/** The matrices that matrix units multiply, at any number of rows: see kernels/matmul/tensor. */
+/**
+ * The matrices that matrix units multiply, at any number of rows: see kernels/matmul/tensor. Some of them only in
+ * forwards of prompts, see `roundMatrices`.
+ */
 export interface TensorMatrices {
   readonly unit: MatrixUnit;
   readonly limits: TensorLimits;
@@ -221,6 +224,19 @@ export interface TensorShard {
   /** Scales of its rows, f32 [rows]. */
   readonly scales: Operand;
   readonly stored: StoredWeights;
+  /** Whether only forwards of prompts multiply it there; default false. */
+  readonly promptsOnly?: boolean;
+}
+
+/** Those of the matrices that matrix units multiply in rounds too: the same object if all are, undefined if none is. */
+export function roundMatrices(tensor: TensorMatrices | undefined): TensorMatrices | undefined {
+  if (tensor === undefined) return undefined;
+  const inRounds = (all: ReadonlyMap<Shard, TensorShard>) =>
+    new Map([...all].filter(([, { promptsOnly = false }]) => !promptsOnly));
+  const [shards, experts] = [inRounds(tensor.shards), inRounds(tensor.experts)];
+  const count = shards.size + experts.size;
+  if (count === tensor.shards.size + tensor.experts.size) return tensor;
+  return count === 0 ? undefined : { ...tensor, shards, experts };
 }
 
 /**
@@ -282,20 +298,27 @@ export interface AttentionUnits {
   readonly chunkRows?: number | undefined;
 }
 
-/**
- * Matrix units for the attention of sequences of up to `contextLength` tokens; undefined if the device has none, or
- * they are not used for such short ones.
- */
+/** Matrix units for attention, in rounds and in forwards of prompts; undefined where it does not use them. */
+export interface AttentionByForward {
+  readonly rounds: AttentionUnits | undefined;
+  readonly prompts: AttentionUnits | undefined;
+}
+
+/** Matrix units for the attention of an engine, see `attentionForwards`. */
 export function attentionUnitsOf(
   { matrixUnit: unit, limits }: {
     readonly matrixUnit?: MatrixUnit | undefined;
     readonly limits: TensorLimits;
   },
-  contextLength: number,
+  engine: Parameters<typeof attentionForwards>[0],
   precision?: Precision,
-): AttentionUnits | undefined {
-  const wanted = wantsAttentionUnits(contextLength); // a wrong value of the variable is an error on every device
-  return unit && wanted ? { unit, limits, precision } : undefined;
+): AttentionByForward {
+  const forwards = attentionForwards(engine); // a wrong value of the variable is an error on every device
+  const units = unit && { unit, limits, precision };
+  return {
+    rounds: forwards === "all" ? units : undefined,
+    prompts: forwards === "none" ? undefined : units,
+  };
 }
 
 /** Launch shapes of one adapter. */

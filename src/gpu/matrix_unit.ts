@@ -5,8 +5,10 @@ import { UsageError } from "../errors.ts";
 /** The WebGPU feature, Chromium's until WebGPU has one. */
 export const MATRIX_FEATURE = "chromium-experimental-subgroup-matrix";
 
-/** The variable that says whether matrix units are used. */
+/** The variable that says whether matrix units are used, and for what. */
 const VARIABLE = "EYRIE_MATRIX_UNITS";
+
+const USES = ["auto", "on", "prompts", "bf16", "off"] as const;
 
 /** The variable that says whether attention is computed on them. */
 const ATTENTION_VARIABLE = "EYRIE_ATTENTION_UNITS";
@@ -23,62 +25,96 @@ const SHORT_CONTEXT = 32768;
  * Whether matrix units are to be used. Default: on every adapter but a software one, which emulates a
  * product of tiles element by element, so that the other kernels are faster.
  *
- * @param value of the variable: "on", "off" or "auto". @throws UsageError on another value.
+ * @param value of the variable: "auto", "off", or for what they are used. @throws UsageError on another value.
  */
 export function wantsUnits(
   software: boolean,
   value: string | undefined = Deno.env.get(VARIABLE),
 ): boolean {
-  const choice = choiceOf(VARIABLE, value);
-  return choice === "auto" ? !software : choice === "on";
+  const use = useOf(value);
+  return use === "auto" ? !software : use !== "off";
 }
 
-/**
- * Whether attention is to be computed on matrix units. Default: where sequences may be long. Their prompts
- * are then faster, and single tokens slower.
- *
- * @param contextLength tokens that a sequence may hold. @param value of the variable: "on", "off" or "auto".
- * @throws UsageError on another value.
- */
-export function wantsAttentionUnits(
-  contextLength: number,
-  value: string | undefined = Deno.env.get(ATTENTION_VARIABLE),
-): boolean {
-  const choice = choiceOf(ATTENTION_VARIABLE, value);
-  return choice === "auto" ? contextLength > SHORT_CONTEXT : choice === "on";
+function useOf(value: string | undefined): typeof USES[number] {
+  return choiceOf(VARIABLE, value, USES);
 }
 
-function choiceOf(variable: string, value: string | undefined): typeof CHOICES[number] {
-  const choice = CHOICES.find((one) => one === (value || "auto"));
+function choiceOf<Choice extends string>(
+  variable: string,
+  value: string | undefined,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((one) => one === (value || "auto"));
   if (choice === undefined) {
-    throw new UsageError(`Cannot use ${variable} "${value}": it is ${CHOICES.join(", ")}`);
+    throw new UsageError(`Cannot use ${variable} "${value}": it is ${choices.join(", ")}`);
   }
   return choice;
 }
 
-/** Fewest requests at a time for which quantized matrices go to matrix units. */
+/** Fewest requests at a time for which dense quantized matrices go to matrix units in rounds too. */
 const QUANTIZED_BATCH = 16;
 
-/**
- * Whether matrix units multiply quantized matrices, which must be so for every number of rows or for none.
- * Units are faster for prompts and for many rows, and slower for one row. "on": always. Otherwise where the
- * engine answers many requests at a time.
- *
- * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
- */
-export function takesQuantized(
-  batch: number,
-  value: string | undefined = Deno.env.get(VARIABLE),
-): boolean {
-  return takesQuantizedExperts(value) || batch >= QUANTIZED_BATCH;
+/** Forwards in which matrix units multiply a matrix. */
+export type UnitForwards = "all" | "prompts" | "none";
+
+/** Forwards in which matrix units multiply quantized matrices, by their kind. */
+export interface QuantizedUnits {
+  readonly dense: UnitForwards;
+  readonly experts: UnitForwards;
+  /** Experts of 4-bit floats (MXFP4, NVFP4). */
+  readonly fp4Experts: UnitForwards;
 }
 
 /**
- * Whether matrix units multiply quantized experts: only with "on". A round of many requests has few rows for each
- * expert, so only prompts would be faster. Experts of 4-bit floats (MXFP4, NVFP4) always run on matrix units.
+ * Forwards in which matrix units multiply quantized matrices. Units are faster for prompts and for many rows, and slower
+ * for one row, so by default prompts use them, and rounds only where the engine answers many requests at a time. Rounds
+ * of many requests have few rows for each expert; for these only experts of 4-bit floats are faster on units.
+ *
+ * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
  */
-export function takesQuantizedExperts(value: string | undefined = Deno.env.get(VARIABLE)): boolean {
-  return wantsUnits(true, value);
+export function quantizedUnits(
+  batch: number,
+  value: string | undefined = Deno.env.get(VARIABLE),
+): QuantizedUnits {
+  const every = (forwards: UnitForwards) => ({
+    dense: forwards,
+    experts: forwards,
+    fp4Experts: forwards,
+  });
+  switch (useOf(value)) {
+    case "on":
+      return every("all");
+    case "prompts":
+      return every("prompts");
+    case "bf16":
+    case "off":
+      return every("none");
+    case "auto":
+      return batch < QUANTIZED_BATCH
+        ? every("prompts")
+        : { dense: "all", experts: "prompts", fp4Experts: "all" };
+  }
+}
+
+/**
+ * Forwards in which attention is computed on matrix units. Default: those of prompts if these have kernels of their own
+ * anyway. Otherwise all where sequences may be long: their prompts are then faster, and single tokens slower.
+ *
+ * @param contextLength tokens that a sequence may hold.
+ * @param promptKernels whether forwards of prompts multiply other matrices on units than rounds do.
+ * @param value of the variable: "on", "off" or "auto". @throws UsageError on another value.
+ */
+export function attentionForwards(
+  { contextLength, promptKernels }: {
+    readonly contextLength: number;
+    readonly promptKernels: boolean;
+  },
+  value: string | undefined = Deno.env.get(ATTENTION_VARIABLE),
+): UnitForwards {
+  const choice = choiceOf(ATTENTION_VARIABLE, value, CHOICES);
+  if (choice !== "auto") return choice === "on" ? "all" : "none";
+  if (promptKernels) return "prompts";
+  return contextLength > SHORT_CONTEXT ? "all" : "none";
 }
 
 /** One matrix instruction: f16 [m, k] x [k, n], added to f32 [m, n], by a subgroup of `lanes` lanes. */

@@ -17,7 +17,7 @@ import { PAPER_ADAPTER, type PaperBuffer } from "../../src/gpu/paper.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { takesQuantized } from "../../src/gpu/matrix_unit.ts";
+import { quantizedUnits } from "../../src/gpu/matrix_unit.ts";
 import { windowsOf } from "../../src/engine/device/window_rings.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
@@ -245,7 +245,10 @@ Deno.test("sizes: of a mixture, on hardware's kernels and on matrix units if any
       for (const [attention, settings] of tied ? MIXED.slice(0, 1) : MIXED) {
         using _ = variable("EYRIE_ATTENTION_UNITS", attention);
         using gpu = await openGpu();
-        const onUnits = attentionUnitsOf(gpu, settings.contextLength) !== undefined;
+        const onUnits = attentionUnitsOf(gpu, {
+          contextLength: settings.contextLength,
+          promptKernels: false,
+        }).rounds !== undefined;
         assert.equal(onUnits, attention === "on" && gpu.matrixUnit !== undefined);
         const load = (gpu: Gpu) => loadRandomWeights(gpu, models, 1, settings);
         await allocates(gpu, models, settings, load);
@@ -315,7 +318,7 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply, and of 
   };
   assert.equal(rows(false, true), 1024);
   assert.equal(rows(false, false), 256);
-  assert.equal(rows(false, true, "q8"), takesQuantized(1) ? 1024 : 256);
+  assert.equal(rows(false, true, "q8"), quantizedUnits(1).dense === "none" ? 256 : 1024);
   assert.equal(rows(false, true, "q8", 16), 1024);
   assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);

@@ -40,7 +40,7 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
   const loaded = {
     target: { config, weights: { ...weights, layers: [odd, ...layers] } },
     draft: undefined,
-    tensor: { shards: scales } as unknown as TensorMatrices,
+    tensor: { shards: scales, experts: new Map() } as unknown as TensorMatrices,
   } as LoadedWeights;
   const report = unitsReport({ ...device, limits }, loaded, { contextLength: 40960 });
   assert.equal(report?.unit, "16x16x16");
@@ -66,9 +66,14 @@ Deno.test("units: matrices there, and the others by the reason", async () => {
       unit: "8x8x8",
       precision: "f32",
       matrices: 1,
+      prompts: 0,
       others: [{ why: "format q4", count: 7 }],
     }),
     "1 matrix on units of 8x8x8, precision f32; 7 not: format q4",
+  );
+  assert.equal(
+    unitsText({ unit: "8x8x8", precision: "f16", matrices: 9, prompts: 7, others: [] }),
+    "9 matrices on units of 8x8x8, 7 in prompts only",
   );
 });
 

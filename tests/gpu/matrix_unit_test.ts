@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { checkPrecision } from "../../src/gpu/device.ts";
 import {
+  attentionForwards,
   matrixUnit,
-  takesQuantized,
-  takesQuantizedExperts,
-  wantsAttentionUnits,
+  quantizedUnits,
   wantsUnits,
 } from "../../src/gpu/matrix_unit.ts";
 
@@ -16,6 +15,8 @@ Deno.test("matrix units: not used on a software adapter unless asked for", () =>
       ["", true, false],
       ["auto", true, false],
       ["on", true, true],
+      ["prompts", true, true],
+      ["bf16", true, true],
       ["off", false, false],
     ] as const
   ) {
@@ -26,35 +27,52 @@ Deno.test("matrix units: not used on a software adapter unless asked for", () =>
   }
   assert.throws(
     () => wantsUnits(false, "yes"),
-    new UsageError('Cannot use EYRIE_MATRIX_UNITS "yes": it is auto, on, off'),
+    new UsageError('Cannot use EYRIE_MATRIX_UNITS "yes": it is auto, on, prompts, bf16, off'),
   );
 });
 
-Deno.test("matrix units: attention goes there where sequences may be long, or as the variable says", () => {
+Deno.test("matrix units: attention goes there in prompts with kernels of their own, where sequences may be long, or as the variable says", () => {
   for (
-    const [value, short, long] of [
-      ["", false, true],
-      ["auto", false, true],
-      ["on", true, true],
-      ["off", false, false],
+    const [value, ...expected] of [
+      ["", "none", "all", "prompts"],
+      ["auto", "none", "all", "prompts"],
+      ["on", "all", "all", "all"],
+      ["off", "none", "none", "none"],
     ] as const
   ) {
-    const found = [32768, 32769].map((context) => wantsAttentionUnits(context, value));
-    assert.deepEqual(found, [short, long]);
+    const engines = [[32768, false], [32769, false], [512, true]] as const;
+    const found = engines.map(([contextLength, promptKernels]) =>
+      attentionForwards({ contextLength, promptKernels }, value)
+    );
+    assert.deepEqual(found, expected);
   }
   assert.throws(
-    () => wantsAttentionUnits(1, "yes"),
+    () => attentionForwards({ contextLength: 1, promptKernels: false }, "yes"),
     new UsageError('Cannot use EYRIE_ATTENTION_UNITS "yes": it is auto, on, off'),
   );
 });
 
-Deno.test("matrix units take quantized matrices of engines for many requests, or where they are asked for", () => {
-  const taken = (value: string) => [1, 8, 15, 16, 64].map((batch) => takesQuantized(batch, value));
-  assert.deepEqual(taken(""), [false, false, false, true, true]);
-  assert.deepEqual(taken("auto"), [false, false, false, true, true]);
-  assert.deepEqual(taken("on"), [true, true, true, true, true]);
-  assert.throws(() => takesQuantized(64, "yes"), UsageError);
-  assert.deepEqual(["", "on", "off"].map(takesQuantizedExperts), [false, true, false]);
+Deno.test("matrix units take quantized matrices of prompts, in engines for many requests also of rounds, or as the variable says", () => {
+  const all = (forwards: "all" | "prompts" | "none") => ({
+    dense: forwards,
+    experts: forwards,
+    fp4Experts: forwards,
+  });
+  const many = { dense: "all", experts: "prompts", fp4Experts: "all" };
+  for (
+    const [value, few, more] of [
+      ["", all("prompts"), many],
+      ["auto", all("prompts"), many],
+      ["on", all("all"), all("all")],
+      ["prompts", all("prompts"), all("prompts")],
+      ["bf16", all("none"), all("none")],
+      ["off", all("none"), all("none")],
+    ] as const
+  ) {
+    const taken = [1, 15, 16, 64].map((batch) => quantizedUnits(batch, value));
+    assert.deepEqual(taken, [few, few, more, more]);
+  }
+  assert.throws(() => quantizedUnits(64, "yes"), UsageError);
 });
 
 Deno.test("precision f16 is refused where there are no matrix units", () => {

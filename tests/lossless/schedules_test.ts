@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";
 import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import type { PromptTarget } from "../../src/engine/device/models.ts";
 import type { LocalHooks } from "../../src/engine/options.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -15,7 +16,7 @@ import { restless } from "./policies.ts";
 import { requestOf } from "./requests.ts";
 import { assertPlain } from "./run.ts";
 
-const SCHEDULES = EXHAUSTIVE ? 500 : 6;
+const SCHEDULES = EXHAUSTIVE ? 500 : 8;
 /** Requests differ up to this number, by kind, prompt, length and stop texts. */
 const REQUESTS = 140;
 const KIND = { requests: "mixed", kernels: "software" } as const;
@@ -28,6 +29,8 @@ interface Engine {
   /** Steps that a request may ask for. */
   readonly steps: readonly (number | undefined)[];
   readonly limits: Parameters<typeof openEngine>[0]["limits"];
+  /** Default: the same kernels for prompts as for rounds. */
+  readonly promptTarget?: PromptTarget;
 }
 
 const ENGINES: readonly Engine[] = [
@@ -50,9 +53,18 @@ const ENGINES: readonly Engine[] = [
     steps: [undefined, undefined, 0],
     limits: { maxBatch: 4, maxKvTokens: 10 * PAGE, roundsPerSync: "auto" },
   },
+  {
+    name: "prompts by other kernels, few pages",
+    plan: statically(3, [0, 1]),
+    steps: [undefined, 0, 1, 3],
+    limits: { maxBatch: 4, maxKvTokens: 10 * PAGE, maxBatchedRows: 16 },
+    promptTarget: (target) => ({ ...target, config: { ...target.config, rmsNormEps: 0.2 } }),
+  },
 ];
 
-function open(engine: Engine | undefined): Promise<LocalEngine> {
+/** @param promptTarget of the engine without drafts; an engine with drafts has its own. */
+function open(engine: Engine | undefined, promptTarget?: PromptTarget): Promise<LocalEngine> {
+  const ofPrompts = engine?.promptTarget ?? promptTarget;
   return openEngine({
     model: engine ? { algorithm: "EAGLE3" } : { draft: "none" },
     device: { costs: "off" },
@@ -61,7 +73,11 @@ function open(engine: Engine | undefined): Promise<LocalEngine> {
       contextLength: CONTEXT,
       ...engine ? engine.limits : { prefixCache: false },
     },
-    hooks: { onWarning: () => {}, ...engine && { plan: engine.plan } },
+    hooks: {
+      onWarning: () => {},
+      ...engine && { plan: engine.plan },
+      ...ofPrompts && { promptTarget: ofPrompts },
+    },
   });
 }
 
@@ -120,11 +136,13 @@ async function runSchedule(
 
 Deno.test(`random schedules change no text (${SEED_VARIABLE}=${SEED})`, async (t) => {
   using plain = await open(undefined);
-  const alone = plainResults(plain);
+  const same = plainResults(plain);
   const kinds = new Set<string>();
   for (const [i, of] of ENGINES.entries()) {
     await t.step(of.name, async () => {
       using engine = await open(of);
+      using own = of.promptTarget && await open(undefined, of.promptTarget);
+      const alone = own ? plainResults(own) : same;
       for (let schedule = i; schedule < SCHEDULES; schedule += ENGINES.length) {
         for (const { n, result } of await runSchedule(engine, of, drawsOf(schedule))) {
           assertPlain(result, await alone(n), `schedule ${schedule}, request ${n}`);

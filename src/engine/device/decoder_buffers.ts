@@ -116,6 +116,21 @@ export function decoderContext(
   };
 }
 
+/** The same target, for forwards that use matrix units for these. */
+export function withUnits(
+  gpu: Gpu,
+  target: Target,
+  units: Pick<SharedBuffers, "tensor" | "attentionUnits">,
+  capacity: EngineSizes,
+): Target {
+  const { config, tuning, scales } = target;
+  return {
+    ...target,
+    tuning: { ...tuning, ...units },
+    scales: units.tensor && (scales ?? rowScales(gpu, "target", config, maxRows(capacity))),
+  };
+}
+
 /** Writes the rope tables of a decoder; until then they are zeros. */
 export function writeRopes(
   gpu: Gpu,

@@ -25,7 +25,7 @@ import { mostLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import type { KeptStates } from "./kept_states.ts";
-import { type LoadedWeights, type Models, prepareModels } from "./models.ts";
+import { type LoadedWeights, type Models, prepareModels, type PromptTarget } from "./models.ts";
 import { type PagePool, pagePool } from "./pages.ts";
 import { packing } from "./packed/packing.ts";
 import { batchBucket } from "./buckets.ts";
@@ -40,7 +40,7 @@ import {
 } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundLayout, type RoundResult, roundResult } from "./round_result.ts";
-import { mostCells, rewind, type Sequence, slotOf } from "./sequence.ts";
+import { mostCells, rewind, type Sequence, slotOf, storesAnswer } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
 import { type WindowPages, windowPages } from "./window_pages.ts";
@@ -60,21 +60,23 @@ export async function openRunner(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
-  { profile = false, acceptance, thresholds, mail, meanwhile, onCompile = () => {} }: {
-    readonly profile?: boolean;
-    readonly mail?: () => boolean;
-    /** What the host does while the device works. */
-    readonly meanwhile?: (() => void) | undefined;
-    /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
-    readonly acceptance?: readonly number[];
-    /** Thresholds of relaxed acceptance; absent: acceptance is lossless. */
-    readonly thresholds?: AcceptThresholds | undefined;
-    /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
-    readonly onCompile?: (progress: CompileProgress) => void;
-  } = {},
+  { profile = false, acceptance, thresholds, mail, meanwhile, promptTarget, onCompile = () => {} }:
+    {
+      readonly profile?: boolean;
+      readonly mail?: () => boolean;
+      /** What the host does while the device works. */
+      readonly meanwhile?: (() => void) | undefined;
+      /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
+      readonly acceptance?: readonly number[];
+      /** Thresholds of relaxed acceptance; absent: acceptance is lossless. */
+      readonly thresholds?: AcceptThresholds | undefined;
+      readonly promptTarget?: PromptTarget | undefined;
+      /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
+      readonly onCompile?: (progress: CompileProgress) => void;
+    } = {},
 ): Promise<Runner> {
   const buffers = roundBuffers(gpu, capacity);
-  const models = prepareModels(gpu, loaded, capacity, buffers);
+  const models = prepareModels(gpu, loaded, capacity, buffers, promptTarget);
   // Reports a failed allocation before the buffer is used.
   await throwDeviceErrors(gpu);
   const choice = openSamplingKinds(gpu, models.target, capacity);
@@ -117,6 +119,22 @@ interface Parts {
   readonly submitter: Submitter;
   readonly profile: boolean;
   readonly onCompile: (progress: CompileProgress) => void;
+}
+
+/**
+ * Whether chunks are of answers, which the kernels of rounds store.
+ *
+ * @throws Error where other chunks or parts of chunks are of prompts.
+ */
+function areOfAnswers(chunks: readonly PromptChunk[]): boolean {
+  const answers = chunks.filter(({ sequence }) => storesAnswer(sequence));
+  const isCut = ({ sequence: { promptTokens = Infinity }, to }: PromptChunk) => to > promptTokens;
+  if (answers.length !== chunks.filter(isCut).length) {
+    throw new Error("a chunk has tokens of a prompt and of an answer");
+  }
+  if (answers.length === 0) return false;
+  if (answers.length < chunks.length) throw new Error("a forward of prompts and of answers");
+  return true;
 }
 
 class DeviceRunner implements Runner {
@@ -175,6 +193,11 @@ class DeviceRunner implements Runner {
   /** Whether there is a draft and it is on the GPU. */
   get #drafts(): boolean {
     return this.draft !== "none" && !this.elastic?.away;
+  }
+
+  get promptKernels(): boolean {
+    const { target, promptTarget } = this.models;
+    return promptTarget !== target;
   }
 
   get recurrent(): boolean {
@@ -297,6 +320,7 @@ class DeviceRunner implements Runner {
       perSlot: rows.perSlot,
       heads: Math.max(1, heads),
       choice: kind,
+      answers: this.promptKernels && areOfAnswers(chunks),
       cells: mostCells(sequences),
     });
     const drafts = this.#drafts;

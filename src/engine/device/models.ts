@@ -3,7 +3,12 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
-import { attentionUnitsOf, type Launches, type TensorMatrices } from "../../gpu/matrix.ts";
+import {
+  attentionUnitsOf,
+  type Launches,
+  roundMatrices,
+  type TensorMatrices,
+} from "../../gpu/matrix.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
 import type { Draft } from "../../model/graph/draft.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
@@ -30,7 +35,13 @@ import {
   verifyRowCount,
   whole,
 } from "./buffers.ts";
-import { causalModel, decoderContext, type SharedBuffers, writeRopes } from "./decoder_buffers.ts";
+import {
+  causalModel,
+  decoderContext,
+  type SharedBuffers,
+  withUnits,
+  writeRopes,
+} from "./decoder_buffers.ts";
 import { treeScratch } from "./draft_scratch.ts";
 import { forwardLayouts } from "./scratch.ts";
 import { type KeptStates, keptStates } from "./kept_states.ts";
@@ -41,6 +52,8 @@ import { prepareStandalone, type StandaloneDraft } from "./standalone/model.ts";
 /** The models with everything their plans write to. */
 export interface Models {
   readonly target: Target;
+  /** The target in forwards of prompts; the same object unless these have kernels of their own. */
+  readonly promptTarget: Target;
   readonly draft: SpeculativeDraft | undefined;
   /** Instead of `draft`. */
   readonly standalone?: StandaloneDraft | undefined;
@@ -93,14 +106,21 @@ export interface LoadedWeights {
   readonly draftBuffers?: readonly GPUBuffer[];
 }
 
+/**
+ * Makes the target of prompts' forwards from that of rounds, or returns the same. By default it has matrix units for
+ * those matrices that rounds multiply by other kernels.
+ */
+export type PromptTarget = (target: Target) => Target;
+
 /** Gives the loaded weights their scratch, KV pages and rope tables. */
 export function prepareModels(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
   buffers: RoundBuffers,
+  ofPrompts?: PromptTarget,
 ): Models {
-  const models = allocateModels(gpu, loaded, capacity, buffers);
+  const models = allocateModels(gpu, loaded, capacity, buffers, ofPrompts);
   const { target, draft, standalone } = models;
   for (const decoder of [target, draft, standalone?.model]) {
     if (decoder) writeRopes(gpu, decoder, capacity);
@@ -114,15 +134,20 @@ export function allocateModels(
   loaded: LoadedWeights,
   capacity: EngineSizes,
   buffers: RoundBuffers,
+  ofPrompts?: PromptTarget,
 ): Models {
   const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
-  const attentionUnits = attentionUnitsOf(gpu, capacity.contextLength, tensor?.precision);
   const scratch = new ScratchPool(gpu, "scratch");
-  const shared = { ...buffers, launches, tensor, attentionUnits, scratch };
+  const inRounds = roundMatrices(tensor);
+  const promptKernels = inRounds !== tensor;
+  const { contextLength } = capacity;
+  const attention = attentionUnitsOf(gpu, { contextLength, promptKernels }, tensor?.precision);
+  const units = { tensor: inRounds, attentionUnits: attention.rounds };
+  const shared = { ...buffers, launches, ...units, scratch };
   const windows = windowRings(loaded.target.config.layers, capacity).map((ring) => ({
     ...ring,
     table: storageBuffer(gpu, `pages.${ring.window}`, capacity.batch * tablePages(capacity)),
@@ -137,11 +162,17 @@ export function allocateModels(
     capacity,
     shared,
   );
+  const onUnits: PromptTarget = (target) =>
+    promptKernels
+      ? withUnits(gpu, target, { tensor, attentionUnits: attention.prompts }, capacity)
+      : target;
+  const promptTarget = (ofPrompts ?? onUnits)(target);
   const draft = head &&
     prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
   const causal = standalone &&
     prepareStandalone(gpu, standalone, capacity, { ...shared, kv: draftKv });
-  scratch.allocate(forwardLayouts({ target, draft, standalone: causal }, buffers, capacity));
+  const models = { target, promptTarget, draft, standalone: causal };
+  scratch.allocate(forwardLayouts(models, buffers, capacity));
   const buffersOf = (layers: readonly LayerKv[]) =>
     distinct(
       layers.flatMap(({ keys, values, state, pages }) =>
@@ -149,9 +180,7 @@ export function allocateModels(
       ),
     );
   return {
-    target,
-    draft,
-    standalone: causal,
+    ...models,
     windows,
     kept: keptStates(gpu, { layers: loaded.target.config.layers, kv }, capacity, buffers),
     elastic: draftBuffers && {

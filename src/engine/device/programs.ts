@@ -14,6 +14,7 @@ import {
 } from "./choice/choice.ts";
 import type { Relaxed } from "./choice/relax.ts";
 import { eagleDrafter } from "./eagle_drafter.ts";
+import type { Target } from "../../model/graph/target.ts";
 import type { Models } from "./models.ts";
 import { standaloneDrafter } from "./standalone/drafter.ts";
 import type { Submission } from "./submit/submit.ts";
@@ -38,6 +39,8 @@ export interface PromptSpec {
   readonly heads?: number;
   /** Default: the plain one. */
   readonly choice?: SamplingKind;
+  /** Whether it stores again what rounds had stored, by the kernels of rounds; default false. */
+  readonly answers?: boolean;
 }
 
 export interface PromptPrograms {
@@ -118,7 +121,7 @@ export function enginePrograms(
     readonly relaxed: Relaxed | undefined;
   },
 ): Programs {
-  const { target, elastic } = models;
+  const { target, promptTarget, elastic } = models;
   const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
   const { compile, created, replace } = compiler(gpu, new Set(moving));
   const drafter = drafterOf(models, buffers);
@@ -134,6 +137,8 @@ export function enginePrograms(
     keepAll: elastic !== undefined,
     withConfidences: capacity.confident === true && models.draft !== undefined,
   };
+  const partsOf = (answers: boolean): RoundParts =>
+    answers ? parts : { ...parts, target: promptTarget };
   const packs = drafter?.packs === true && relaxed === undefined;
   const compiled = new Map<string, Promise<Program>>();
 
@@ -192,33 +197,38 @@ export function enginePrograms(
 
   const promptForward = async (
     count: number,
-    perSlot: number = count,
+    { perSlot = count, answers = false }: { perSlot?: number; answers?: boolean } = {},
   ): Promise<Pick<PromptPrograms, "body" | "draft">> => {
     const forward = { count, perSlot };
+    const body = () => promptBody(partsOf(answers), forward);
     return {
-      body: await once("prompt", forward, () => promptBody(parts, forward)),
+      body: await once("prompt", { ...forward, answers }, body),
       draft: await once("prompt draft", forward, () => promptDraft(parts, forward)),
     };
   };
 
-  const promptEnd = (heads: number, choice: SamplingKind) =>
-    once("prompt head", { heads, choice }, () => promptHead(parts, heads, choiceBuffers(choice)));
+  const promptEnd = (heads: number, choice: SamplingKind, answers = false) =>
+    once(
+      "prompt head",
+      { heads, choice, answers },
+      () => promptHead(partsOf(answers), heads, choiceBuffers(choice)),
+    );
 
   async function makePrompt(
-    { rows, perSlot, heads, choice }: CanonicalPrompt,
+    { rows, perSlot, heads, choice, answers }: CanonicalPrompt,
     cells: number,
   ): Promise<PromptPrograms> {
     const made = {
-      ...await promptForward(rows, perSlot),
-      head: await promptEnd(heads, choice),
+      ...await promptForward(rows, { perSlot, answers }),
+      head: await promptEnd(heads, choice, answers),
       draftHead: await draftHead(heads),
     };
     return allWithin(made, cells);
   }
 
-  const partsWithout = (names: ReadonlySet<string>): RoundParts => {
-    const without = names.union(target.without ?? new Set<string>());
-    return { ...parts, target: { ...target, without } };
+  const targetWithout = (of: Target, names: ReadonlySet<string>): RoundParts => {
+    const without = names.union(of.without ?? new Set<string>());
+    return { ...parts, target: { ...of, without } };
   };
 
   const lagging = (rows: number) =>
@@ -244,13 +254,14 @@ export function enginePrograms(
       );
       return within(await levels, cellBucket(cells));
     },
-    prompt({ rows, perSlot, heads = 1, choice = PLAIN_SAMPLING, cells }) {
+    prompt({ rows, perSlot, heads = 1, choice = PLAIN_SAMPLING, answers = false, cells }) {
       const of: CanonicalPrompt = {
         rows: rowBucket(rows),
         perSlot: perSlot ?? rowBucket(rows),
         heads: batchBucket(heads, capacity.batch),
         // One row for each prompt: its logits are always stored.
         choice: canonicalChoice({ ...choice, greedy: false }),
+        answers: answers && promptTarget !== target,
       };
       const bucket = cellBucket(cells);
       const make = () => makePrompt(of, bucket);
@@ -272,19 +283,19 @@ export function enginePrograms(
         ...buckets.flatMap((rows) =>
           drafter?.catchUp ? [promptForward(rows), lagging(rows)] : [promptForward(rows)]
         ),
-        ...shared.map((rows) => promptForward(rows, run)),
+        ...shared.map((rows) => promptForward(rows, { perSlot: run })),
         ...batches.map((heads) => promptEnd(heads, plain)),
         ...drafter ? batches.map((batch) => draftHead(batch)) : [],
       ]);
     },
     verifyPlan(of, without) {
       const spec = canonical(of, { capacity, drafter });
-      const plans = roundPlans(partsWithout(without), spec, choiceBuffers(spec.choice));
+      const plans = roundPlans(targetWithout(target, without), spec, choiceBuffers(spec.choice));
       return [...plans.rows, ...plans.target, ...plans.choose];
     },
     promptPlan(rows, without) {
       const count = rowBucket(rows);
-      return promptBody(partsWithout(without), { count, perSlot: count });
+      return promptBody(targetWithout(promptTarget, without), { count, perSlot: count });
     },
   };
 }

@@ -33,6 +33,11 @@ export interface Runner {
   readonly draft: DraftKind;
   /** Whether the draft reports its confidence, which `Decision.verify` of policies needs. */
   readonly ranks: boolean;
+  /**
+   * Whether kernels of their own store prompts, so that the same token has other bits in a prompt than in an answer;
+   * default false.
+   */
+  readonly promptKernels?: boolean;
   /** Whether layers have a state of fixed size, which no page holds; default false. */
   readonly recurrent?: boolean;
   /** Where states of prefixes may be kept, if layers have such. */
@@ -92,7 +97,8 @@ export interface Runner {
    * Stores the next chunks of these sequences' ids in one forward of at most `prefillRows` rows, see `promptRows`;
    * their pages are reserved. A chunk that stores the last of its sequence's ids adds the first token to them.
    *
-   * @param chunks at least one, each of another sequence.
+   * @param chunks at least one, each of another sequence. If the runner has `promptKernels`, either all of them are of
+   * prompts, or all of answers that were stored before and have lost their pages (preemption).
    * @param onCompile called if kernels of the forward have not run yet: they first run with no lane.
    * @param whileRunning called and awaited once the forward is submitted, if the runner `overlaps`:
    * a group of rounds may begin in it, also of sequences whose first token this forward chooses. Its

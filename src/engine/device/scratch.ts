@@ -21,8 +21,9 @@ const ALIKE = 4;
 
 /** Functions that lay out the values of each forward that an engine's rounds and prompts are made of. */
 export function forwardLayouts(
-  { target, draft, standalone }: {
+  { target, promptTarget, draft, standalone }: {
     readonly target: Target;
+    readonly promptTarget: Target;
     readonly draft: Draft & { readonly features: Operand } | undefined;
     /** Instead of `draft`. */
     readonly standalone: { readonly model: Target } | undefined;
@@ -31,11 +32,13 @@ export function forwardLayouts(
   capacity: EngineSizes,
 ): (() => void)[] {
   const layouts: (() => void)[] = [];
-  const models = [target, ...standalone ? [standalone.model] : []].map(shortened);
-  const { forwards, batches } = countsOf(capacity);
+  const always = [target, ...standalone ? [standalone.model] : []].map(shortened);
+  const ofPrompts = promptTarget === target ? [] : [shortened(promptTarget)];
+  const { prompts, forwards, batches } = countsOf(capacity);
   for (const { count, perSlot } of forwards) {
     const of = { rows, count, perSlot };
-    for (const model of models) {
+    const isPrompt = prompts.has(rowsKey(of));
+    for (const model of isPrompt ? [...ofPrompts, ...always] : always) {
       for (const greedy of [false, true]) {
         layouts.push(layout(model, (graph) => {
           const x = targetNorm(graph, model, targetLayers(graph, model, of, []));
@@ -75,6 +78,8 @@ export function forwardLayouts(
 /** Rows of forwards, and sequences of rounds. */
 function countsOf(capacity: EngineSizes): {
   readonly forwards: readonly RowBlock[];
+  /** Those of prompts, as `rowsKey`s. */
+  readonly prompts: ReadonlySet<string>;
   readonly batches: ReadonlySet<number>;
 } {
   const { batch, shapes, treeShapes = [], prefillRows } = capacity;
@@ -87,15 +92,20 @@ function countsOf(capacity: EngineSizes): {
   // Attention is launched by the rows of a slot, and may store f16 for a matmul where they are many.
   const run = promptRun(capacity);
   const chunks = prompts.filter((count) => batch > 1 && count >= 2 * run);
-  const forwards = [
+  const ofPrompts = [
     ...prompts.map((count) => ({ count, perSlot: count })),
     ...chunks.map((count) => ({ count, perSlot: run })),
-    ...rounds,
   ];
+  const forwards = [...ofPrompts, ...rounds];
   return {
-    forwards: [...new Map(forwards.map((of) => [`${of.count} ${of.perSlot}`, of])).values()],
+    forwards: [...new Map(forwards.map((of) => [rowsKey(of), of])).values()],
+    prompts: new Set(ofPrompts.map(rowsKey)),
     batches: new Set(batchBuckets(batch)),
   };
+}
+
+function rowsKey({ count, perSlot }: RowBlock): string {
+  return `${count} ${perSlot}`;
 }
 
 /** The model with a few layers of each kind: layers that are alike have the same values. */

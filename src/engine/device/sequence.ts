@@ -7,6 +7,8 @@ export interface Sequence {
    * its keys and values are stored by the next round only.
    */
   readonly ids: number[];
+  /** Leading ids that are the prompt's; absent: all that `Runner.prefill` stores. */
+  readonly promptTokens?: number;
   /** Leading tokens whose target keys and values are stored. */
   stored: number;
   /** Leading tokens whose draft keys and values are stored too; at most `stored`. */
@@ -22,6 +24,18 @@ export interface Sequence {
 /** A sequence of which nothing is stored. */
 export function newSequence(ids: readonly number[] = []): Sequence {
   return { ids: [...ids], stored: 0, draftStored: 0, pages: [], slot: undefined };
+}
+
+/** A sequence of a request with this prompt. */
+export function promptSequence(ids: readonly number[]): Sequence {
+  return { ...newSequence(ids), promptTokens: ids.length };
+}
+
+/** Whether the next token to be stored was chosen by a round or a prompt's forward, and is not the prompt's. */
+export function storesAnswer(
+  { stored, promptTokens = Infinity }: Pick<Sequence, "stored" | "promptTokens">,
+): boolean {
+  return stored >= promptTokens;
 }
 
 /** @throws Error for a sequence that has none: a bug. */

@@ -15,7 +15,7 @@ import {
   type TensorShard,
   type WeightFormat,
 } from "../../gpu/matrix.ts";
-import type { MatrixUnit } from "../../gpu/matrix_unit.ts";
+import type { MatrixUnit, QuantizedUnits, UnitForwards } from "../../gpu/matrix_unit.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -25,6 +25,7 @@ interface Candidate {
   readonly format: WeightFormat;
   readonly shard: Shard;
   readonly cols: number;
+  readonly promptsOnly: boolean;
   /** Bytes, a multiple of ALIGNMENT. */
   readonly offset: number;
 }
@@ -49,8 +50,7 @@ export async function scaleExperts(
   of: {
     readonly unit: MatrixUnit;
     readonly limits: TensorLimits;
-    /** Whether all quantized experts are taken; those of 4-bit floats always are. */
-    readonly quantized: boolean;
+    readonly quantized: QuantizedUnits;
   },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { layers, bytes } = placed(mixtures(loaded, of));
@@ -67,11 +67,9 @@ export async function scaleExperts(
   const staging = { buffer: storage(gpu.device, "tensor.experts.staging", 2 * widest) };
   const make = compiler(gpu);
   for (const layer of layers) {
-    const parts = layer.map(({ format, shard, cols, offset }) => ({
-      format,
-      shard,
-      cols,
-      scales: { buffer, offset, size: 4 * shard.rows },
+    const parts = layer.map(({ offset, ...of }) => ({
+      ...of,
+      scales: { buffer, offset, size: 4 * of.shard.rows },
     }));
     let faulty = false;
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
@@ -79,7 +77,8 @@ export async function scaleExperts(
     for (const part of parts) {
       const tiles = !isQuantized(part.format);
       if (tiles) await tile(gpu, make, part, { unit: of.unit, staging });
-      scales.set(part.shard, { scales: part.scales, stored: tiles ? "f16_tiles" : "loaded" });
+      const { shard, scales: own, promptsOnly } = part;
+      scales.set(shard, { scales: own, stored: tiles ? "f16_tiles" : "loaded", promptsOnly });
     }
   }
   faults.buffer.destroy();
@@ -97,9 +96,9 @@ export function allocateExpertScales(
   if (bytes === 0) return new Map();
   const buffer = scaleBuffer(gpu, bytes);
   return new Map(
-    layers.flat().map(({ shard, offset }) => [
+    layers.flat().map(({ shard, offset, promptsOnly }) => [
       shard,
-      { scales: { buffer, offset, size: 4 * shard.rows }, stored: "loaded" },
+      { scales: { buffer, offset, size: 4 * shard.rows }, stored: "loaded", promptsOnly },
     ]),
   );
 }
@@ -166,38 +165,43 @@ async function hasFaults(
   return new Uint32Array(await readBuffer(gpu, faults)).some((count) => count > 0);
 }
 
-/** The expert matrices of each layer in which both fit. */
+/** The expert matrices of each layer in which units multiply both, and whether they do so in forwards of prompts alone. */
 function mixtures(
   { target, standalone }: LoadedWeights,
   { quantized, ...of }: {
     readonly unit: MatrixUnit;
     readonly limits: TensorLimits;
-    readonly quantized: boolean;
+    readonly quantized: QuantizedUnits;
   },
-): Matrix[][] {
+): { readonly both: readonly Matrix[]; readonly promptsOnly: boolean }[] {
   const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
   return layers.flatMap(({ mlp }) => {
     if (mlp.kind !== "mixture") return [];
     const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
-    const taken = both.every(({ format }) => quantized || !isQuantized(format) || isFp4(format));
-    const fits = taken &&
+    const forwards = both.map(({ format }) => forwardsOf(format, quantized));
+    const fits = !forwards.includes("none") &&
       both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts }));
-    return fits ? [both] : [];
+    return fits ? [{ both, promptsOnly: forwards.includes("prompts") }] : [];
   });
+}
+
+function forwardsOf(format: WeightFormat, { experts, fp4Experts }: QuantizedUnits): UnitForwards {
+  if (!isQuantized(format)) return "all";
+  return isFp4(format) ? fp4Experts : experts;
 }
 
 /** Shards by layer, and the bytes of all their scales. */
 function placed(
-  layers: readonly (readonly Matrix[])[],
+  layers: ReturnType<typeof mixtures>,
 ): { readonly layers: readonly (readonly Candidate[])[]; readonly bytes: number } {
   let bytes = 0;
-  const shards = layers.map((matrices) =>
-    matrices.flatMap(({ format, shards, cols }) =>
+  const shards = layers.map(({ both, promptsOnly }) =>
+    both.flatMap(({ format, shards, cols }) =>
       shards.map((shard) => {
         const offset = Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
         bytes = offset + 4 * shard.rows;
-        return { format, shard, cols, offset };
+        return { format, shard, cols, promptsOnly, offset };
       })
     )
   );

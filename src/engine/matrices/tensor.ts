@@ -16,7 +16,7 @@ import {
   type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
-import { takesQuantized, takesQuantizedExperts } from "../../gpu/matrix_unit.ts";
+import { type QuantizedUnits, quantizedUnits } from "../../gpu/matrix_unit.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -33,6 +33,7 @@ export interface UnitsChoice {
 interface Candidate {
   readonly matrix: Matrix;
   readonly shard: Shard;
+  readonly promptsOnly: boolean;
   /** Bytes, a multiple of ALIGNMENT. */
   readonly offset: number;
 }
@@ -40,14 +41,14 @@ interface Candidate {
 /**
  * The loaded weights with what the device's matrix units need.
  *
- * @param options.maxBatch requests at a time, default 1: see `takesQuantized`.
+ * @param options.maxBatch requests at a time, default 1: see `quantizedUnits`.
  */
 export async function withTensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
   { precision = DEFAULT_PRECISION, maxBatch = 1 }: UnitsChoice = {},
 ): Promise<LoadedWeights> {
-  const tensor = await tensorMatrices(gpu, loaded, takesQuantized(maxBatch));
+  const tensor = await tensorMatrices(gpu, loaded, quantizedUnits(maxBatch));
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
@@ -63,15 +64,16 @@ export function allocateTensorMatrices(
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return loaded;
   const of = { unit, limits };
-  const candidates = candidatesOf(gpu, loaded, { ...of, quantized: takesQuantized(maxBatch) });
-  const experts = allocateExpertScales(gpu, loaded, { ...of, quantized: takesQuantizedExperts() });
+  const quantized = quantizedUnits(maxBatch);
+  const candidates = candidatesOf(gpu, loaded, { ...of, quantized });
+  const experts = allocateExpertScales(gpu, loaded, { ...of, quantized });
   if (candidates.length + experts.size === 0) return loaded;
   const bytes = scaleBytesOf(candidates);
   const scales = bytes > 0 ? storage(device, "tensor.scales", bytes) : undefined;
   const shards = new Map(
     scales && candidates.map((of): [Shard, TensorShard] => [
       of.shard,
-      { scales: partOf(scales, of), stored: "loaded" },
+      { scales: partOf(scales, of), stored: "loaded", promptsOnly: of.promptsOnly },
     ]),
   );
   return {
@@ -88,29 +90,26 @@ function allocateXScales({ device }: Gpu): Operand {
 async function tensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
-  quantized: boolean,
+  quantized: QuantizedUnits,
 ): Promise<TensorMatrices | undefined> {
   const { matrixUnit: unit, limits } = gpu;
   if (unit === undefined) return undefined;
   const of = { unit, limits };
   const shards = await denseShards(gpu, loaded, { ...of, quantized });
-  const experts = await scaleExperts(gpu, loaded, {
-    ...of,
-    quantized: takesQuantizedExperts(),
-  });
+  const experts = await scaleExperts(gpu, loaded, { ...of, quantized });
   if (shards.size + experts.size === 0) return undefined;
   return { ...of, shards, experts, xScales: allocateXScales(gpu) };
 }
 
 /**
- * Scales the rows of all matrices whose shape fits; quantized ones only if `of.quantized` is set. A bf16 matrix with a
+ * Scales the rows of all matrices whose shape fits; quantized ones as `of.quantized` says. A bf16 matrix with a
  * number that f16 cannot hold beside its row's largest is left to the other kernels. Other bf16 matrices become f16 if
  * nothing else reads them; quantized ones stay as they are.
  */
 async function denseShards(
   gpu: Gpu,
   loaded: LoadedWeights,
-  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: boolean },
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: QuantizedUnits },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { limits, device } = gpu;
   const candidates = candidatesOf(gpu, loaded, of);
@@ -129,7 +128,11 @@ async function denseShards(
   submit(gpu, await compiler(gpu).compile(halving));
   const shards = [...placedOf].map(([shard, of]): [Shard, TensorShard] => [
     shard,
-    { scales: partOf(scales, of), stored: halves(of) ? "f16" : "loaded" },
+    {
+      scales: partOf(scales, of),
+      stored: halves(of) ? "f16" : "loaded",
+      promptsOnly: of.promptsOnly,
+    },
   ]);
   return new Map(shards);
 }
@@ -138,13 +141,14 @@ async function denseShards(
 function candidatesOf(
   { info, limits }: Gpu,
   loaded: LoadedWeights,
-  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: boolean },
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: QuantizedUnits },
 ): Candidate[] {
+  const { dense } = of.quantized;
   const matrices = matmulsOf(loaded, tuning(info.software, limits, info.backend))
-    .filter(({ matrix }) => of.quantized || !isQuantized(matrix.format))
+    .filter(({ matrix }) => dense !== "none" || !isQuantized(matrix.format))
     .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
     .map(({ matrix }) => matrix);
-  return placed(new Set(matrices));
+  return placed(new Set(matrices), dense === "prompts");
 }
 
 /** Bytes of the scales of all candidates' rows. */
@@ -204,13 +208,14 @@ function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
     .difference(shardsOf(models.map(({ embed }) => embed)));
 }
 
-function placed(matrices: ReadonlySet<Matrix>): Candidate[] {
+/** @param prompts whether quantized matrices are multiplied in forwards of prompts alone. */
+function placed(matrices: ReadonlySet<Matrix>, prompts: boolean): Candidate[] {
   let end = 0;
   return [...matrices].flatMap((matrix) =>
     matrix.shards.map((shard) => {
       const offset = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
       end = offset + 4 * shard.rows;
-      return { matrix, shard, offset };
+      return { matrix, shard, offset, promptsOnly: prompts && isQuantized(matrix.format) };
     })
   );
 }

@@ -6,14 +6,16 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import {
   type AttentionUnits,
+  attentionUnitsOf,
   DEFAULT_PRECISION,
   isQuantized,
   type Matrix,
   type Precision,
+  roundMatrices,
   type Shard,
+  type TensorShard,
   tuning,
 } from "../../gpu/matrix.ts";
-import { wantsAttentionUnits } from "../../gpu/matrix_unit.ts";
 import type { HeadAttention } from "../../model/config/layer_config.ts";
 import type { MixtureWeights } from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -27,6 +29,8 @@ export interface UnitsReport {
   readonly precision: Precision;
   /** Matrices that go to the units; all experts of a layer are two. */
   readonly matrices: number;
+  /** How many of these do so only in forwards of prompts. */
+  readonly prompts: number;
   /** Number of matrices, and of attentions, that do not use the units, for each reason, the most frequent first. */
   readonly others: readonly { readonly why: string; readonly count: number }[];
 }
@@ -42,14 +46,14 @@ export function unitsReport(
   const rules = tuning(info.software, limits, info.backend);
   const matmuls = new Map(matmulsOf(loaded, rules).map((one) => [one.matrix, one]));
   const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
-    isOnUnits(matrix, loaded.tensor?.shards)
+    onUnits(matrix, loaded.tensor?.shards)
       ? undefined
       : whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK }))
   );
   const experts = mixturesOf(loaded).flatMap(({ gateUp, down, stacked, spec: { routing } }) => {
     const both = [gateUp, down];
     const of = { unit, limits, numExperts: routing.numExperts + stacked };
-    const there = both.every((matrix) => isOnUnits(matrix, loaded.tensor?.experts));
+    const there = both.every((matrix) => onUnits(matrix, loaded.tensor?.experts));
     const why = there
       ? undefined
       : `experts: ${whyNot(both, (matrix) => fitsExpertUnits(matrix, of))}`;
@@ -57,28 +61,37 @@ export function unitsReport(
   });
   const whys = [...dense, ...experts];
   const matrices = whys.filter((why) => why === undefined).length;
-  const attention = layersOf(loaded).map(({ attention: { kind, spec } }) =>
-    kind === "heads"
-      ? whyNotAttention(spec, { unit, limits, precision }, engine)
-      : "attention: of latents"
+  const inRounds = roundMatrices(loaded.tensor);
+  const { prompts: units } = attentionUnitsOf(
+    { matrixUnit: unit, limits },
+    { contextLength: engine.contextLength, promptKernels: inRounds !== loaded.tensor },
+    precision,
   );
+  const attention = layersOf(loaded).map(({ attention: { kind, spec } }) =>
+    kind === "heads" ? whyNotAttention(spec, units, engine) : "attention: of latents"
+  );
+  const promptsOnly = [...matmuls.keys()]
+    .filter((matrix) => onUnits(matrix, loaded.tensor?.shards)?.promptsOnly).length +
+    mixturesOf(loaded).flatMap(({ gateUp, down }) => [gateUp, down])
+      .filter((matrix) => onUnits(matrix, loaded.tensor?.experts)?.promptsOnly).length;
   const left = [...whys, ...attention].filter((why) => why !== undefined);
   return {
     unit: `${unit.m}x${unit.n}x${unit.k}`,
     precision,
     matrices,
+    prompts: promptsOnly,
     others: [...Map.groupBy(left, (why) => why)]
       .map(([why, all]) => ({ why, count: all.length }))
       .toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)),
   };
 }
 
-/** Whether a matrix is on the units: all of its shards have scales, or none has. */
-function isOnUnits(
+/** What units need of a matrix's first shard, if they multiply it: all of its shards are there, or none is. */
+function onUnits(
   { shards: [shard] }: Matrix,
-  there: ReadonlyMap<Shard, unknown> | undefined,
-): boolean {
-  return shard !== undefined && there?.has(shard) === true;
+  there: ReadonlyMap<Shard, TensorShard> | undefined,
+): TensorShard | undefined {
+  return shard && there?.get(shard);
 }
 
 /** Returns why matrices that would use the units together do not. */
@@ -91,13 +104,13 @@ function whyNot(matrices: readonly Matrix[], fits: (matrix: Matrix) => boolean):
 
 function whyNotAttention(
   { headDim }: Pick<HeadAttention, "headDim">,
-  units: AttentionUnits,
+  units: AttentionUnits | undefined,
   { kvDtype = "f32", contextLength }: {
     readonly kvDtype?: KvDtype | undefined;
     readonly contextLength: number;
   },
 ): string | undefined {
-  return wantsAttentionUnits(contextLength)
+  return units
     ? whyNotUnits({ headDim, kvDtype }, units)
     : `attention: contexts of at most ${contextLength}`;
 }
@@ -116,9 +129,10 @@ function mixturesOf({ target, standalone }: LoadedWeights): MixtureWeights[] {
 }
 
 /** `225 matrices on units of 16x16x16, precision f32; 2 not: format q8` */
-export function unitsText({ unit, precision, matrices, others }: UnitsReport): string {
+export function unitsText({ unit, precision, matrices, prompts, others }: UnitsReport): string {
   const left = others.map(({ why, count }) => `${count} not: ${why}`);
   const other = precision === DEFAULT_PRECISION ? "" : `, precision ${precision}`;
   const there = `${matrices} ${matrices === 1 ? "matrix" : "matrices"} on units of ${unit}`;
-  return [`${there}${other}`, ...left].join("; ");
+  const rounds = prompts > 0 ? `, ${prompts} in prompts only` : "";
+  return [`${there}${rounds}${other}`, ...left].join("; ");
 }

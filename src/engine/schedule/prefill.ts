@@ -2,6 +2,7 @@ import { promptsMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import { promptRows, promptRun } from "../device/prompt_rows.ts";
+import { type Sequence, storesAnswer } from "../device/sequence.ts";
 import type { FirstToken, PromptChunk, Runner } from "../device/runner.ts";
 import type { ElasticDraft } from "./elastic_draft.ts";
 import type { ItlLimit } from "./itl_limit.ts";
@@ -47,7 +48,10 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly runner: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
+  readonly runner: Pick<
+    Runner,
+    "capacity" | "draft" | "prefill" | "catchUp" | "compileMs" | "promptKernels"
+  >;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
@@ -90,14 +94,28 @@ export function openPrefill(
     return { ...budget, rows: rowsWithin(promptMs, prompts, { budget, costs: table }) };
   }
 
+  /** Which kernels store the request's next tokens: all of a forward are stored by the same. */
+  function kernelsOf({ sequence }: RequestState): "prompts" | "rounds" {
+    return runner.promptKernels && storesAnswer(sequence) ? "rounds" : "prompts";
+  }
+
+  /** Where the sequence's next chunk ends at most: at its branch, or where other kernels go on. */
+  function chunkEnd({ ids, stored, branch = 0, promptTokens = Infinity }: Sequence): number {
+    const ends = [branch, ...runner.promptKernels ? [promptTokens] : []];
+    return Math.min(ids.length, ...ends.filter((end) => stored < end));
+  }
+
   function* step(
     beginGroup?: (expectedMs: number) => Promise<boolean>,
   ): Walk<number | undefined> {
-    const storing = requests.running.filter(({ decoding }) => !decoding);
-    if (storing.length === 0) return undefined;
-    const prompts = storing.map(({ sequence: { ids, stored, branch = 0 } }) => ({
-      stored,
-      left: (stored < branch ? branch : ids.length) - stored,
+    const all = requests.running.filter(({ decoding }) => !decoding);
+    const [oldest] = all;
+    if (oldest === undefined) return undefined;
+    const kernels = kernelsOf(oldest);
+    const storing = all.filter((state) => kernelsOf(state) === kernels);
+    const prompts = storing.map(({ sequence }) => ({
+      stored: sequence.stored,
+      left: chunkEnd(sequence) - sequence.stored,
     }));
     const since = clock();
     const isAwaited = requests.running.some(({ decoding }) => decoding);
@@ -135,7 +153,7 @@ export function openPrefill(
     const ended = clock();
     const ms = ended - began - compileMs;
     rowMs = ms / rows;
-    onPrefill({ chunks: stored, rows, ms });
+    if (kernels === "prompts") onPrefill({ chunks: stored, rows, ms });
     if (isAwaited && !hasGroup) itlLimit.stored(ended - since);
     for (const [i, { state }] of chunks.entries()) {
       state.compileMs += compileMs;

@@ -27,6 +27,8 @@ export interface CachedPrefix {
 export interface StoredSequence {
   /** All its tokens, also those not stored yet. */
   readonly ids: readonly number[];
+  /** See `PrefixCache.match`. */
+  readonly promptTokens?: number | undefined;
   /** Number of leading tokens of `ids` whose target keys and values are stored. */
   readonly stored: number;
   /** Number of leading tokens of these whose draft keys and values are stored too. */
@@ -55,8 +57,11 @@ export interface PrefixCache {
   /**
    * The longest cached prefix of `ids` before its last token, whose logits must be computed. The pages are retained for
    * the caller, which releases them to the pool.
+   *
+   * @param promptTokens leading ids of a prompt, if kernels of their own store prompts: the same ids as an answer are in
+   * other pages, because their keys and values have other bits. Default: all.
    */
-  match(ids: readonly number[]): CachedPrefix;
+  match(ids: readonly number[], promptTokens?: number): CachedPrefix;
   /** Leading tokens of `ids` that `match` would find if all of `others` were stored. */
   common(ids: readonly number[], others: readonly number[]): number;
   /**
@@ -73,10 +78,14 @@ export interface PrefixCache {
    */
   takePlace(): number | undefined;
   /**
-   * Records that the state at a taken place follows the first `length` of these tokens; 0: the place has no state to
-   * keep.
+   * Records that the state at a taken place follows the first `length` of a sequence's tokens; 0: the place has no state
+   * to keep.
    */
-  putState(place: number, ids: readonly number[], length: number): void;
+  putState(
+    place: number,
+    sequence: Pick<StoredSequence, "ids" | "promptTokens">,
+    length: number,
+  ): void;
   /** Frees the least recently used page that only the cache holds; a page counts as used until it is released. */
   evict(): boolean;
   /** Frees all that only the cache holds. */
@@ -189,10 +198,10 @@ class PageTree implements PrefixCache {
     return this.#byPage.size;
   }
 
-  match(ids: readonly number[]): CachedPrefix {
+  match(ids: readonly number[], promptTokens?: number): CachedPrefix {
     const path: Node[] = [];
     for (let nodes = this.#roots; (path.length + 1) * PAGE < ids.length;) {
-      const node = nodes.get(this.#key(ids, path.length));
+      const node = nodes.get(this.#key({ ids, promptTokens }, path.length));
       if (!node) break;
       path.push(node);
       nodes = node.children;
@@ -235,11 +244,15 @@ class PageTree implements PrefixCache {
     return oldest.place;
   }
 
-  putState(place: number, ids: readonly number[], length: number): void {
+  putState(
+    place: number,
+    sequence: Pick<StoredSequence, "ids" | "promptTokens">,
+    length: number,
+  ): void {
     let nodes = this.#roots;
     let node: Node | undefined;
     for (let i = 0; i < length / PAGE; i++) {
-      node = ids.length < length ? undefined : nodes.get(this.#key(ids, i));
+      node = sequence.ids.length < length ? undefined : nodes.get(this.#key(sequence, i));
       if (node === undefined) break;
       nodes = node.children;
     }
@@ -260,14 +273,14 @@ class PageTree implements PrefixCache {
   }
 
   insert(sequence: StoredSequence): number[] {
-    const { ids, stored, draftStored, pages: own } = sequence;
+    const { stored, draftStored, pages: own } = sequence;
     if (own.length * PAGE < stored) throw new Error(`${stored} tokens in ${own.length} pages`);
     const pages = [...own];
     let nodes = this.#roots;
     const count = this.#wholePages(sequence);
     for (const [i, page] of own.slice(0, count).entries()) {
       const drafted = Math.max(0, Math.min(PAGE, draftStored - i * PAGE));
-      const node = this.#put(nodes, this.#key(ids, i), { page, drafted });
+      const node = this.#put(nodes, this.#key(sequence, i), { page, drafted });
       // The cached page is in use and lacks draft entries that this sequence has: it keeps its own pages from here on.
       if (node.drafted < drafted) break;
       if (node.page !== page) {
@@ -346,13 +359,19 @@ class PageTree implements PrefixCache {
     return Math.floor(Math.min(stored, known, requireDraft ? draftStored : Infinity) / PAGE);
   }
 
-  /** Tokens of page `i` and `lookahead` more, two characters each. */
-  #key(ids: readonly number[], i: number): string {
+  /** Tokens of page `i` and `lookahead` more, two characters each, and whether cells of the page are an answer's. */
+  #key(
+    { ids, promptTokens = Infinity }: Pick<StoredSequence, "ids" | "promptTokens">,
+    i: number,
+  ): string {
+    const end = (i + 1) * PAGE;
     const halves: number[] = [];
-    for (let at = i * PAGE; at < (i + 1) * PAGE + this.#options.lookahead; at++) {
+    for (let at = i * PAGE; at < end + this.#options.lookahead; at++) {
       const id = ids[at] as number;
       halves.push(id & 0xffff, id >>> 16);
     }
+    // Its parent's key tells how the cells before this page were stored.
+    if (end > promptTokens) halves.push(Math.max(0, promptTokens - i * PAGE));
     return String.fromCharCode(...halves);
   }
 }

@@ -3,7 +3,7 @@ import { asError, UsageError } from "../../errors.ts";
 import { grammarFault } from "../../grammar/fault.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { Runner } from "../device/runner.ts";
-import { newSequence, rewind } from "../device/sequence.ts";
+import { promptSequence, rewind } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
 import type { RunQueue } from "./run_queue.ts";
@@ -48,7 +48,7 @@ export interface Requests {
 }
 
 interface Parts {
-  readonly runner: Pick<Runner, "setSampling">;
+  readonly runner: Pick<Runner, "setSampling" | "promptKernels">;
   readonly pages: Pick<SequencePages, "share" | "close">;
   readonly runQueue: RunQueue<RequestState>;
   readonly outputs: OutputConfig;
@@ -75,7 +75,8 @@ export function openRequests(
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
     if (runQueue.remove(state)) {
-      if (!failed) pages.share(sequence, decoding);
+      // What kernels of rounds have stored is of no use to prompts with other kernels, and the prompt's pages are shared.
+      if (!failed && !(decoding && runner.promptKernels)) pages.share(sequence, decoding);
       pages.close(sequence);
     }
     return closed(state);
@@ -189,7 +190,7 @@ export function openRequests(
     enqueue(request, onEvent) {
       const state: RequestState = {
         request,
-        sequence: newSequence(request.promptIds),
+        sequence: promptSequence(request.promptIds),
         output: openOutput(outputs, request),
         onEvent: untilLast(onEvent, (failure) => void (state.failure ??= failure)),
         constraint: undefined,

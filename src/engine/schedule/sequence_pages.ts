@@ -37,13 +37,23 @@ export interface SequencePages {
 /** What this needs of a runner. */
 export type PagesRunner = Pick<
   Runner,
-  "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages" | "states"
+  | "capacity"
+  | "pool"
+  | "openSlot"
+  | "closeSlot"
+  | "reserve"
+  | "setPages"
+  | "states"
+  | "promptKernels"
 >;
 
 export function sequencePages(runner: PagesRunner, cache: PrefixCache): SequencePages {
   const { capacity, pool } = runner;
   /** Tokens that a sequence had stored when its state was kept last, or those of the state that it began with. */
   const keptAt = new WeakMap<Sequence, number>();
+  /** See `PrefixCache.match`. */
+  const promptTokensOf = ({ promptTokens }: Sequence) =>
+    runner.promptKernels ? promptTokens : undefined;
 
   function reserve(sequence: Sequence, cells: number): boolean {
     const missing = Math.ceil(cells / PAGE) - sequence.pages.length;
@@ -66,7 +76,7 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     const place = cache.takePlace();
     if (place === undefined) return;
     keptAt.set(sequence, stored);
-    const known = ids.slice(0, stored + 1);
+    const known = { ids: ids.slice(0, stored + 1), promptTokens: promptTokensOf(sequence) };
     const put = (length: number) => cache.putState(place, known, length);
     const saved = states.save(sequence, place, whole ? undefined : stored);
     // A device that fails is reported by those who wait for it.
@@ -80,7 +90,10 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     },
     reserve,
     open(sequence) {
-      const { pages, draftStored, state, branch } = cache.match(sequence.ids);
+      const { pages, draftStored, state, branch } = cache.match(
+        sequence.ids,
+        promptTokensOf(sequence),
+      );
       sequence.pages.push(...pages);
       if (!runner.openSlot(sequence)) {
         pool.release(sequence.pages.splice(0));
@@ -97,9 +110,13 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
       if (state !== undefined) runner.states?.load(sequence, state, sequence.stored);
       return "opened";
     },
-    awaits: ({ ids }, other) => cache.common(ids, other.ids) > other.stored,
+    awaits(sequence, other) {
+      const promptOf = (of: Sequence) => of.ids.slice(0, promptTokensOf(of));
+      return cache.common(promptOf(sequence), promptOf(other)) > other.stored;
+    },
     share(sequence, whole) {
-      runner.setPages(sequence, cache.insert(sequence));
+      const promptTokens = promptTokensOf(sequence);
+      runner.setPages(sequence, cache.insert({ ...sequence, promptTokens }));
       keepState(sequence, whole);
     },
     close: runner.closeSlot.bind(runner),

@@ -1,7 +1,7 @@
 import { isLaunch } from "../../../kernels/matmul/matmul_tune.ts";
 import { tensorShards } from "../../../kernels/matmul/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { type Launches, roundMatrices, type Tuning, tuning } from "../../gpu/matrix.ts";
 import { autotune } from "./autotune.ts";
 import { joinedKey, joinedMlps, timeJoined } from "./joined.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
@@ -44,8 +44,9 @@ export async function tuneWeights(
   if (choice === "off" || gpu.info.software) return { weights: loaded, report: undefined };
   const started = performance.now();
   const rules = tuning(false, gpu.limits, gpu.info.backend);
+  const tensor = roundMatrices(loaded.tensor);
   const groups = groupMatmuls(
-    matmulsOf(loaded, rules).filter(({ matrix }) => !tensorShards(matrix, loaded.tensor)),
+    matmulsOf(loaded, rules).filter(({ matrix }) => !tensorShards(matrix, tensor)),
   );
   const key = adapterKey(gpu.info, driverVersion());
   const cached = path === undefined || choice === "again"
@@ -86,7 +87,7 @@ async function joinedLaunches(
     readonly known: Launches;
   },
 ): Promise<{ readonly launches: Launches; readonly measured: number }> {
-  const mlps = joinedMlps(loaded, { ...rules, tensor: loaded.tensor });
+  const mlps = joinedMlps(loaded, { ...rules, tensor: roundMatrices(loaded.tensor) });
   if (!mlps[0]) return { launches: new Map(), measured: 0 };
   const key = joinedKey(mlps[0]);
   const before = known.get(key);

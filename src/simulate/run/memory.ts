@@ -62,7 +62,7 @@ function withStoredPrompts(
     common: (ids, others) => cache.common(ids, others),
     insert: (sequence) => cache.insert(sequence),
     takePlace: () => cache.takePlace(),
-    putState: (place, ids, length) => cache.putState(place, ids, length),
+    putState: (place, sequence, length) => cache.putState(place, sequence, length),
     evict: () => cache.evict(),
     clear: () => cache.clear(),
     move: (from, to) => cache.move(from, to),

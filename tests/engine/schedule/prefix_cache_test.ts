@@ -46,6 +46,22 @@ Deno.test("prefix cache: a match is whole pages and leaves a token to compute", 
   }
 });
 
+Deno.test("prefix cache: an answer's pages are not a prompt's with the same tokens", () => {
+  for (const options of [PLAIN, EAGLE]) {
+    const { pool, cache } = open(options);
+    const pages = cache.insert({ ...sequence(pool, run(81)), promptTokens: 40 });
+    equal(cache.size, 5);
+    deepEqual(cache.match(run(100), 40).pages, pages, "the same answer again");
+    deepEqual(cache.match(run(100)).pages, [0, 1], "a later turn's prompt");
+    deepEqual(cache.match(run(100), 41).pages, [0, 1], "another prompt");
+    deepEqual(cache.match(run(100), 32).pages, [0, 1]);
+    deepEqual(cache.match(run(100), 31).pages, [0]);
+    deepEqual(cache.match(run(100), 0).pages, []);
+    const later = cache.insert(sequence(pool, run(97)));
+    deepEqual([later.slice(0, 2), cache.size], [[0, 1], 9], "both are kept");
+  }
+});
+
 Deno.test("prefix cache: with lookahead a page is found only before the same next token", () => {
   const other = [...run(16), 99, ...run(15, 17)];
   const plain = open(PLAIN);
@@ -261,17 +277,17 @@ Deno.test("prefix cache: where layers have states a match ends where one is kept
   const [a, b] = [cache.takePlace() ?? -1, cache.takePlace() ?? -1];
   deepEqual([a, b].toSorted(), [0, 1]);
   equal(cache.takePlace(), undefined, "both are being written");
-  cache.putState(a, first.ids, 32);
+  cache.putState(a, first, 32);
   deepEqual(found(100), [2, a]);
   deepEqual(found(32), [0, undefined], "the last token is to be computed");
-  cache.putState(b, first.ids, 64);
+  cache.putState(b, first, 64);
   deepEqual([found(100), found(60)], [[4, b], [2, a]]);
   // The state of 64 tokens was used before that of 32.
   equal(cache.takePlace(), b);
-  cache.putState(b, run(70, 500), 64);
+  cache.putState(b, { ids: run(70, 500) }, 64);
   deepEqual(found(100), [2, a], "the state of tokens that are not cached is dropped");
   equal(cache.takePlace(), b);
-  cache.putState(b, first.ids, 0);
+  cache.putState(b, first, 0);
   equal(cache.takePlace(), b, "a place that was not wanted is free again");
   cache.clear();
   deepEqual(found(100), [0, undefined]);
@@ -287,6 +303,6 @@ Deno.test("prefix cache: a match says where many pages go on without a state", (
     return branch;
   };
   deepEqual([branch(60), branch(100), branch(200)], [undefined, 96, 144]);
-  cache.putState(cache.takePlace() ?? -1, run(150), 48);
+  cache.putState(cache.takePlace() ?? -1, { ids: run(150) }, 48);
   deepEqual([branch(100), branch(200)], [undefined, 144]);
 });

@@ -1,6 +1,6 @@
 import type { Gpu } from "../../../gpu/device.ts";
 import { DEFAULT_PRECISION, type Precision } from "../../../gpu/matrix.ts";
-import { takesQuantized } from "../../../gpu/matrix_unit.ts";
+import { quantizedUnits } from "../../../gpu/matrix_unit.ts";
 import { methodOf } from "../../../model/report/parameters.ts";
 import type { KvDtype } from "../../../gpu/kv.ts";
 import type { OpenedModels } from "../../load/opened_models.ts";
@@ -21,7 +21,8 @@ export function costsOf(
 ): CostsOf {
   const named = (name: string, to: string | undefined) => to === undefined ? name : `${name} ${to}`;
   const quantized = weights.quantize ?? methodOf(target.checkpoint);
-  const units = quantized !== undefined && gpu.matrixUnit && takesQuantized(maxBatch);
+  const { dense } = quantizedUnits(maxBatch);
+  const units = quantized !== undefined && gpu.matrixUnit ? dense : "none";
   return {
     adapter: adapterKey(gpu.info, driverVersion()),
     model: named(
@@ -29,7 +30,7 @@ export function costsOf(
         named(target.checkpoint.name, weights.quantize),
         precision === DEFAULT_PRECISION ? undefined : `precision ${precision}`,
       ),
-      units ? "on units" : undefined,
+      { all: "rounds on units", prompts: "prompts on units", none: undefined }[units],
     ),
     draft: draft && named(draft.checkpoint.name, weights.quantizeDraft),
     weightBytes: weights.bytes,
