@@ -1,6 +1,6 @@
 /**
- * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] ROWS...`: times launches of gpt-oss-20b's MXFP4 experts at few
- * rows. Each must give the bits of the first launch of its kind. A routing reads other experts than those before it, so
+ * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] [--only TEXT] ROWS...`: times launches of gpt-oss-20b's MXFP4
+ * experts at few rows, all or those whose name includes a text. Each must give the bits of the first launch of its kind. A routing reads other experts than those before it, so
  * that its weights are in no cache. Prints the fastest first. A launch that a compiler refuses is printed and skipped.
  */
 import process from "node:process";
@@ -268,7 +268,11 @@ function onUnits(
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     args: Deno.args,
-    options: { webgpu: { type: "string" }, small: { type: "boolean", default: false } },
+    options: {
+      webgpu: { type: "string" },
+      small: { type: "boolean", default: false },
+      only: { type: "string", default: "" },
+    },
     allowPositionals: true,
   });
   const gpu = await openGpu(values.webgpu === "dawn" ? { webgpu: "dawn" } : {});
@@ -287,7 +291,7 @@ async function main(): Promise<void> {
         ...alone(subject, tuned, numExperts),
         ...name === "down" ? sums(subject, tuned, numExperts) : [],
         ...onUnits(gpu, subject, numExperts),
-      ];
+      ].filter(({ name }) => name.includes(values.only));
       const bits = new Map<string, Uint8Array>();
       const made: { readonly variant: Variant; readonly programs: Program[] }[] = [];
       for (const variant of variants) {
