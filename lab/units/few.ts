@@ -4,7 +4,8 @@
 //   EYRIE_WEBGPU=dawn deno run -A lab/units/few.ts [--small] [--rows 1,8] [--shapes o,down/8] [--tiles
 //   2.64.2.0,o+down=2.128.2.1]
 //
-// A shape may have another number of split-K ranges: down/8. A tile is columns.stage.ahead.branched[.subgroups], or for
+// A shape may have another number of split-K ranges: down/8, or be any matrix whose outputs are stored: 5120x2880. A tile
+// is columns.stage.ahead.branched[.subgroups], or for
 // matmul_tensor.wgsl (--tensor, with its grid and own tiles as rows by columns)
 // subgroups.grid.grid.own.own.stage.ahead.early.joined.turn. With .p behind a tile, x is already stored as two f16
 // numbers; with shapes and = before it, the tile is used for these shapes only. Weights are f16 in place, as in the
@@ -98,7 +99,9 @@ const ODD = ["store", "swiglu", "qkv"].map((end) =>
 );
 const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
   const [name, split] = text.split("/");
-  const shape = ALL.find((one) => one.name === name) as Shape;
+  const [n = 0, k = 0] = (name ?? "").split("x").map(Number);
+  const any: Shape = { name: text, n, k, split: 1, end: "store" };
+  const shape = ALL.find((one) => one.name === name) ?? any;
   return { ...shape, split: Number(split ?? shape.split) };
 });
 
