@@ -512,10 +512,12 @@ export function emitFused(
   const { tuning } = to.context;
   const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
+  // On matrix units, one row's workgroups are one subgroup each, and many must run at once: there is no room for others.
+  if (threadsOf(one) <= (tuning.tensor?.unit.lanes ?? 0)) return undefined;
   const asked = [
     to,
     withTuning(to, { launches: undefined }),
-    inWorkgroupsOf(threadsOf(one), to, second),
+    ...inWorkgroupsOf(threadsOf(one), to, second),
   ];
   const launches = asked.flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
@@ -533,19 +535,18 @@ export function emitFused(
 const MOST_FUSED = 12 << 10;
 
 /**
- * Returns a context in which a matmul without matrix units has workgroups of `threads` invocations and the shortest
- * stage, which takes least workgroup memory. Returns `to` itself if that is not possible.
+ * Contexts in which a matmul without matrix units has workgroups of `threads` invocations, the longest stage first. The
+ * fewer stages there are, the less often its few invocations wait for memory, and the more workgroup memory they take.
  */
-function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting {
-  const { context } = to;
-  const { tuning } = context;
-  if (threads % lanesOf(matrix, tuning) > 0) return to;
+function inWorkgroupsOf(threads: number, to: Emitting, { x, matrix, out }: MatmulOp): Emitting[] {
+  const { context: { tuning } } = to;
+  if (threads % lanesOf(matrix, tuning) > 0) return [];
   const stages = launchStages(matrix, { rows: x.rows, splitK: out.parts, tuning });
-  const stage = Math.min(...stages.filter((stage) => stage > 0));
-  if (stage === Infinity) return to;
-  const launch = { stage, groups: threads / tuning.lanes };
-  const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
-  return withTuning(to, { launches });
+  return stages.filter((stage) => stage > 0).toSorted((a, b) => b - a).map((stage) => {
+    const launch = { stage, groups: threads / tuning.lanes, pairs: 1 } as const;
+    const launches = new Map([[shapeKey(matrix), new Map([[1, launch], [x.rows, launch]])]]);
+    return withTuning(to, { launches });
+  });
 }
 
 function withTuning(to: Emitting, others: Pick<DecoderContext["tuning"], "launches">): Emitting {
