@@ -34,7 +34,7 @@ interface JoinedParameters {
 const kernels = new Map<string, Kernel>();
 
 /**
- * Joins two or three launches, with workgroups of one size, in the order in which they would run. The `relay` of each
+ * Joins two or three launches, with workgroups of one size, in the order in which they would run. The `handoff` of each
  * launch but the first is the `out` of the one before, whose words are 0 until they are made. joined.wgsl says what
  * else a kernel declares and what it may call. A third launch may redo the second's work, so it counts among the
  * readers of the first's words, which are all one range then.
@@ -50,7 +50,7 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
   const works = launches.flatMap(({ work }) => work ? [work] : []);
   return dispatch(joinedKernel(launches.map(({ kernel }) => kernel)), {
     ...last,
-    buffers: named<Operand>(launches, ({ buffers: { relay: _, ...others } }) => others),
+    buffers: named<Operand>(launches, ({ buffers: { handoff: _, ...others } }) => others),
     constants: {
       ...named(launches, ({ constants }) => constants),
       ...named<number>(launches, (launch, i) => ({
@@ -105,6 +105,6 @@ function joinedKernel(launched: readonly Kernel[]): Kernel {
 /** The module of launch i as a part of the joined one. */
 function linked(code: string, i: number): Part {
   const prefix = PREFIXES[i] as string;
-  const given = { relay: `${PREFIXES[i - 1]}out`, make_again: `${prefix}make_again` };
+  const given = { handoff: `${PREFIXES[i - 1]}out`, make_again: `${prefix}make_again` };
   return link(code, { prefix, firstBinding: i * BINDINGS_EACH, given: i > 0 ? given : {} });
 }

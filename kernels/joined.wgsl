@@ -4,15 +4,15 @@
 //
 // The workgroups of all kernels have one size. Along z those of a come first, in rows of as many as the last kernel has
 // along y, then those of b, and finally those of the last kernel in its own order. Every known adapter runs them in
-// this order, but nothing relies on it. Functions of a kernel that waits for words (lib/relay.wgsl has most of what it
+// this order, but nothing relies on it. Functions of a kernel that waits for words (lib/handoff.wgsl has most of what it
 // declares for that):
 //
-//   b_relay_begin(y, z)                  is called first, in every workgroup, with the number of b's workgroups along y
+//   b_handoff_begin(y, z)                  is called first, in every workgroup, with the number of b's workgroups along y
 //                                        and z;
 //   b_make_again(first, count, thread)   may be called by b if words did not come: does the work of `count` workgroups
 //                                        of a from `first` on, with the same bits;
-//   b_relay_made(i, thread)              is called when workgroup i of a is done;
-//   b_relay_leave(thread)                is called when a workgroup of b is done.
+//   b_handoff_made(i, thread)              is called when workgroup i of a is done;
+//   b_handoff_leave(thread)                is called when a workgroup of b is done.
 
 override a_ALONG_Y: u32; // workgroups of a along y
 override a_WORKGROUPS: u32; // and along y and z together
@@ -49,19 +49,19 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
 ) {
   //#if THREE
-  b_relay_begin(b_ALONG_Y, b_WORKGROUPS / b_ALONG_Y);
+  b_handoff_begin(b_ALONG_Y, b_WORKGROUPS / b_ALONG_Y);
   // Workgroups of c may redo b's work, so they count as readers of a's words, which are one range then.
   b_readers += all.y * (all.z - c_PLACES_BEFORE);
-  c_relay_begin(all.y, all.z - c_PLACES_BEFORE);
+  c_handoff_begin(all.y, all.z - c_PLACES_BEFORE);
   //#else
-  b_relay_begin(all.y, all.z - b_PLACES_BEFORE);
+  b_handoff_begin(all.y, all.z - b_PLACES_BEFORE);
   //#endif
   if (tile.z < b_PLACES_BEFORE) {
     let i = tile.z * all.y + tile.y;
     if (i < a_WORKGROUPS) {
       a_main(vec3<u32>(0u, i % a_ALONG_Y, i / a_ALONG_Y), thread);
       storageBarrier();
-      b_relay_made(i, thread);
+      b_handoff_made(i, thread);
     }
     return;
   }
@@ -70,17 +70,17 @@ fn main(
     let i = (tile.z - b_PLACES_BEFORE) * all.y + tile.y;
     if (i < b_WORKGROUPS) {
       b_main(vec3<u32>(0u, i % b_ALONG_Y, i / b_ALONG_Y), thread);
-      b_relay_leave(thread);
+      b_handoff_leave(thread);
       storageBarrier();
-      c_relay_made(i, thread);
+      c_handoff_made(i, thread);
     }
     return;
   }
   c_main(vec3<u32>(tile.xy, tile.z - c_PLACES_BEFORE), thread);
-  c_relay_leave(thread);
-  b_relay_made(0u, thread);
+  c_handoff_leave(thread);
+  b_handoff_made(0u, thread);
   //#else
   b_main(vec3<u32>(tile.xy, tile.z - b_PLACES_BEFORE), thread);
-  b_relay_leave(thread);
+  b_handoff_leave(thread);
   //#endif
 }

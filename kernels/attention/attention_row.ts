@@ -14,8 +14,8 @@ import {
   type SplitOrder,
 } from "./splits.ts";
 
-/** Heads of one row that the same dispatch makes: see relayed_heads.ts. */
-export interface RelayedHeads {
+/** Heads of one row that the same dispatch makes: see handoff_heads.ts. */
+export interface HandoffHeads {
   /** u32 [headWords]: q, k and v as `qkv` has them. */
   readonly words: Operand;
   /** Workgroups that make them. */
@@ -35,7 +35,7 @@ export interface OwnHeads {
    */
   readonly qkv: Operand;
   /** Where they come from instead. */
-  readonly relay?: RelayedHeads | undefined;
+  readonly handoff?: HandoffHeads | undefined;
   /** Norms of q and of k, [2, headDim]; absent: they are not normed. */
   readonly norm?: {
     readonly weight: Operand;
@@ -107,7 +107,7 @@ interface RowParameters extends SplitOrder {
   /** How values are made. */
   readonly values: OwnValues;
   /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
-  readonly RELAYED: boolean;
+  readonly HANDOFF: boolean;
   readonly RANGE: number;
   /** Query heads of a workgroup, and pairs of them. */
   readonly GROUP: number;
@@ -140,7 +140,7 @@ function rowKernel(
   const kinds = [
     ...normed ? ["normed"] : [],
     ...values === "plain" ? [] : [values === "normed" ? "values" : "keys"],
-    ...words === undefined ? [] : ["relayed", words],
+    ...words === undefined ? [] : ["handoff", words],
   ];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, 1);
@@ -151,7 +151,7 @@ function rowKernel(
     kv: kvDtype,
     NORMED: normed,
     values,
-    RELAYED: words !== undefined,
+    HANDOFF: words !== undefined,
     GROUP: group,
     SETS,
     PAIRS_EACH: Math.ceil(pairs / SETS),
@@ -174,7 +174,7 @@ function rowKernel(
 
 /** Records the sums of splits for rows alone, `group` heads at a time, and stores their keys and values. */
 export function rowSums(
-  { own: { qkv, relay, rope, norm }, ...buffers }: Omit<SplitBuffers, "q"> & {
+  { own: { qkv, handoff, rope, norm }, ...buffers }: Omit<SplitBuffers, "q"> & {
     readonly own: OwnHeads;
   },
   { group, constants, launch, ...heads }: Heads & {
@@ -187,11 +187,11 @@ export function rowSums(
   const { kvHeads, headDim } = heads;
   const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
   const normed = { normed: norm !== undefined, values: norm?.values ?? "plain" };
-  const kind = { group, ...normed, words: relay && words * headDim };
-  const from = relay
+  const kind = { group, ...normed, words: handoff && words * headDim };
+  const from = handoff
     ? {
-      buffers: { relay: relay.words },
-      constants: { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 },
+      buffers: { handoff: handoff.words },
+      constants: { TURNS: handoff.turns, MAKERS: handoff.makers, RANGES: 1 },
     }
     : { buffers: { qkv }, constants: {} };
   return dispatch(rowKernel(heads, kind), {

@@ -4,8 +4,8 @@
 // norm_rope_store.wgsl and the epilogue qkv do. The workgroups of the split that has the row's own cell compute its key
 // and value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
 //
-// With RELAYED other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
-// (lib/relay.wgsl).
+// With HANDOFF other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
+// (lib/handoff.wgsl).
 //
 // One workgroup per (row, $GROUP query heads of one key-value head, split):
 //   heads    head vectors ($GROUP queries, the key and the value) have NORM_LANES invocations each, which take rope
@@ -29,8 +29,8 @@
 //#import lib/kv_pack
 //#endif
 //#import lib/rope
-//#if RELAYED
-//#import lib/relay
+//#if HANDOFF
+//#import lib/handoff
 //#endif
 
 override KV_HEADS: u32;
@@ -55,7 +55,7 @@ const NORM_LANES = $NORM_LANESu;
 const KEY = GROUP; // among the head vectors
 const VALUE = GROUP + 1u;
 
-//#if !RELAYED
+//#if !HANDOFF
 @group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, 2 HALF (heads + 2 KV_HEADS)], in the order of raw_at
 //#endif
 @group(0) @binding(1) var<storage, read_write> keys: array<vec4<u32>>; // [pages, KV_HEADS, PAGE], rows of a dtype
@@ -186,9 +186,9 @@ fn head_scale(squares: f32) -> f32 {
 }
 //#endif
 
-//#if RELAYED
+//#if HANDOFF
 // Called first, with the workgroups along y and z.
-fn relay_begin(y: u32, z: u32) {
+fn handoff_begin(y: u32, z: u32) {
   readers = y * z;
 }
 //#endif
@@ -244,7 +244,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let at$p = min(w$p, HALF - 1u);
   let gain$p = gains(is_query, at$p);
   //#endfor
-  //#if !RELAYED
+  //#if !HANDOFF
   // The rope pairs of a head that an invocation takes.
   //#for p in PAIRS
   let from$p = raw_at(row, all_heads, of_qkv, at$p);
@@ -260,7 +260,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let split = tile.z + select(begin / SPLIT_CELLS, 0u, WINDOW == 0xffffffffu);
   let first = split * SPLIT_CELLS;
   if (first >= end || first + SPLIT_CELLS <= begin) {
-    //#if RELAYED
+    //#if HANDOFF
     // A workgroup without cells reads no heads and reports at once that it is done with them.
     if (thread == 0u) {
       done(0u);
@@ -281,7 +281,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for p in PAIRS
   let turn$p = rope[own.position * HALF + at$p];
   //#endfor
-  //#if !RELAYED
+  //#if !HANDOFF
   // The squares of each invocation's pairs, where heads are normed.
   //#if NORMED
   if (head <= VALUE) {
@@ -311,7 +311,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var value$c = load_half(stored(pages_first, min(part + $cu * PARTS, last)), j);
   //#endfor
 
-  //#if RELAYED
+  //#if HANDOFF
   // The rope pairs of a head that an invocation takes, waited for while keys and values are loaded. Nothing is assumed
   // about when workgroups run: if the words are not there in time, this workgroup makes them itself, and loads its keys
   // and values again, so that no registers need to keep them until then.
@@ -321,8 +321,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var low$p = 1u;
   var high$p = 1u;
   if (wanted) {
-    low$p = atomicLoad(&relay[from$p]);
-    high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
+    low$p = atomicLoad(&handoff[from$p]);
+    high$p = atomicLoad(&handoff[from$p + raw_step(all_heads)]);
   }
   //#endfor
   for (var turn = 0u; turn < TURNS; turn++) {
@@ -334,8 +334,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       break;
     }
     //#for p in PAIRS
-    low$p = atomicLoad(&relay[from$p]);
-    high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
+    low$p = atomicLoad(&handoff[from$p]);
+    high$p = atomicLoad(&handoff[from$p + raw_step(all_heads)]);
     //#endfor
   }
   //#for p in PAIRS
@@ -347,8 +347,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     make_again(0u, MAKERS, thread);
     workgroupBarrier();
     //#for p in PAIRS
-    low$p = atomicLoad(&relay[from$p]);
-    high$p = atomicLoad(&relay[from$p + raw_step(all_heads)]);
+    low$p = atomicLoad(&handoff[from$p]);
+    high$p = atomicLoad(&handoff[from$p + raw_step(all_heads)]);
     //#endfor
     //#for p in PASSES
     //#for s in STEPS

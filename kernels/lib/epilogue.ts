@@ -6,7 +6,7 @@ import type { PartialKind } from "./partial.ts";
 /** Parameters of lib/epilogue.wgsl: which of its epilogues it is, and what that one depends on. */
 export type EpilogueParameters =
   | {
-    /** "relayed": y is stored for other workgroups of the dispatch, see lib/matmul_outputs.wgsl. */
+    /** "handoff": y is stored for other workgroups of the dispatch, see lib/matmul_outputs.wgsl. */
     readonly epilogue:
       | "store"
       | "add"
@@ -15,11 +15,11 @@ export type EpilogueParameters =
       | "cap"
       | "clamped"
       | "clamped_noted"
-      | "relayed";
+      | "handoff";
   }
   | {
-    /** "gated_noted": also lowers the scales of its rows; "relayed_gated": stored as by "relayed". */
-    readonly epilogue: "gated" | "gated_noted" | "relayed_gated";
+    /** "gated_noted": also lowers the scales of its rows; "handoff_gated": stored as by "handoff". */
+    readonly epilogue: "gated" | "gated_noted" | "handoff_gated";
     /** What the gate goes through. */
     readonly gate: GateName;
   }
@@ -47,7 +47,7 @@ export interface Epilogue {
    * What is stored in `out` (lib/matmul_outputs.wgsl); default numbers. Partial results need a kernel that adds lanes,
    * two pairs of outputs at a time.
    */
-  readonly out?: "numbers" | "partials" | "relay";
+  readonly out?: "numbers" | "partials" | "handoff";
   /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */
   readonly noted?: boolean;
   /**

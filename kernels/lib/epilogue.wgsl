@@ -155,7 +155,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(sum.x, FIRST + c);
   consider(sum.y, FIRST + c + half);
 }
-//#else if epilogue == relayed_gated
+//#else if epilogue == handoff_gated
 // For one row and a matrix [gate; up]: other workgroups wait for the output (lib/matmul_outputs.wgsl).
 
 //#import lib/gate
@@ -163,7 +163,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   put_word(FIRST + c, gated(sum));
 }
-//#else if epilogue == relayed
+//#else if epilogue == handoff
 // For one row: other workgroups wait for the output (lib/matmul_outputs.wgsl).
 
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {

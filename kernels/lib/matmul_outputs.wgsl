@@ -66,12 +66,12 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
   }
   out[(row + thread) * OUT_COLS + FIRST_PARTIAL + part] = all;
 }
-//#else if out == relay
-// relay: other workgroups of the same dispatch wait for the outputs, word by word. 0 means that a word is not there
+//#else if out == handoff
+// handoff: other workgroups of the same dispatch wait for the outputs, word by word. 0 means that a word is not there
 // yet, so the number 0 is stored as -0, which makes no difference to sums that begin with 0. No order between words is
 // relied on.
 
-@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [SPLIT_K, OUT_COLS], and the counts of lib/relay.wgsl
+@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [SPLIT_K, OUT_COLS], and the counts of lib/handoff.wgsl
 
 fn put_word(at: u32, value: f32) {
   let word = bitcast<u32>(value);

@@ -5,16 +5,16 @@
 override EPS: f32;
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
-//#if RELAYED
-// The sums that are added, where other workgroups of the dispatch make them (lib/relay_statements.wgsl): all are one
+//#if HANDOFF
+// The sums that are added, where other workgroups of the dispatch make them (lib/handoff_statements.wgsl): all are one
 // range of words.
 
-//#import lib/relay
+//#import lib/handoff
 
 var<workgroup> sums: array<vec4<f32>, RANGE / 4u>; // [ranges, COLS / 4]
 
 // Called first, with the workgroups along y and z.
-fn relay_begin(y: u32, z: u32) {
+fn handoff_begin(y: u32, z: u32) {
   readers = y * z;
 }
 

@@ -17,8 +17,8 @@ var v_hi$u_$j_$r = x[v_at$u_$j_$r + 1u];
 //#endfor
 //#endfor
 //#endfor
-//#if RELAYED
-//#import lib/relay_statements
+//#if HANDOFF
+//#import lib/handoff_statements
 //#endif
 //#for u in NORM_TURNS
 //#for j in NORM_EACH

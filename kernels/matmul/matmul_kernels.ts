@@ -11,7 +11,7 @@ interface CommonParameters {
   /** Format of W: lib/weights_FORMAT. */
   readonly weights: WeightFormat;
   /** What is stored in `out`: see lib/matmul_outputs.wgsl. */
-  readonly out: "numbers" | "partials" | "relay";
+  readonly out: "numbers" | "partials" | "handoff";
   /**
    * How the lanes' sums are added: there is one lane per output, or a group of lanes has one pair of outputs, or
    * several.

@@ -65,11 +65,11 @@ const EIGHTS = $EIGHTSu; // vec8s of a head
 @group(0) @binding(10) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
 var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
-//#else if hold == relay
-// relay: other workgroups of the dispatch make x, one row, while this one waits (lib/relay_statements.wgsl); a range of
+//#else if hold == handoff
+// handoff: other workgroups of the dispatch make x, one row, while this one waits (lib/handoff_statements.wgsl); a range of
 // words is one of k. x itself is not read, its size gives the number of rows, which is one.
 
-//#import lib/relay
+//#import lib/handoff
 //#if dots == floats
 // Products of floats keep the words as they are.
 
@@ -80,9 +80,9 @@ fn hold_word(i: u32, word: u32) {
 fn take_words(thread: u32) {}
 //#else
 // Products of integers round eight words together, once all are there. Ranges of quantized matrices are whole
-// (relay.ts), so nothing is stored behind a range that would need a barrier. Neighbouring invocations store different
+// (handoff.ts), so nothing is stored behind a range that would need a barrier. Neighbouring invocations store different
 // components of one vec4. WGSL does not promise that such stores are independent; Vulkan's drivers, the only ones with
-// relays, store each component alone.
+// handoffs, store each component alone.
 
 var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
 
@@ -98,7 +98,7 @@ fn take_words(thread: u32) {
 //#endif
 
 // Called first, with the workgroups along y and z.
-fn relay_begin(y: u32, z: u32) {
+fn handoff_begin(y: u32, z: u32) {
   readers = y;
 }
 //#endif
@@ -292,8 +292,8 @@ fn main(
     put_vec8(i$s / $STAGEu, i$s % $STAGEu, v_lo$s * scale * gain_lo$s, v_hi$s * scale * gain_hi$s);
   }
   //#endfor
-  //#else if hold == relay
-  //#import lib/relay_statements
+  //#else if hold == handoff
+  //#import lib/handoff_statements
   //#else
   // x as it is.
   //#for s in LOADS

@@ -1,7 +1,7 @@
 /** All dispatches of a layer, in order, so that the time includes the barriers between them. */
 import type { Operand, Plan } from "../../src/gpu/kernel.ts";
-import { headWords } from "../../kernels/attention/relayed_heads.ts";
-import { relayWords, sumWords } from "../../kernels/matmul/relay/relay.ts";
+import { headWords } from "../../kernels/attention/handoff_heads.ts";
+import { handoffWords, sumWords } from "../../kernels/matmul/handoff/handoff.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { decoderLayer, type PlacedLayer } from "../../src/model/graph/decoder.ts";
@@ -140,8 +140,8 @@ export function contextOf(
     kvDtype: "f32",
     widestRows: rows,
     scratch: from.scratch(),
-    relay: {
-      act: from.words(new Uint32Array(relayWords(intermediate))),
+    handoff: {
+      act: from.words(new Uint32Array(handoffWords(intermediate))),
       heads: from.words(
         new Uint32Array(Math.max(headWords((heads + 2 * kvHeads) * headDim), sumWords(hidden))),
       ),

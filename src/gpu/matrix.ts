@@ -345,8 +345,8 @@ export interface Tuning {
   readonly workgroupBytes: number;
   /** Invocations of every subgroup, where kernels without matrix units may use subgroups; see `DeviceInfo`. */
   readonly subgroup?: number | undefined;
-  /** Whether workgroups may wait for other workgroups of the same dispatch: see kernels/matmul/relay. */
-  readonly relays: boolean;
+  /** Whether workgroups may wait for other workgroups of the same dispatch: see kernels/matmul/handoff. */
+  readonly handoffs: boolean;
   /** Attention over many rows uses attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** Launches measured to be faster than those of the rules in kernels/matmul/matmul_shape.ts. */
@@ -402,7 +402,7 @@ export function tuning(
       dot4I8: false,
       rowLanes: 16,
       tiles: false,
-      relays: false,
+      handoffs: false,
     }
     : {
       ...shared,
@@ -415,6 +415,6 @@ export function tuning(
       tiles: maxComputeWorkgroupStorageSize >= 49152,
       // Elsewhere resident workgroups need not all make progress: a wait would end only when the waiting workgroup
       // computes the words again itself.
-      relays: backend === "vulkan",
+      handoffs: backend === "vulkan",
     };
 }

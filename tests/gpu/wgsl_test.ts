@@ -105,14 +105,15 @@ Deno.test("bindings are numbered from the first of the part", () => {
 });
 
 Deno.test("what another part gives has that part's name, and its own declaration is left out", () => {
-  const code = `@group(0) @binding(13) var<storage, read_write> relay: array<atomic<u32>>; // words
-fn f(thread: u32) { make_again(thread); atomicLoad(&relay[0]); }
-fn g(relay: u32) -> u32 { return relay; }`;
+  const code =
+    `@group(0) @binding(13) var<storage, read_write> handoff: array<atomic<u32>>; // words
+fn f(thread: u32) { make_again(thread); atomicLoad(&handoff[0]); }
+fn g(handoff: u32) -> u32 { return handoff; }`;
   assert.equal(
-    linked(code, { relay: "a_out", make_again: "b_make_again" }),
+    linked(code, { handoff: "a_out", make_again: "b_make_again" }),
     `// words
 fn b_f(thread: u32) { b_make_again(thread); atomicLoad(&a_out[0]); }
-fn b_g(relay: u32) -> u32 { return relay; }`,
+fn b_g(handoff: u32) -> u32 { return handoff; }`,
   );
 });
 

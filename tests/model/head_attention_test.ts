@@ -21,7 +21,7 @@ const [HEADS, KV_HEADS, HEAD_DIM, HIDDEN] = [8, 2, 64, 256];
 /** The plan of one row whose slot has so many cells at most. */
 function planAt(cells: number, window?: number): Dispatch[] {
   // Launches that are joined are joined_layer_test's.
-  const context = { ...contextOf({ hidden: HIDDEN, cells, tuning: HARDWARE }), relay: undefined };
+  const context = { ...contextOf({ hidden: HIDDEN, cells, tuning: HARDWARE }), handoff: undefined };
   const spec = {
     kind: "heads" as const,
     numHeads: HEADS,

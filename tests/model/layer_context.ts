@@ -39,6 +39,6 @@ export function contextOf(
     kvDtype: "f32",
     widestRows: rows,
     scratch: new ScratchPool(paperGpu({ software: false }), "scratch"),
-    relay: { act: LARGE, heads: LARGE },
+    handoff: { act: LARGE, heads: LARGE },
   };
 }

@@ -78,7 +78,7 @@ const UNITS = RegExp(`^matmul_tensor(_few)?_f16_(${QUANTIZED})_`);
 
 const PART = RegExp(
   `^matmul_[a-z]+_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_relayed)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_handoff)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
 );
 
 /** Launches that find experts, and their first matmul, which other matmuls are fused with. */
@@ -116,7 +116,7 @@ function joinedBuffers(kernel: string): number | undefined {
     // Scales of the rows of both, and of groups of weights.
     if (part.startsWith("matmul_tensor_")) return MATMUL + 2 + Number(UNITS.test(part));
     const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
-    const added = kind === "_relayed" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
+    const added = kind === "_handoff" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
     return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
       (sunk ? 1 : 0) +
       (ranges === undefined ? 0 : 1 + added) + (kept ? 1 : 0);

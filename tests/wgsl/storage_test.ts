@@ -4,22 +4,22 @@ import { storageFault } from "./storage.ts";
 /** WGSL with so many storage buffers. */
 const binds = (count: number): string => "var<storage, read> x: array<u32>;\n".repeat(count);
 
-const NORMED = "joined_matmul_resident_q8_gate_silu_relayed_1_1_16_8_packed_32_1_normed_32x1";
-const MLP = "matmul_resident_bf16_store_1_1_16_8_floats_16_part_1_relayed";
-const O = "joined_matmul_resident_q4_relayed_1_1_16_8_packed_32_1_combined_32";
-const GATE_UP = "matmul_resident_bf16_gate_silu_relayed_1_1_16_8_floats_32_2_normed_32x1_1_relayed";
-const QKV = "joined_matmul_resident_bf16_relayed_1_1_16_16_floats_32_2";
+const NORMED = "joined_matmul_resident_q8_gate_silu_handoff_1_1_16_8_packed_32_1_normed_32x1";
+const MLP = "matmul_resident_bf16_store_1_1_16_8_floats_16_part_1_handoff";
+const O = "joined_matmul_resident_q4_handoff_1_1_16_8_packed_32_1_combined_32";
+const GATE_UP = "matmul_resident_bf16_gate_silu_handoff_1_1_16_8_floats_32_2_normed_32x1_1_handoff";
+const QKV = "joined_matmul_resident_bf16_handoff_1_1_16_16_floats_32_2";
 
 const CASES: readonly (readonly [kernel: string, buffers: number])[] = [
   [`${NORMED}_1_with_${MLP}`, 10],
   [`${NORMED}_1_with_${MLP.replace("bf16", "q4")}`, 11],
   [`${NORMED}_0_with_${MLP.replace("bf16", "q8")}`, 9],
   [`${O}_with_${GATE_UP}_with_${MLP}`, 15],
-  [`${QKV}_with_attention_row_f32_32_2_relayed_512`, 10],
-  [`${QKV}_with_attention_row_f32_32_2_normed_relayed_256`, 11],
-  [`${QKV}_normed_32x1_1_with_attention_row_bf16_32_2_relayed_512`, 13],
-  [`${QKV}_normed_32x1_1_kept_with_attention_row_bf16_32_2_relayed_512`, 14],
-  [`${QKV.replace("bf16", "q8")}_normed_32x1_0_with_attention_row_f32_32_2_normed_relayed_256`, 13],
+  [`${QKV}_with_attention_row_f32_32_2_handoff_512`, 10],
+  [`${QKV}_with_attention_row_f32_32_2_normed_handoff_256`, 11],
+  [`${QKV}_normed_32x1_1_with_attention_row_bf16_32_2_handoff_512`, 13],
+  [`${QKV}_normed_32x1_1_kept_with_attention_row_bf16_32_2_handoff_512`, 14],
+  [`${QKV.replace("bf16", "q8")}_normed_32x1_0_with_attention_row_f32_32_2_normed_handoff_256`, 13],
   ["matmul_resident_bf16_qkv_f32_1_2_16_8_floats_32_2_normed_32x1_1", 11],
   ["matmul_resident_bf16_qkv_f32_1_2_16_8_floats_32_2_normed_32x1_1_kept-64482b27", 12],
   ["matmul_resident_q8_qkv_bias_bf16_2_2_16_8_packed_32_2_normed_32x1_1_kept", 14],

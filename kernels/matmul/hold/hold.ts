@@ -30,13 +30,13 @@ export type HoldParameters =
     /** Vec8s of a head. */
     readonly EIGHTS: number;
   }
-  | RelayParameters & {
+  | HandoffParameters & {
     /** Other workgroups of the dispatch make x. */
-    readonly hold: "relay";
+    readonly hold: "handoff";
   };
 
-/** Parameters of lib/relay.wgsl and relay_statements.wgsl. */
-interface RelayParameters {
+/** Parameters of lib/handoff.wgsl and handoff_statements.wgsl. */
+interface HandoffParameters {
   /** Words of a range, which are waited for together. */
   readonly RANGE: number;
   /** Words of a range that each invocation polls. */
@@ -44,7 +44,7 @@ interface RelayParameters {
 }
 
 /** x is normed, after something may have been added to it: lib/normed_x.wgsl and normed_x_statements.wgsl. */
-export interface NormedParameters extends RelayParameters {
+export interface NormedParameters extends HandoffParameters {
   readonly hold: "normed";
   /** Lanes that sum squares. */
   readonly NORM_LANES: number;
@@ -60,7 +60,7 @@ export interface NormedParameters extends RelayParameters {
   readonly MORE_ADDENDS: number;
   /** Whether those sums are read from a buffer, or made by other workgroups of the dispatch. */
   readonly STORED: boolean;
-  readonly RELAYED: boolean;
+  readonly HANDOFF: boolean;
   /** Whether outputs of experts are added, and how many a row has. */
   readonly WEIGHED: boolean;
   readonly EXPERTS: number;
@@ -99,12 +99,12 @@ type NormAddends =
     readonly sums: Operand;
     readonly splitK: number;
     /** Present if other workgroups of the dispatch make the sums, of one row: `sums` is then u32 [sumWords]. */
-    readonly relay?: Relay | undefined;
+    readonly handoff?: Handoff | undefined;
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
 
-/** Words that workgroups of a dispatch wait for: see lib/relay.wgsl. */
-interface Relay {
+/** Words that workgroups of a dispatch wait for: see lib/handoff.wgsl. */
+interface Handoff {
   /** Workgroups that make the words of a range. */
   readonly makers: number;
   /** How often a workgroup polls for missing words before it makes them itself. */
@@ -239,8 +239,8 @@ export function normedRows(
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added && "sums" in added ? added.splitK : 0;
   const experts = added && "outputs" in added ? added.experts : 0;
-  const relay = added && "sums" in added ? added.relay : undefined;
-  const kind = relay ? "_relayed" : experts > 0 ? `_experts_${experts}` : "";
+  const handoff = added && "sums" in added ? added.handoff : undefined;
+  const kind = handoff ? "_handoff" : experts > 0 ? `_experts_${experts}` : "";
   return {
     name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
     buffers: {
@@ -251,17 +251,17 @@ export function normedRows(
     constants: {
       EPS: eps,
       ...kept ? { KEPT_COLS: kept.outCols, KEPT_FIRST: kept.outFirst } : {},
-      ...relay ? { TURNS: relay.turns, MAKERS: relay.makers, RANGES: 1 } : {},
+      ...handoff ? { TURNS: handoff.turns, MAKERS: handoff.makers, RANGES: 1 } : {},
     },
     ...lowers ? { lowers } : {},
     parameters: ({ threads }) => ({
       hold: "normed",
-      RELAYED: relay !== undefined,
+      HANDOFF: handoff !== undefined,
       NORM_LANES: lanes,
       NORM_EACH: each,
       NORM_TURNS: Math.ceil(lanes / threads),
       ADDED: splitK > 0,
-      STORED: splitK > 0 && !relay,
+      STORED: splitK > 0 && !handoff,
       KEPT: kept !== undefined,
       WORDS: Math.ceil(splitK * cols / threads),
       RANGE: splitK * cols,
@@ -280,7 +280,7 @@ function addendOperands(
   size: number,
 ): Record<string, Operand> {
   const { stream } = added;
-  if ("relay" in added && added.relay) return { stream, relay: added.sums };
+  if ("handoff" in added && added.handoff) return { stream, handoff: added.sums };
   return "sums" in added
     ? { sums: { ...added.sums, size: added.splitK * size }, stream }
     : { outputs: added.outputs, stream, shares: added.shares };

@@ -1,7 +1,7 @@
 /** Buffers that the forwards of a decoder read and write, besides weights and KV pages. */
 import { gatheredWords } from "../../../kernels/sample/gather.ts";
-import { headWords } from "../../../kernels/attention/relayed_heads.ts";
-import { relayWords, sumWords } from "../../../kernels/matmul/relay/relay.ts";
+import { headWords } from "../../../kernels/attention/handoff_heads.ts";
+import { handoffWords, sumWords } from "../../../kernels/matmul/handoff/handoff.ts";
 import { slicePartialWords } from "../../../kernels/sample/slice_partials.ts";
 import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
@@ -22,7 +22,7 @@ import {
   ropeWidth,
 } from "../../model/config/layer_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
-import type { DecoderContext, RelayBuffers } from "../../model/graph/context.ts";
+import type { DecoderContext, HandoffBuffers } from "../../model/graph/context.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import type { Target } from "../../model/graph/target.ts";
 import type { ScratchPool } from "../../gpu/scratch_pool.ts";
@@ -96,7 +96,7 @@ export function decoderContext(
     config,
     tuning: {
       ...rules,
-      relays: rules.relays && mayJoin(shared.launches),
+      handoffs: rules.handoffs && mayJoin(shared.launches),
       subgroup: gpu.info.subgroup,
       launches: shared.launches,
       tensor: shared.tensor,
@@ -112,7 +112,7 @@ export function decoderContext(
     scratch: shared.scratch,
     without: rewritesWithout(),
     scales: shared.tensor && rowScales(gpu, name, config, rows),
-    relay: relayBuffers(gpu, name, config),
+    handoff: handoffBuffers(gpu, name, config),
   };
 }
 
@@ -170,19 +170,19 @@ function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number
   };
 }
 
-function relayBuffers(
+function handoffBuffers(
   gpu: Gpu,
   name: string,
   { hiddenSize, layers }: ModelConfig,
-): RelayBuffers | undefined {
-  if (!tuning(gpu.info.software, gpu.limits, gpu.info.backend).relays) return undefined;
+): HandoffBuffers | undefined {
+  if (!tuning(gpu.info.software, gpu.limits, gpu.info.backend).handoffs) return undefined;
   const widest = Math.max(...layers.map(({ mlp }) => actWidth(mlp)));
   const heads = Math.max(...layers.map(({ attention }) => attentionSizes(attention).ownRow));
   return {
-    act: storageBuffer(gpu, `${name}.relay`, relayWords(widest)),
+    act: storageBuffer(gpu, `${name}.handoff`, handoffWords(widest)),
     heads: storageBuffer(
       gpu,
-      `${name}.relayHeads`,
+      `${name}.handoffHeads`,
       Math.max(headWords(heads), sumWords(hiddenSize)),
     ),
   };

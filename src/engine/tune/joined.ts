@@ -2,7 +2,11 @@
 import { matmul } from "../../../kernels/matmul/matmul.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import { chooseLaunch } from "../../../kernels/matmul/matmul_tune.ts";
-import { relayedMatmuls, relays, relayWords } from "../../../kernels/matmul/relay/relay.ts";
+import {
+  handoffWords,
+  handsOff,
+  matmulsWithHandoff,
+} from "../../../kernels/matmul/handoff/handoff.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
 import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";
@@ -22,7 +26,7 @@ export function joinedKey({ gateUp, down }: DenseWeights): string {
 export function joinedMlps({ target }: LoadedWeights, tuning: Tuning): DenseWeights[] {
   const mlps = target.weights.layers.flatMap(({ mlp }) => mlp.kind === "dense" ? [mlp] : [])
     .filter(({ gateUp, down }) =>
-      relays({ gateUp, down, splitK: splitKOf(down, tuning), tuning }, 0)
+      handsOff({ gateUp, down, splitK: splitKOf(down, tuning), tuning }, 0)
     );
   return mlps.filter((mlp) => mlps[0] && joinedKey(mlp) === joinedKey(mlps[0]));
 }
@@ -31,7 +35,7 @@ export function joinedMlps({ target }: LoadedWeights, tuning: Tuning): DenseWeig
 interface Buffers {
   readonly x: Operand;
   readonly act: Operand;
-  readonly relay: Operand;
+  readonly handoff: Operand;
   readonly out: Operand;
 }
 
@@ -56,7 +60,7 @@ export async function timeJoined(
   const buffers: Buffers = {
     x: buffer("x", widest),
     act: buffer("act", widest),
-    relay: buffer("relay", relayWords(widest)),
+    handoff: buffer("handoff", handoffWords(widest)),
     out: buffer("sums", MOST_SPLIT_K * widest),
   };
   const { compile } = compiler(gpu);
@@ -78,7 +82,7 @@ export async function timeJoined(
 function together({ gateUp, down }: DenseWeights, buffers: Buffers, tuning: Tuning): Plan {
   const splitK = splitKOf(down, tuning);
   const of = { gateUp, down, splitK, tuning, gate: "gate_silu", label: "tune" } as const;
-  return [relayedMatmuls(buffers, of)];
+  return [matmulsWithHandoff(buffers, of)];
 }
 
 function apart(

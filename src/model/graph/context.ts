@@ -25,15 +25,15 @@ export interface DecoderContext {
   /** Scales of the rows that matmuls read; present where the device has matrix units. */
   readonly scales?: RowScales | undefined;
   /** Present where matmuls of one row may share a dispatch. */
-  readonly relay?: RelayBuffers | undefined;
+  readonly handoff?: HandoffBuffers | undefined;
 }
 
 /**
  * Words through which workgroups of one dispatch pass numbers of a row to workgroups that wait for them; see
- * kernels/matmul/relay. All words are 0 before and after each dispatch.
+ * kernels/matmul/handoff. All words are 0 before and after each dispatch.
  */
-export interface RelayBuffers {
-  /** u32 [relayWords(intermediate)] */
+export interface HandoffBuffers {
+  /** u32 [handoffWords(intermediate)] */
   readonly act: Operand;
   /** u32 [headWords(width of q, k and v)] and [sumWords(hidden)]. */
   readonly heads: Operand;

@@ -4,7 +4,7 @@ import { type OwnHeads } from "../../../kernels/attention/attention_row.ts";
 import type { PartialSums } from "../../../kernels/lib/heads.ts";
 import { normRopeStore } from "../../../kernels/attention/norm_rope_store.ts";
 import { placeHeads } from "../../../kernels/attention/place_heads.ts";
-import { relayedHeads } from "../../../kernels/attention/relayed_heads.ts";
+import { headsWithHandoff } from "../../../kernels/attention/handoff_heads.ts";
 import { attentionOnDevice, unitsOf } from "../../../kernels/attention/attention_on_device.ts";
 import { canBeFused, fused, memoryOf, threadsOf } from "../../../kernels/fused.ts";
 import { splitsOf } from "../../../kernels/attention/splits.ts";
@@ -47,7 +47,7 @@ import {
   PLAIN_ROWS,
 } from "../../../kernels/matmul/hold/hold.ts";
 import { halfRows } from "../../../kernels/matmul/tensor/half_rows.ts";
-import { relayedMatmuls } from "../../../kernels/matmul/relay/relay.ts";
+import { matmulsWithHandoff } from "../../../kernels/matmul/handoff/handoff.ts";
 import { prepareRows, valueRows } from "../../../kernels/mla/kv_b.ts";
 import {
   latentAttention as tiledAttention,
@@ -328,21 +328,21 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
         }, { rows: out.rows, cols: out.cols, eps, lanes: tuning.rowLanes, label }),
       ];
     }
-    case "relayed_heads": {
+    case "handoff_heads": {
       const { qkv, attention: scores, label } = op;
       const hold = qkv.hold ? holdOf(to, qkv, qkv.hold) : PLAIN_ROWS;
-      const words = (context.relay ?? missing("relay buffers")).heads;
+      const words = (context.handoff ?? missing("handoff buffers")).heads;
       const buffers = { matrix: qkv.matrix, x: at(qkv.x), words };
       return [
-        relayedHeads(
+        headsWithHandoff(
           buffers,
           { hold, tuning, label },
-          (relay) => attendOnce(to, scores, relay)[0] as Dispatch,
+          (handoff) => attendOnce(to, scores, handoff)[0] as Dispatch,
         ),
       ];
     }
-    case "relayed_mlp":
-      return [emitRelayedMlp(to, op)];
+    case "handoff_mlp":
+      return [emitHandoffMlp(to, op)];
     case "gather": {
       const { x, index, out, first, label } = op;
       return [
@@ -679,11 +679,11 @@ function emitAttention(to: Emitting, op: OpOf<"attention">): Dispatch[] {
   }
 }
 
-/** @param relay present where the same dispatch computes q, k and v. */
+/** @param handoff present where the same dispatch computes q, k and v. */
 export function attendOnce(
   { context, at }: Pick<Emitting, "context" | "at">,
   op: AttentionOp & { readonly label: string },
-  relay?: OwnHeads["relay"],
+  handoff?: OwnHeads["handoff"],
 ): Dispatch[] {
   const {
     q,
@@ -706,7 +706,7 @@ export function attendOnce(
   const { tuning } = context;
   const output = at(out);
   // If the same dispatch computes q, k and v, no buffer of them is bound.
-  const placed = own && ownHeads(own.store, relay ? output : at(own.qkv), relay);
+  const placed = own && ownHeads(own.store, handoff ? output : at(own.qkv), handoff);
   const buffers = {
     q: own || op.stage === "combine" ? output : at(q),
     own: placed,
@@ -736,12 +736,12 @@ export function attendOnce(
 function ownHeads(
   { norm, to: { rope } }: StoreHeads,
   qkv: Operand,
-  relay: OwnHeads["relay"],
+  handoff: OwnHeads["handoff"],
 ): OwnHeads {
   return {
     qkv,
     rope,
-    ...relay && { relay },
+    ...handoff && { handoff },
     ...norm && {
       norm: { weight: norm.weight, eps: norm.eps, values: storedValues(norm.values) },
     },
@@ -836,14 +836,14 @@ function expertEpilogueOf(gated: ExpertMatmulOp["gated"], noted: Operand | undef
   return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, noted);
 }
 
-function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
+function emitHandoffMlp(to: Emitting, op: OpOf<"handoff_mlp">): Dispatch {
   const { context, at } = to;
   const { gateUp, down, first, label } = op;
-  const { tuning, relay = missing("relay buffers") } = context;
+  const { tuning, handoff = missing("handoff buffers") } = context;
   const { epilogue, hold } = gateUp;
   if (epilogue.of !== "gate") throw new Error(`${label}: an MLP without a gate`);
-  return relayedMatmuls(
-    { x: at(gateUp.x), relay: relay.act, act: at(down.x), out: at(down.out) },
+  return matmulsWithHandoff(
+    { x: at(gateUp.x), handoff: handoff.act, act: at(down.x), out: at(down.out) },
     {
       gateUp: gateUp.matrix,
       down: down.matrix,
@@ -855,7 +855,7 @@ function emitRelayedMlp(to: Emitting, op: OpOf<"relayed_mlp">): Dispatch {
         splitK: first.out.parts,
         hold: first.hold ? holdOf(to, first, first.hold) : PLAIN_ROWS,
         x: at(first.x),
-        words: relay.heads,
+        words: handoff.heads,
       },
       gate: GATES[epilogue.activation].gate,
       label,

@@ -314,15 +314,15 @@ export interface HalfRowsOp {
 }
 
 /** The matmul of q, k and v of one row and its attention as one dispatch. */
-export interface RelayedHeadsOp {
-  readonly kind: "relayed_heads";
+export interface HandoffHeadsOp {
+  readonly kind: "handoff_heads";
   readonly qkv: MatmulOp;
   readonly attention: AttentionOp & { readonly label: string };
 }
 
 /** The gated MLP of one row as one dispatch, together with the matmul `first` before it, if there is one. */
-export interface RelayedMlpOp {
-  readonly kind: "relayed_mlp";
+export interface HandoffMlpOp {
+  readonly kind: "handoff_mlp";
   readonly gateUp: MatmulOp;
   readonly down: MatmulOp;
   readonly first: MatmulOp | undefined;
@@ -354,9 +354,9 @@ type Kernels =
   | FusedOp
   | NormPairOp
   | NormSumOp
-  | RelayedHeadsOp
+  | HandoffHeadsOp
   | HalfRowsOp
-  | RelayedMlpOp
+  | HandoffMlpOp
   | Embed
   | GatherOp
   | PlaceOp
@@ -490,9 +490,9 @@ export function readsOf(op: LoweredOp): Value[] {
       return [op.hidden.x];
     case "norm_sum":
       return [op.x.y, op.experts.outputs, op.experts.shares];
-    case "relayed_heads":
+    case "handoff_heads":
       return matmulReads(op.qkv);
-    case "relayed_mlp":
+    case "handoff_mlp":
       return [...op.first ? matmulReads(op.first) : [], ...matmulReads(op.gateUp)];
     case "add":
       return [op.x, op.y];
@@ -533,14 +533,14 @@ export function writesOf(op: LoweredOp): Value[] {
       return [...writesOf(op.first), ...writesOf(op.second)];
     case "norm_pair":
       return [op.out, op.keep.out];
-    case "relayed_heads":
+    case "handoff_heads":
       return [
         ...matmulWrites(op.qkv).slice(0, -1),
         ...partialsOf(op.attention.partial),
         op.attention.out,
       ];
-    case "relayed_mlp":
-      // The activations are passed in relay words, but their operand is bound too, so they count as written.
+    case "handoff_mlp":
+      // The activations are passed in handoff words, but their operand is bound too, so they count as written.
       return [...matmulWrites(op.gateUp), op.down.out];
     case "route":
       return [op.out, op.shares];

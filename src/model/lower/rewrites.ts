@@ -28,9 +28,9 @@ import { normSumInNorm } from "./rewrites/norm_sum_in_norm.ts";
 import { normedRouter } from "./rewrites/normed_router.ts";
 import { ownHeads } from "./rewrites/own_heads.ts";
 import { partialsInMatmul } from "./rewrites/partials_in_matmul.ts";
-import { relayedFirst } from "./rewrites/relayed_first.ts";
-import { relayedHeads } from "./rewrites/relayed_heads.ts";
-import { relayedMlp } from "./rewrites/relayed_mlp.ts";
+import { handoffFirst } from "./rewrites/handoff_first.ts";
+import { headsWithHandoff } from "./rewrites/handoff_heads.ts";
+import { handoffMlp } from "./rewrites/handoff_mlp.ts";
 import { attentionRowScales, gateRowScales, rowScales } from "./rewrites/row_scales.ts";
 import { splitK } from "./rewrites/split_k.ts";
 import { splitsInMatmul } from "./rewrites/splits_in_matmul.ts";
@@ -75,8 +75,8 @@ export const REWRITES: readonly Rewrite[] = [
   splitsInMatmul,
   ownHeads,
   // Last, because each merges operations as the rewrites above have left them: several in one dispatch.
-  relayedHeads,
-  relayedMlp,
-  relayedFirst,
+  headsWithHandoff,
+  handoffMlp,
+  handoffFirst,
   horizontalFusion,
 ];

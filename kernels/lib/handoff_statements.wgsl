@@ -7,7 +7,7 @@
 //   take_words(thread)   is called when all words are kept.
 //#for w in WORDS
 let word_at$w = tile.z * RANGE + min(thread + $wu * THREADS, RANGE - 1u);
-var word$w = atomicLoad(&relay[word_at$w]);
+var word$w = atomicLoad(&handoff[word_at$w]);
 //#endfor
 for (var turn = 0u; turn < TURNS; turn++) {
   var all_there = true;
@@ -18,7 +18,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
     break;
   }
   //#for w in WORDS
-  word$w = atomicLoad(&relay[word_at$w]);
+  word$w = atomicLoad(&handoff[word_at$w]);
   //#endfor
 }
 //#for w in WORDS
@@ -32,7 +32,7 @@ if (workgroupUniformLoad(&late) != 0u) {
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //#for w in WORDS
-  hold_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&relay[word_at$w]));
+  hold_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&handoff[word_at$w]));
   //#endfor
   workgroupBarrier();
   // The blocks are loaded again, so that no register keeps them until here.

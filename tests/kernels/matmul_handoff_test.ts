@@ -3,7 +3,11 @@ import assert from "node:assert/strict";
 import { normedRows } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
-import { relayedMatmuls, relays, relayWords } from "../../kernels/matmul/relay/relay.ts";
+import {
+  handoffWords,
+  handsOff,
+  matmulsWithHandoff,
+} from "../../kernels/matmul/handoff/handoff.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
 import { openDevice } from "../gpu/device.ts";
@@ -66,13 +70,13 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
     // In turn, so that floats and integers, normed or not, wait and do not wait.
     const isShort = [1, 3, 5].includes(i) && (i + (i >> 1)) % 2 === j;
     const { test } = isShort ? Deno : drawn;
-    test(`matmuls that relay: ${title}, ${turns} turns`, async () => {
+    test(`matmuls that handoff: ${title}, ${turns} turns`, async () => {
       const first = matrixOf(format, 2 * intermediate, hidden);
       const second = matrixOf(format, hidden, intermediate);
       const [gateUp, down] = [first.matrix, second.matrix];
       const splitK = splitKOf(down, HARDWARE);
       const use = { gateUp, down, splitK, tuning: HARDWARE };
-      assert.ok(relays(use, 2));
+      assert.ok(handsOff(use, 2));
       const [x, gain] = [numbers(hidden, 1), numbers(hidden, 2).map((value) => value + 2)];
       const norm = { weight: device.floats(gain), eps: EPS };
       const lanes = normLanes({ cols: hidden, lanes: HARDWARE.rowLanes });
@@ -96,7 +100,7 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
       ]);
       const wanted = await device.readWords(expected);
 
-      const relay = device.words(new Uint32Array(relayWords(intermediate)));
+      const handoff = device.words(new Uint32Array(handoffWords(intermediate)));
       const out = device.filled(splitK * hidden, NaN);
       const of = {
         ...use,
@@ -107,13 +111,16 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
       };
       // What one leaves, the next finds.
       for (let run = 0; run < 3; run++) {
-        await device.run([relayedMatmuls({ ...own, relay, out }, of)]);
+        await device.run([matmulsWithHandoff({ ...own, handoff, out }, of)]);
         assert.deepEqual(await device.readWords(out), wanted);
-        assert.ok((await device.readWords(relay)).every((word) => word === 0));
+        assert.ok((await device.readWords(handoff)).every((word) => word === 0));
       }
 
       // Where the first's workgroups never run, the second's make the words.
-      const joined = relayedMatmuls({ ...own, relay, out: device.filled(splitK * hidden) }, of);
+      const joined = matmulsWithHandoff(
+        { ...own, handoff, out: device.filled(splitK * hidden) },
+        of,
+      );
       const [, y, z] = joined.workgroups;
       await device.run([{
         ...joined,
@@ -150,7 +157,7 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
   }
 }
 
-Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
+Deno.test("matmuls handoff where x of both stays in workgroup memory", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     format: "bf16",
     rowOrder: "stacked",
@@ -165,16 +172,16 @@ Deno.test("matmuls relay where x of both stays in workgroup memory", () => {
     splitK: 4,
     tuning: HARDWARE,
   };
-  assert.ok(relays(use, 3));
-  assert.ok(relays({ ...use, gateUp: matrix(1408, 256), down: matrix(256, 704), splitK: 1 }, 3));
+  assert.ok(handsOff(use, 3));
+  assert.ok(handsOff({ ...use, gateUp: matrix(1408, 256), down: matrix(256, 704), splitK: 1 }, 3));
   const long = { gateUp: matrix(2192, 256), down: matrix(256, 1096), splitK: 1 };
   assert.ok(
-    !relays({ ...use, ...long }, 3),
+    !handsOff({ ...use, ...long }, 3),
     "more blocks than are loaded ahead, the last one a part",
   );
-  assert.ok(!relays({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
-  assert.ok(relays({ ...use, down: { ...use.down, format: "q8" } }, 9));
-  assert.ok(!relays({ ...use, down: { ...use.down, format: "q8" } }, 10), "storage buffers");
-  assert.ok(!relays(use, 11), "storage buffers");
-  assert.ok(!relays({ ...use, tuning: tuning(true) }, 3));
+  assert.ok(!handsOff({ ...use, gateUp: matrix(28672, 4096), down: matrix(4096, 14336) }, 3));
+  assert.ok(handsOff({ ...use, down: { ...use.down, format: "q8" } }, 9));
+  assert.ok(!handsOff({ ...use, down: { ...use.down, format: "q8" } }, 10), "storage buffers");
+  assert.ok(!handsOff(use, 11), "storage buffers");
+  assert.ok(!handsOff({ ...use, tuning: tuning(true) }, 3));
 });

@@ -5,12 +5,12 @@ import { normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import {
-  relayedMatmuls,
-  relays,
-  relaysFirst,
-  relayWords,
+  handoffWords,
+  handsOff,
+  handsOffFirst,
+  matmulsWithHandoff,
   sumWords,
-} from "../../kernels/matmul/relay/relay.ts";
+} from "../../kernels/matmul/handoff/handoff.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
@@ -66,7 +66,7 @@ function without(joined: Dispatch, count: 1 | 2): Dispatch {
 for (const { heads, hidden, intermediate, format } of SHAPES) {
   const title = `${heads} to ${hidden} to ${intermediate}, ${format}`;
   const { test } = format === "bf16" ? Deno : exhaustive;
-  test(`three matmuls that relay: ${title}`, async () => {
+  test(`three matmuls that handoff: ${title}`, async () => {
     const o = matrixOf(format, hidden, heads);
     const gateUp = matrixOf(format, 2 * intermediate, hidden);
     const down = matrixOf(format, hidden, intermediate);
@@ -74,7 +74,7 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
     const use = { gateUp, down, splitK, tuning: HARDWARE };
     const [attended, x] = [device.floats(numbers(heads, 1)), device.floats(numbers(hidden, 2))];
     const first = { matrix: o, splitK: ofO, hold: PLAIN_ROWS, x: attended };
-    assert.ok(relays(use, 3) && relaysFirst(first, use, 3));
+    assert.ok(handsOff(use, 3) && handsOffFirst(first, use, 3));
 
     const [sums, stream] = [device.filled(ofO * hidden), device.filled(hidden, NaN)];
     const [act, out] = [device.filled(intermediate), device.filled(splitK * hidden)];
@@ -97,25 +97,25 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
     const of = { ...use, gate: "gate_silu", label: "joined" } as const;
     /** What a launch leaves, of words that are zeros. */
     const left = async (
-      kept: { readonly words: Operand; readonly relay: Operand },
+      kept: { readonly words: Operand; readonly handoff: Operand },
       turns: number,
       changed = (joined: Dispatch) => joined,
     ) => {
       const [stream, out] = [device.filled(hidden, NaN), device.filled(splitK * hidden, NaN)];
       const to = { ...norm, added: { ...norm.added, stream } };
       const how = { ...of, norm: to, first: { ...first, words: kept.words }, turns };
-      await device.run([changed(relayedMatmuls({ x, relay: kept.relay, act, out }, how))]);
+      await device.run([changed(matmulsWithHandoff({ x, handoff: kept.handoff, act, out }, how))]);
       return [await device.readWords(out), await device.readWords(stream)];
     };
     const zeros = () => ({
       words: device.words(new Uint32Array(sumWords(hidden))),
-      relay: device.words(new Uint32Array(relayWords(intermediate))),
+      handoff: device.words(new Uint32Array(handoffWords(intermediate))),
     });
     const kept = zeros();
     for (const turns of [0, 50_000, 50_000]) {
       assert.deepEqual(await left(kept, turns), wanted);
       // The next dispatch finds no words.
-      for (const words of [kept.words, kept.relay]) {
+      for (const words of [kept.words, kept.handoff]) {
         assert.ok((await device.readWords(words)).every((word) => word === 0));
       }
     }
@@ -126,7 +126,7 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
   });
 }
 
-Deno.test("three matmuls relay where there is room for all, and few words are looked at", () => {
+Deno.test("three matmuls handoff where there is room for all, and few words are looked at", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     format: "bf16",
     rowOrder: "stacked",
@@ -142,13 +142,13 @@ Deno.test("three matmuls relay where there is room for all, and few words are lo
     tuning: HARDWARE,
   };
   const first = { matrix: matrix(512, 512), splitK: 1, hold: PLAIN_ROWS };
-  assert.ok(relaysFirst(first, use, 3));
-  assert.ok(!relaysFirst({ ...first, hold: { ...PLAIN_ROWS, wide: true } }, use, 3));
+  assert.ok(handsOffFirst(first, use, 3));
+  assert.ok(!handsOffFirst({ ...first, hold: { ...PLAIN_ROWS, wide: true } }, use, 3));
   const few = { ...use, tuning: { ...HARDWARE, storageBuffers: 11 } };
-  assert.ok(!relaysFirst(first, few, 3), "storage buffers");
+  assert.ok(!handsOffFirst(first, few, 3), "storage buffers");
   const small = { ...use, tuning: { ...HARDWARE, workgroupBytes: 16384 } };
-  assert.ok(!relaysFirst(first, small, 3), "workgroup memory");
+  assert.ok(!handsOffFirst(first, small, 3), "workgroup memory");
   const wide = { gateUp: matrix(6144, 1024), down: matrix(1024, 3072), splitK: 4 };
   const o = { ...first, matrix: matrix(1024, 2048), splitK: 4 };
-  assert.ok(!relaysFirst(o, { ...use, ...wide }, 3), "words");
+  assert.ok(!handsOffFirst(o, { ...use, ...wide }, 3), "words");
 });

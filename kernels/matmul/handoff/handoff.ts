@@ -29,7 +29,7 @@ export const MOST_TURNS = 10_000;
 const BUFFERS = 6;
 
 /** The matrices [gate; up] and down of one row. */
-interface RelayUse {
+interface HandoffUse {
   readonly gateUp: Matrix;
   readonly down: Matrix;
   /** See `splitKOf`, of down. */
@@ -41,7 +41,7 @@ interface RelayUse {
  * u32 words of the buffer by which the first matmul hands its outputs to the second: all 0 at first and after each
  * dispatch.
  */
-export function relayWords(intermediate: number): number {
+export function handoffWords(intermediate: number): number {
   return intermediate + MOST_SPLIT_K;
 }
 
@@ -51,11 +51,11 @@ export function relayWords(intermediate: number): number {
  *
  * @param bound storage buffers that the hold of the first matmul binds.
  */
-export function relays({ gateUp, down, splitK, tuning }: RelayUse, bound: number): boolean {
-  const { relays, tensor, storageBuffers } = tuning;
+export function handsOff({ gateUp, down, splitK, tuning }: HandoffUse, bound: number): boolean {
+  const { handoffs, tensor, storageBuffers } = tuning;
   const all = [gateUp, down];
   const scales = all.filter(({ format }) => isQuantized(format)).length;
-  if (!relays || storageBuffers < BUFFERS + scales + bound) return false;
+  if (!handoffs || storageBuffers < BUFFERS + scales + bound) return false;
   if (all.some((of) => tensorShards(of, tensor) || of.shards.length > 1)) return false;
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!first || !second || first.part) return false;
@@ -79,11 +79,11 @@ function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape 
 }
 
 /** The epilogue of the first matmul. */
-function relayed(gate: GateName): Epilogue {
+function gatedHandoff(gate: GateName): Epilogue {
   return {
-    name: `${gate}_relayed`,
-    parameters: { epilogue: "relayed_gated", gate },
-    out: "relay",
+    name: `${gate}_handoff`,
+    parameters: { epilogue: "handoff_gated", gate },
+    out: "handoff",
     buffers: {},
     constants: {},
     outShare: 0.5,
@@ -92,10 +92,10 @@ function relayed(gate: GateName): Epilogue {
 }
 
 /** The epilogue of a matmul whose outputs, as they are, other workgroups wait for. */
-export const RELAYED_STORE: Epilogue = {
-  name: "relayed",
-  parameters: { epilogue: "relayed" },
-  out: "relay",
+export const HANDOFF_STORE: Epilogue = {
+  name: "handoff",
+  parameters: { epilogue: "handoff" },
+  out: "handoff",
   buffers: {},
   constants: {},
   outShare: 1,
@@ -103,7 +103,7 @@ export const RELAYED_STORE: Epilogue = {
 };
 
 /** The matmul before the MLP, whose sums are added to the residual stream. */
-interface RelayedFirst {
+interface HandoffFirst {
   readonly matrix: Matrix;
   /** See `splitKOf`. */
   readonly splitK: number;
@@ -127,9 +127,9 @@ export function sumWords(width: number): number {
 const MOST_LOOKED_AT = 2 ** 20;
 
 /** Whether a matmul is faster in one dispatch with the MLP that follows, which norms the sums itself. */
-export function relaysFirst(
-  { matrix, splitK, hold }: Pick<RelayedFirst, "matrix" | "splitK" | "hold">,
-  { gateUp, down, splitK: ranges, tuning }: RelayUse,
+export function handsOffFirst(
+  { matrix, splitK, hold }: Pick<HandoffFirst, "matrix" | "splitK" | "hold">,
+  { gateUp, down, splitK: ranges, tuning }: HandoffUse,
   bound: number,
 ): boolean {
   const { storageBuffers, workgroupBytes } = tuning;
@@ -147,8 +147,8 @@ export function relaysFirst(
 }
 
 /** The hold of the second matmul: it waits for its x. */
-function relayHold(
-  relay: Operand,
+function handoffHold(
+  handoff: Operand,
   { makers, turns, floats, ranges }: {
     readonly makers: number;
     readonly turns: number;
@@ -158,11 +158,11 @@ function relayHold(
   },
 ): Hold {
   return {
-    name: "relayed",
-    buffers: { relay },
+    name: "handoff",
+    buffers: { handoff },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
     parameters: ({ threads }) => ({
-      hold: "relay",
+      hold: "handoff",
       WORDS: Math.ceil(floats / threads),
       RANGE: floats,
     }),
@@ -170,34 +170,34 @@ function relayHold(
 }
 
 /**
- * Records out = the sums of down(gate(gateUp x)) over equal ranges of k, [splitK, down.rows], one row; see `relays`.
+ * Records out = the sums of down(gate(gateUp x)) over equal ranges of k, [splitK, down.rows], one row; see `handsOff`.
  *
- * @param of.first the matmul that makes the sums that are added to x; see `relaysFirst`.
+ * @param of.first the matmul that makes the sums that are added to x; see `handsOffFirst`.
  * @param of.turns how often a workgroup polls for missing words before it makes them itself.
  */
-export function relayedMatmuls(
-  { x, relay, act, out }: {
+export function matmulsWithHandoff(
+  { x, handoff, act, out }: {
     readonly x: Operand;
-    /** u32 [relayWords], zeros. */
-    readonly relay: Operand;
+    /** u32 [handoffWords], zeros. */
+    readonly handoff: Operand;
     /** f32 [down.cols] or more; neither read nor written, its size is the row's. */
     readonly act: Operand;
     readonly out: Operand;
   },
-  of: RelayUse & {
+  of: HandoffUse & {
     readonly gate: GateName;
     /** How x comes to gateUp's workgroup memory; default as it is. */
     readonly norm?: NormOfRows | undefined;
-    readonly first?: RelayedFirst | undefined;
+    readonly first?: HandoffFirst | undefined;
     readonly turns?: number;
     readonly label: string;
   },
 ): Dispatch {
   const { gateUp, down, splitK, tuning, gate, first, turns = MOST_TURNS, label } = of;
   const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
-  if (!making || !reading) throw new Error(`${label}: cannot relay`);
+  if (!making || !reading) throw new Error(`${label}: cannot hand off`);
   const floats = down.cols / splitK;
-  const read = relayHold(relay, {
+  const read = handoffHold(handoff, {
     makers: floats / (making.groups * making.pairs),
     turns,
     floats,
@@ -206,9 +206,9 @@ export function relayedMatmuls(
   const launch = { rows: 1, tuning, label };
   const before = first ? recordFirst(first, launch) : [];
   const norm = before[0] && of.norm ? awaited(of.norm, { first, made: before[0], turns }) : of.norm;
-  const made = matmul({ matrix: gateUp, x, out: relay }, {
+  const made = matmul({ matrix: gateUp, x, out: handoff }, {
     ...launch,
-    epilogue: relayed(gate),
+    epilogue: gatedHandoff(gate),
     ...norm && { hold: normedRows(norm, { cols: gateUp.cols, rows: 1 }) },
   });
   const used = matmul({ matrix: down, x: act, out }, {
@@ -221,22 +221,22 @@ export function relayedMatmuls(
 }
 
 function recordFirst(
-  { matrix, splitK, hold, x, words }: RelayedFirst,
+  { matrix, splitK, hold, x, words }: HandoffFirst,
   launch: { readonly rows: number; readonly tuning: Tuning; readonly label: string },
 ): Dispatch[] {
-  return matmul({ matrix, x, out: words }, { ...launch, epilogue: RELAYED_STORE, splitK, hold });
+  return matmul({ matrix, x, out: words }, { ...launch, epilogue: HANDOFF_STORE, splitK, hold });
 }
 
 /** The norm of x to which sums are added that other workgroups of the dispatch make. */
 function awaited(
   norm: NormOfRows,
   { first, made: { workgroups: [, y, z] }, turns }: {
-    readonly first: RelayedFirst | undefined;
+    readonly first: HandoffFirst | undefined;
     readonly made: Dispatch;
     readonly turns: number;
   },
 ): NormOfRows {
   const { added } = norm;
   if (!first || !added || "outputs" in added) return norm;
-  return { ...norm, added: { ...added, sums: first.words, relay: { makers: y * z, turns } } };
+  return { ...norm, added: { ...added, sums: first.words, handoff: { makers: y * z, turns } } };
 }

@@ -1,26 +1,26 @@
-import { relays } from "../../../../kernels/matmul/relay/relay.ts";
+import { handsOff } from "../../../../kernels/matmul/handoff/handoff.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
 import { holdBuffers } from "../emit.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP share a dispatch: workgroups of the second wait for the outputs of the first. */
-export const relayedMlp: Rewrite = {
-  name: "relayed_mlp",
+export const handoffMlp: Rewrite = {
+  name: "handoff_mlp",
   apply(edits, context) {
     const { tuning } = context;
     for (const gateUp of edits.ops) {
-      if (!context.relay || gateUp.kind !== "matmul" || gateUp.epilogue.of !== "gate") continue;
+      if (!context.handoff || gateUp.kind !== "matmul" || gateUp.epilogue.of !== "gate") continue;
       if (gateUp.x.rows > 1 || gateUp.hold?.of === "splits") continue;
       const down = edits.soleReader(gateUp.out);
       if (down?.kind !== "matmul" || down.epilogue.of !== "store") continue;
       const splitK = splitKOf(down.matrix, tuning);
       if (down.out.parts !== splitK) continue;
       const use = { gateUp: gateUp.matrix, down: down.matrix, splitK, tuning };
-      if (!relays(use, holdBuffers(context, gateUp))) continue;
+      if (!handsOff(use, holdBuffers(context, gateUp))) continue;
       const { part } = down;
       const label = gateUp.label.replace("gateUp", "mlp");
       edits.remove(gateUp);
-      edits.replace(down, { kind: "relayed_mlp", gateUp, down, first: undefined, label, part });
+      edits.replace(down, { kind: "handoff_mlp", gateUp, down, first: undefined, label, part });
     }
   },
 };

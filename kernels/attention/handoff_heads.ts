@@ -6,14 +6,14 @@ import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { joined } from "../joined.ts";
 import type { Hold } from "../matmul/hold/hold.ts";
-import { MOST_TURNS, RELAYED_STORE } from "../matmul/relay/relay.ts";
+import { HANDOFF_STORE, MOST_TURNS } from "../matmul/handoff/handoff.ts";
 import { matmul } from "../matmul/matmul.ts";
 import { lanesOf } from "../matmul/matmul_lanes.ts";
 import { MANY_WEIGHTS } from "../matmul/matmul_rows.ts";
 import { residentShape } from "../matmul/matmul_shape.ts";
 import { canBeResident } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
-import { type RelayedHeads, rowThreads } from "./attention_row.ts";
+import { type HandoffHeads, rowThreads } from "./attention_row.ts";
 
 /** Storage buffers of the matmul and of attention, without those of the `hold` that provides x. */
 const BUFFERS = 3 + 8;
@@ -24,7 +24,7 @@ export function headWords(width: number): number {
 }
 
 /** Whether one dispatch computes q, k and v of one row and its attention, for heads of this size. */
-export function relaysHeads(
+export function handsOffHeads(
   matrix: Matrix,
   { hold, headDim, tuning }: {
     readonly hold: Hold;
@@ -32,17 +32,17 @@ export function relaysHeads(
     readonly tuning: Tuning;
   },
 ): boolean {
-  const { relays, storageBuffers, tensor } = tuning;
+  const { handoffs, storageBuffers, tensor } = tuning;
   const bound = BUFFERS + Object.keys(hold.buffers).length;
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
-  if (!relays || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
+  if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
   return canBeResident(matrix, use) &&
     residentShape(matrix, use, true).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 
-/** Records that dispatch; see `relaysHeads`. */
-export function relayedHeads(
+/** Records that dispatch; see `handsOffHeads`. */
+export function headsWithHandoff(
   { matrix, x, words }: {
     readonly matrix: Matrix;
     readonly x: Operand;
@@ -55,11 +55,11 @@ export function relayedHeads(
     readonly turns?: number;
     readonly label: string;
   },
-  attention: (from: RelayedHeads) => Dispatch,
+  attention: (from: HandoffHeads) => Dispatch,
 ): Dispatch {
   const [first] = matmul({ matrix, x, out: words }, {
     rows: 1,
-    epilogue: RELAYED_STORE,
+    epilogue: HANDOFF_STORE,
     tuning,
     label,
     hold: { ...hold, wide: true },

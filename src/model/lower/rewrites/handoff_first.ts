@@ -1,4 +1,4 @@
-import { relaysFirst } from "../../../../kernels/matmul/relay/relay.ts";
+import { handsOffFirst } from "../../../../kernels/matmul/handoff/handoff.ts";
 import { holdBuffers, holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -6,12 +6,12 @@ import type { Rewrite } from "../rewrite.ts";
 /**
  * For one row and slots with few cells, the matmul `o` joins the dispatch of the MLP after it, which norms its sums.
  */
-export const relayedFirst: Rewrite = {
-  name: "relayed_first",
+export const handoffFirst: Rewrite = {
+  name: "handoff_first",
   apply(edits, context) {
     const { tuning } = context;
     for (const mlp of edits.ops) {
-      if (mlp.kind !== "relayed_mlp") continue;
+      if (mlp.kind !== "handoff_mlp") continue;
       const { gateUp, down } = mlp;
       if (gateUp.hold?.of !== "norm" || gateUp.hold.from.of !== "sums") continue;
       const first = edits.writers(gateUp.hold.from.y).find((op) =>
@@ -22,7 +22,7 @@ export const relayedFirst: Rewrite = {
       const splitK = first.out.parts;
       const use = { gateUp: gateUp.matrix, down: down.matrix, splitK: down.out.parts, tuning };
       const { matrix, forCells } = first;
-      if (!relaysFirst({ matrix, splitK, hold }, use, holdBuffers(context, gateUp))) continue;
+      if (!handsOffFirst({ matrix, splitK, hold }, use, holdBuffers(context, gateUp))) continue;
       edits.remove(first);
       edits.replace(
         mlp,

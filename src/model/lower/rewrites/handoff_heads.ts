@@ -1,15 +1,15 @@
-import { relaysHeads } from "../../../../kernels/attention/relayed_heads.ts";
+import { handsOffHeads } from "../../../../kernels/attention/handoff_heads.ts";
 import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
 import { holdOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The matmul of q, k and v of one row and its attention share a dispatch, which loads stored keys while it waits. */
-export const relayedHeads: Rewrite = {
-  name: "relayed_heads",
+export const headsWithHandoff: Rewrite = {
+  name: "handoff_heads",
   apply(edits, context) {
     for (const attention of edits.ops) {
-      if (!context.relay || attention.kind !== "attention" || !attention.own) continue;
+      if (!context.handoff || attention.kind !== "attention" || !attention.own) continue;
       const qkv = edits.writer(attention.own.qkv);
       if (qkv?.kind !== "matmul" || qkv.epilogue.of !== "store") continue;
       // Every word must be waited for exactly once. No workgroup waits for a gate after q, k and v, and without v the
@@ -17,15 +17,15 @@ export const relayedHeads: Rewrite = {
       const { heads: { heads, kvHeads, headDim } } = attention;
       if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
       const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;
-      if (!relaysHeads(qkv.matrix, { hold, headDim, tuning: context.tuning })) continue;
+      if (!handsOffHeads(qkv.matrix, { hold, headDim, tuning: context.tuning })) continue;
       const { label, part, forCells } = attention;
-      const relayed = { kind: "relayed_heads", qkv, attention, label, part, forCells } as const;
+      const handoff = { kind: "handoff_heads", qkv, attention, label, part, forCells } as const;
       // For more cells the matmul stays separate: other operations read its output there.
       const many = forCells && !qkv.forCells
         ? [{ ...qkv, forCells: { from: forCells.upTo + 1, upTo: Infinity } }]
         : [];
       // It takes the matmul's place, so it stores the residual stream before the stream's other readers run.
-      edits.replace(qkv, relayed, ...many);
+      edits.replace(qkv, handoff, ...many);
       edits.remove(attention);
     }
   },

@@ -2,7 +2,7 @@
 // together: 0 means that a word is not there yet. The workgroups that are done with a range are
 // counted; the last one resets its words to 0 for the next dispatch. The reset relies on the words
 // that another workgroup stored being visible once its count is: WGSL's relaxed atomics do not
-// promise it, the drivers of Vulkan, to which relays are limited, keep to it. THREADS is the
+// promise it, the drivers of Vulkan, to which handoffs are limited, keep to it. THREADS is the
 // workgroup's size.
 
 override TURNS: u32; // polls for missing words before the reader makes them itself
@@ -11,7 +11,7 @@ override RANGES: u32;
 
 const RANGE = $RANGEu; // words
 
-@group(0) @binding(13) var<storage, read_write> relay: array<atomic<u32>>; // [RANGES, RANGE], and counts, [RANGES]
+@group(0) @binding(13) var<storage, read_write> handoff: array<atomic<u32>>; // [RANGES, RANGE], and counts, [RANGES]
 
 var<private> readers: u32; // workgroups that read the words of a range
 var<private> own_range: u32;
@@ -24,20 +24,20 @@ fn done(range: u32) {
   if (uncounted) {
     return;
   }
-  last_done = u32(atomicAdd(&relay[RANGES * RANGE + range], 1u) + 1u == MAKERS + readers);
+  last_done = u32(atomicAdd(&handoff[RANGES * RANGE + range], 1u) + 1u == MAKERS + readers);
 }
 
 fn take_away(range: u32, thread: u32) {
   for (var i = thread; i < RANGE; i += THREADS) {
-    atomicStore(&relay[range * RANGE + i], 0u);
+    atomicStore(&handoff[range * RANGE + i], 0u);
   }
   if (thread == 0u) {
-    atomicStore(&relay[RANGES * RANGE + range], 0u);
+    atomicStore(&handoff[RANGES * RANGE + range], 0u);
   }
 }
 
 // Called at the end of a reader, which `done` has counted.
-fn relay_leave(thread: u32) {
+fn handoff_leave(thread: u32) {
   if (last_done != 0u) {
     take_away(own_range, thread);
   }
@@ -45,7 +45,7 @@ fn relay_leave(thread: u32) {
 
 // Called at the end of maker `group`, so that its words do not come after the range was reset. Also called at the end
 // of workgroups that read what was made from the only range, because they may have it made again.
-fn relay_made(group: u32, thread: u32) {
+fn handoff_made(group: u32, thread: u32) {
   if (thread == 0u) {
     done(group / MAKERS);
   }

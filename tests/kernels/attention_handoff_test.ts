@@ -3,7 +3,11 @@
 
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
-import { headWords, relayedHeads, relaysHeads } from "../../kernels/attention/relayed_heads.ts";
+import {
+  handsOffHeads,
+  headsWithHandoff,
+  headWords,
+} from "../../kernels/attention/handoff_heads.ts";
 import type { OwnHeads } from "../../kernels/attention/attention_row.ts";
 import { type Hold, normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
@@ -147,26 +151,30 @@ for (const [place, shape] of SHAPES.entries()) {
       scored(own),
     ]);
     assert.ok(wanted.out.some((word) => word << 1 !== 0));
-    const relay = device.words(new Uint32Array(headWords(width)));
+    const handoff = device.words(new Uint32Array(headWords(width)));
     for (const turns of [NO_TURNS, 50_000, 50_000]) {
       const found = await run(shape, ({ matrix, x, hold, own }, scored) => {
-        assert.ok(relaysHeads(matrix, { hold, headDim: 128, tuning: HARDWARE }));
+        assert.ok(handsOffHeads(matrix, { hold, headDim: 128, tuning: HARDWARE }));
         const of = { hold, tuning: HARDWARE, turns, label: "joined" };
         return [
-          relayedHeads({ matrix, x, words: relay }, of, (from) => scored({ ...own, relay: from })),
+          headsWithHandoff(
+            { matrix, x, words: handoff },
+            of,
+            (from) => scored({ ...own, handoff: from }),
+          ),
         ];
       });
       assert.deepEqual(found, wanted);
       // The next dispatch finds no words.
-      assert.ok((await device.readWords(relay)).every((word) => word === 0));
+      assert.ok((await device.readWords(handoff)).every((word) => word === 0));
     }
     // Where the matmul's workgroups never run, attention's make the heads.
     const alone = await run(shape, ({ matrix, x, hold, own }, scored) => {
       const of = { hold, tuning: HARDWARE, turns: NO_TURNS, label: "joined" };
-      const joined = relayedHeads(
-        { matrix, x, words: relay },
+      const joined = headsWithHandoff(
+        { matrix, x, words: handoff },
         of,
-        (from) => scored({ ...own, relay: from }),
+        (from) => scored({ ...own, handoff: from }),
       );
       const [, y, z] = joined.workgroups;
       const { groupsBefore = 0, ...launch } = joined;
