@@ -27,8 +27,9 @@ function programsOf(
 ): Programs {
   const buffers = roundBuffers(gpu, CAPACITY);
   const models = prepareModels(gpu, loaded, CAPACITY, buffers);
+  const target = without ? { ...models.target, without } : models.target;
   return enginePrograms(gpu, {
-    models: without ? { ...models, target: { ...models.target, without } } : models,
+    models: { ...models, target, promptTarget: target },
     buffers,
     choice: openSamplingKinds(gpu, models.target, CAPACITY),
     capacity: CAPACITY,
