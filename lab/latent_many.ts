@@ -127,7 +127,7 @@ for (const count of counts) {
   ], context);
 
   const seen = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype } as const;
-  const words = latentPartialWords(seen, count);
+  const words = latentPartialWords(seen, count, {});
   const partial = { sums: floats(words.sums), stats: floats(words.stats) };
   const attending = {
     ...seen,

@@ -1,4 +1,3 @@
-import { UsageError } from "../../src/errors.ts";
 import {
   bytesOf,
   type Cost,
@@ -22,6 +21,7 @@ import {
   ROW_BYTES,
   type RowBlock,
   rowBlock,
+  sumsFault,
   tileOf,
 } from "../lib/row_blocks.ts";
 import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.ts";
@@ -158,12 +158,7 @@ export function splitWords(
   const fewest = fewestRows(heads);
   const kept = wanted <= bound ? wanted : Math.floor(bound / fewest) * fewest;
   if (kept > 0) return { sums: kept * sums, stats: kept * splits * 2 };
-  const tokens = heads.tablePages * PAGE;
-  const bytes = 4 * Math.min(rows, fewest) * sums;
-  throw new UsageError(
-    `Cannot run attention over ${tokens} tokens: its partial sums take ${bytes} bytes, ` +
-      `and the adapter binds at most ${bindingBytes}`,
-  );
+  throw sumsFault(heads.tablePages * PAGE, 4 * Math.min(rows, fewest) * sums, bindingBytes);
 }
 
 /** Fewest rows of a block, see `alignedRows`: q and out are f32, or out is f16. */

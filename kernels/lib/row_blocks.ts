@@ -1,4 +1,5 @@
 /** How many rows attention takes at a time if the partial sums of all rows do not fit. */
+import { UsageError } from "../../src/errors.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 
 /** Offsets of operands are multiples of so many bytes. */
@@ -43,6 +44,14 @@ export function rowBlock(
   if (room < step) return { count: Math.floor(room / aligned) * aligned, perSlot: 1 };
   const block = Math.floor(room / step) * step;
   return { count: block, perSlot: Math.min(perSlot, block) };
+}
+
+/** The error for contexts whose partial sums, `bytes` for the fewest rows that go together, no kernel can bind. */
+export function sumsFault(tokens: number, bytes: number, bindingBytes: number): UsageError {
+  return new UsageError(
+    `Cannot run attention over ${tokens} tokens: its partial sums take ${bytes} bytes, ` +
+      `and the adapter binds at most ${bindingBytes}`,
+  );
 }
 
 /** Rows a workgroup takes, at most `most`, so that the tiles of a slot are as even as can be. */

@@ -8,7 +8,7 @@ import {
 import { KV_BYTES } from "../../src/gpu/kv.ts";
 import type { Tuning } from "../../src/gpu/matrix.ts";
 import type { Heads, PartialSums } from "../lib/heads.ts";
-import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES } from "../lib/row_blocks.ts";
+import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, sumsFault } from "../lib/row_blocks.ts";
 import { longBytes, longKernel } from "./latent_long.ts";
 import { chunksOf, FEW_ROWS, type Pass, passesOf, segmentsOf } from "./latent_passes.ts";
 import { prefillAttention, prefillBytes, RECORD_WORDS } from "./latent_prefill.ts";
@@ -91,15 +91,26 @@ export function tilesLatents(
     Object.values(TILES).every((tile) => tileBytes(tile, headDim) <= workgroupBytes);
 }
 
-/** f32 words of the partial sums of attention over at most `rows` rows. */
+/**
+ * f32 words of the partial sums of attention over at most `rows` rows; of fewer rows where those would pass
+ * PARTIAL_BYTES or could not be bound.
+ *
+ * @throws UsageError if a kernel cannot bind the sums of the fewest rows that go together.
+ */
 export function latentPartialWords(
   { heads, rank, tablePages }: Pick<LatentShape, "heads" | "rank" | "tablePages">,
   rows: number,
+  { bindingBytes = Infinity }: Pick<Tuning, "bindingBytes">,
 ): { readonly sums: number; readonly stats: number } {
   const segments = segmentsOf(tablePages);
   const wanted = Math.max(rows * segments, Math.min(rows, FEW_ROWS) * chunksOf(tablePages));
   const room = Math.floor(PARTIAL_BYTES / 4 / heads / (rank + 2));
-  const kept = heads * Math.min(wanted, Math.max(room, BLOCK_ROWS * segments));
+  const bound = Math.floor(bindingBytes / 4 / heads / rank);
+  const fewest = Math.min(rows, BLOCK_ROWS) * segments;
+  if (bound < fewest) {
+    throw sumsFault(tablePages * CHUNK, 4 * heads * rank * fewest, bindingBytes);
+  }
+  const kept = heads * Math.min(wanted, Math.max(room, BLOCK_ROWS * segments), bound);
   return { sums: kept * rank, stats: kept * 2 };
 }
 

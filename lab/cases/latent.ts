@@ -62,7 +62,7 @@ export function latentAttentionCase(
       const rules = tuning(from.gpu.info.software, from.gpu.limits);
       const tiled = tilesLatents(sizes, rules);
       const { sums, stats } = tiled
-        ? latentPartialWords(sizes, count)
+        ? latentPartialWords(sizes, count, {})
         : partialWords(sizes, count, rules);
       const partial = { sums: from.random(sums), stats: from.random(stats) };
       const launch = {

@@ -6,6 +6,7 @@ import {
   latentPartialWords,
   tilesLatents,
 } from "../../kernels/mla/latent_attention.ts";
+import { UsageError } from "../../src/errors.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
 import { tuning } from "../../src/gpu/matrix.ts";
@@ -80,7 +81,7 @@ async function run(
     stored.set(values.subarray(at * width, (at + 1) * width), to);
   }
   const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype };
-  const words = latentPartialWords(sizes, room);
+  const words = latentPartialWords(sizes, room, {});
   const out = device.filled(rows.length * heads * width, -7);
   const plan = latentAttention({
     q: device.floats(rows.flatMap(({ token }) => [...queryOf(shape, token)])),
@@ -323,3 +324,26 @@ for (const [i, shape] of [...SHAPES, ...REAL].entries()) {
     }
   });
 }
+
+Deno.test("latent attention: partial sums are as many as an adapter binds, or an error of one line", () => {
+  // GLM-4.7-Flash at 131,072 tokens.
+  const sizes = { heads: 20, rank: 512, tablePages: 8192 };
+  const bytesOf = (bindingBytes?: number) =>
+    4 * latentPartialWords(sizes, 1024, bindingBytes === undefined ? {} : { bindingBytes }).sums;
+  const least = 4 * 20 * 512 * 8 * 1024; // eight rows of 1,024 segments each
+  assert.equal(bytesOf(), least);
+  assert.equal(bytesOf(least), least);
+  assert.throws(() => bytesOf(128 << 20), (error) => {
+    assert.ok(error instanceof UsageError);
+    assert.equal(
+      error.message,
+      `Cannot run attention over 131072 tokens: its partial sums take ${least} bytes, ` +
+        `and the adapter binds at most ${128 << 20}`,
+    );
+    return true;
+  });
+  const short = { ...sizes, tablePages: 1024 };
+  const most = { bindingBytes: 100 << 20 };
+  const { sums } = latentPartialWords(short, 1024, most);
+  assert.ok(4 * sums <= most.bindingBytes && 4 * sums > most.bindingBytes - 4 * 20 * 512);
+});

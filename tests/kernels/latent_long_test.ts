@@ -143,7 +143,7 @@ for (const of of ROOMY ? CASES : []) {
       stored.set(latents.subarray(at * width, (at + 1) * width), to);
     }
     const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages: TABLE_PAGES, kvDtype };
-    const words = latentPartialWords(sizes, rows.length);
+    const words = latentPartialWords(sizes, rows.length, {});
     const queries = numbers(rows.length * heads * width, 5);
     const inputs = {
       q: device.floats(queries),

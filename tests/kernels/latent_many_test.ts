@@ -78,7 +78,7 @@ for (const of of ATTENTION) {
     const rows = ends.flatMap((end, slot) => chunkOf(end, count, slot));
     const q = numbers(rows.length * heads * width, 8);
     const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype };
-    const words = latentPartialWords(sizes, room);
+    const words = latentPartialWords(sizes, room, {});
     const latents = device.words(packedKv(kvDtype, stored, width));
     const attend = async (first: number, some: number, perSlot: number): Promise<Uint32Array> => {
       const out = device.filled(some * heads * width, -7);

@@ -66,7 +66,7 @@ for (const [place, of] of CASES.entries()) {
       tablePages,
       kvDtype: "f32",
     } as const;
-    const words = latentPartialWords(sizes, count);
+    const words = latentPartialWords(sizes, count, {});
     const [sums, peaks] = [numbers(words.sums, 1), numbers(words.stats, 2)];
     // Each run has a peak, and a total that counts at least the cell which has the peak.
     const stats = peaks.map((x, i) => i % 2 === 0 ? 4 * x : 1 + Math.abs(x));

@@ -271,7 +271,7 @@ async function attended(
   const sizes = { heads, kvHeads: 1, headDim: width, rank, tablePages, kvDtype };
   const words = tiled === "no"
     ? partialWords(sizes, count, common.tuning)
-    : latentPartialWords(sizes, count);
+    : latentPartialWords(sizes, count, {});
   const rows = device.words(packRows(given.map(({ row }) => row)));
   const [rope, pages] = [uploadRope(ropeDim), device.words(blockTable(slots, tablePages))];
   const [absorbed, mixed, out] = [width, width, valueDim].map((each) =>

@@ -153,7 +153,7 @@ function attentionPartialWords(
   const { rank } = heads;
   if (rank === undefined) return attentionWords(heads, rows, adapter);
   return tilesLatents(heads, adapter)
-    ? latentPartialWords({ ...heads, rank }, rows)
+    ? latentPartialWords({ ...heads, rank }, rows, adapter)
     : partialWords(heads, rows, adapter);
 }
 
