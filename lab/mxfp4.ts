@@ -1,7 +1,8 @@
 /**
  * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] [--only TEXT] ROWS...`: times launches of gpt-oss-20b's MXFP4
- * experts at few rows, all or those whose name includes a text. Each must give the bits of the first launch of its kind. A routing reads other experts than those before it, so
- * that its weights are in no cache. Prints the fastest first. A launch that a compiler refuses is printed and skipped.
+ * experts at few rows, all or those whose name includes a text. Each must give the bits of the first launch of its kind.
+ * A routing reads other experts than those before it, so that its weights are in no cache. Prints the fastest first. A
+ * launch that a compiler refuses is printed and skipped.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";

@@ -23,6 +23,7 @@ const FILES = [
   "tests/kernels/experts_on_units_test.ts",
   "tests/engine/experts_on_units_test.ts",
   "tests/engine/mixture_hardware_test.ts",
+  "tests/engine/prompts_on_units_test.ts",
   "tests/engine/precision_test.ts",
   "tests/engine/sizes_test.ts",
   "tests/engine/golden_test.ts",

@@ -228,15 +228,19 @@ export interface TensorShard {
   readonly promptsOnly?: boolean;
 }
 
-/** Those of the matrices that matrix units multiply in rounds too: the same object if all are, undefined if none is. */
+/** Whether forwards of prompts multiply other matrices on units than rounds do. */
+export function hasPromptKernels(tensor: TensorMatrices | undefined): boolean {
+  const all = tensor ? [...tensor.shards.values(), ...tensor.experts.values()] : [];
+  return all.some(({ promptsOnly = false }) => promptsOnly);
+}
+
+/** Those of the matrices that matrix units multiply in rounds too; undefined if there are none. */
 export function roundMatrices(tensor: TensorMatrices | undefined): TensorMatrices | undefined {
   if (tensor === undefined) return undefined;
   const inRounds = (all: ReadonlyMap<Shard, TensorShard>) =>
     new Map([...all].filter(([, { promptsOnly = false }]) => !promptsOnly));
   const [shards, experts] = [inRounds(tensor.shards), inRounds(tensor.experts)];
-  const count = shards.size + experts.size;
-  if (count === tensor.shards.size + tensor.experts.size) return tensor;
-  return count === 0 ? undefined : { ...tensor, shards, experts };
+  return shards.size + experts.size === 0 ? undefined : { ...tensor, shards, experts };
 }
 
 /**

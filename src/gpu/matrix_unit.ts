@@ -76,24 +76,12 @@ export function quantizedUnits(
   batch: number,
   value: string | undefined = Deno.env.get(VARIABLE),
 ): QuantizedUnits {
-  const every = (forwards: UnitForwards) => ({
-    dense: forwards,
-    experts: forwards,
-    fp4Experts: forwards,
-  });
-  switch (useOf(value)) {
-    case "on":
-      return every("all");
-    case "prompts":
-      return every("prompts");
-    case "bf16":
-    case "off":
-      return every("none");
-    case "auto":
-      return batch < QUANTIZED_BATCH
-        ? every("prompts")
-        : { dense: "all", experts: "prompts", fp4Experts: "all" };
+  const use = useOf(value);
+  if (use === "auto" && batch >= QUANTIZED_BATCH) {
+    return { dense: "all", experts: "prompts", fp4Experts: "all" };
   }
+  const forwards = use === "on" ? "all" : use === "bf16" || use === "off" ? "none" : "prompts";
+  return { dense: forwards, experts: forwards, fp4Experts: forwards };
 }
 
 /**

@@ -267,8 +267,14 @@ Deno.test("sizes: with what matrices on matrix units take", async () => {
     const few = { vocab_size: 1024, num_experts: 8, num_hidden_layers: 1 };
     await Deno.writeTextFile(file, JSON.stringify({ ...MIXTURE, ...few }));
     using models = openRandomModels({ target: file });
-    for (const [attention, settings] of MIXED) {
+    const inPrompts = ["auto", {
+      contextLength: 512,
+      tiers: chains([0, 3]),
+      quantize: "q8",
+    }] as const;
+    for (const [attention, settings] of [...MIXED, inPrompts]) {
       using _ = variable("EYRIE_ATTENTION_UNITS", attention);
+      using __ = variable("EYRIE_MATRIX_UNITS", settings === inPrompts[1] ? "prompts" : "on");
       using gpu = await openGpu();
       const units = { ...asHardware(gpu), matrixUnit: UNIT };
       const load = (gpu: Gpu) => loadRandomWeights(gpu, models, 1, settings);

@@ -320,7 +320,7 @@ class DeviceRunner implements Runner {
       perSlot: rows.perSlot,
       heads: Math.max(1, heads),
       choice: kind,
-      answers: this.promptKernels && areOfAnswers(chunks),
+      answers: areOfAnswers(chunks),
       cells: mostCells(sequences),
     });
     const drafts = this.#drafts;

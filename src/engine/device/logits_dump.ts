@@ -30,7 +30,7 @@ export async function forward(
   names: readonly string[],
   make: Compiler = compiler(runner.gpu),
 ): Promise<Map<string, Float32Array>> {
-  const { gpu, models: { target }, capacity } = runner;
+  const { gpu, models: { promptTarget: target }, capacity } = runner;
   const { hiddenSize, vocabSize, layers: { length: numLayers } } = target.config;
   const rows = Math.min(capacity.prefillRows, Math.ceil(ids.length / HEAD_ROWS) * HEAD_ROWS);
   const auxHidden: (AuxHidden & { name: string })[] = Array.from(

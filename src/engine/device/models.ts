@@ -5,6 +5,7 @@ import { type Arena, measuringArena, openArena, separateBuffers } from "../../gp
 import { KV_BYTES } from "../../gpu/kv.ts";
 import {
   attentionUnitsOf,
+  hasPromptKernels,
   type Launches,
   roundMatrices,
   type TensorMatrices,
@@ -142,11 +143,10 @@ export function allocateModels(
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
   ];
   const scratch = new ScratchPool(gpu, "scratch");
-  const inRounds = roundMatrices(tensor);
-  const promptKernels = inRounds !== tensor;
+  const promptKernels = hasPromptKernels(tensor);
   const { contextLength } = capacity;
   const attention = attentionUnitsOf(gpu, { contextLength, promptKernels }, tensor?.precision);
-  const units = { tensor: inRounds, attentionUnits: attention.rounds };
+  const units = { tensor: roundMatrices(tensor), attentionUnits: attention.rounds };
   const shared = { ...buffers, launches, ...units, scratch };
   const windows = windowRings(loaded.target.config.layers, capacity).map((ring) => ({
     ...ring,
@@ -162,11 +162,12 @@ export function allocateModels(
     capacity,
     shared,
   );
-  const onUnits: PromptTarget = (target) =>
-    promptKernels
-      ? withUnits(gpu, target, { tensor, attentionUnits: attention.prompts }, capacity)
-      : target;
-  const promptTarget = (ofPrompts ?? onUnits)(target);
+  const ofUnits = { tensor, attentionUnits: attention.prompts };
+  const promptTarget = ofPrompts
+    ? ofPrompts(target)
+    : promptKernels
+    ? withUnits(gpu, target, ofUnits, capacity)
+    : target;
   const draft = head &&
     prepareDraft(gpu, head, target, capacity, { ...shared, kv: draftKv[0] as LayerKv });
   const causal = standalone &&

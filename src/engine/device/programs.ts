@@ -1,7 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type CreationCounts, type Program, within } from "../../gpu/program.ts";
-import { resultWords } from "../../model/device_layout.ts";
+import { PREFILL_ROWS, resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { batchBucket, batchBuckets, rowBucket, rowBuckets } from "./buckets.ts";
 import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
@@ -279,12 +279,18 @@ export function enginePrograms(
       const run = promptRun(capacity);
       const shared = capacity.batch > 1 ? buckets.filter((rows) => rows >= 2 * run) : [];
       const plain = canonicalChoice(PLAIN_SAMPLING);
+      const answers = promptTarget === target ? [] : buckets.filter((rows) => rows <= PREFILL_ROWS);
       await Promise.all([
         ...buckets.flatMap((rows) =>
           drafter?.catchUp ? [promptForward(rows), lagging(rows)] : [promptForward(rows)]
         ),
         ...shared.map((rows) => promptForward(rows, { perSlot: run })),
         ...batches.map((heads) => promptEnd(heads, plain)),
+        ...answers.flatMap((rows) => [
+          promptForward(rows, { answers: true }),
+          ...shared.includes(rows) ? [promptForward(rows, { perSlot: run, answers: true })] : [],
+        ]),
+        ...answers.length > 0 ? batches.map((heads) => promptEnd(heads, plain, true)) : [],
         ...drafter ? batches.map((batch) => draftHead(batch)) : [],
       ]);
     },

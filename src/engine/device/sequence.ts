@@ -7,8 +7,10 @@ export interface Sequence {
    * its keys and values are stored by the next round only.
    */
   readonly ids: number[];
-  /** Leading ids that are the prompt's; absent: all that `Runner.prefill` stores. */
-  readonly promptTokens?: number;
+  /**
+   * Leading ids that are the prompt's, if the runner has `promptKernels`; absent: the same kernels store all ids.
+   */
+  readonly promptTokens?: number | undefined;
   /** Leading tokens whose target keys and values are stored. */
   stored: number;
   /** Leading tokens whose draft keys and values are stored too; at most `stored`. */
@@ -26,12 +28,7 @@ export function newSequence(ids: readonly number[] = []): Sequence {
   return { ids: [...ids], stored: 0, draftStored: 0, pages: [], slot: undefined };
 }
 
-/** A sequence of a request with this prompt. */
-export function promptSequence(ids: readonly number[]): Sequence {
-  return { ...newSequence(ids), promptTokens: ids.length };
-}
-
-/** Whether the next token to be stored was chosen by a round or a prompt's forward, and is not the prompt's. */
+/** Whether the kernels of rounds store the sequence's next token, and others stored its prompt. */
 export function storesAnswer(
   { stored, promptTokens = Infinity }: Pick<Sequence, "stored" | "promptTokens">,
 ): boolean {

@@ -67,9 +67,9 @@ export async function scaleExperts(
   const staging = { buffer: storage(gpu.device, "tensor.experts.staging", 2 * widest) };
   const make = compiler(gpu);
   for (const layer of layers) {
-    const parts = layer.map(({ offset, ...of }) => ({
-      ...of,
-      scales: { buffer, offset, size: 4 * of.shard.rows },
+    const parts = layer.map(({ offset, ...part }) => ({
+      ...part,
+      scales: { buffer, offset, size: 4 * part.shard.rows },
     }));
     let faulty = false;
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
@@ -165,7 +165,10 @@ async function hasFaults(
   return new Uint32Array(await readBuffer(gpu, faults)).some((count) => count > 0);
 }
 
-/** The expert matrices of each layer in which units multiply both, and whether they do so in forwards of prompts alone. */
+/**
+ * The expert matrices of each layer in which units multiply both, and whether they do so in forwards of prompts alone:
+ * only those of the target.
+ */
 function mixtures(
   { target, standalone }: LoadedWeights,
   { quantized, ...of }: {
@@ -174,15 +177,17 @@ function mixtures(
     readonly quantized: QuantizedUnits;
   },
 ): { readonly both: readonly Matrix[]; readonly promptsOnly: boolean }[] {
-  const layers = [...target.weights.layers, ...standalone?.weights.model.layers ?? []];
-  return layers.flatMap(({ mlp }) => {
+  const ofDraft = standalone?.weights.model.layers ?? [];
+  return [...target.weights.layers, ...ofDraft].flatMap((layer) => {
+    const { mlp } = layer;
     if (mlp.kind !== "mixture") return [];
     const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
     const forwards = both.map(({ format }) => forwardsOf(format, quantized));
-    const fits = !forwards.includes("none") &&
+    const promptsOnly = forwards.includes("prompts");
+    const fits = !forwards.includes("none") && !(promptsOnly && ofDraft.includes(layer)) &&
       both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts }));
-    return fits ? [{ both, promptsOnly: forwards.includes("prompts") }] : [];
+    return fits ? [{ both, promptsOnly }] : [];
   });
 }
 

@@ -144,8 +144,15 @@ function candidatesOf(
   of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: QuantizedUnits },
 ): Candidate[] {
   const { dense } = of.quantized;
-  const matrices = matmulsOf(loaded, tuning(info.software, limits, info.backend))
-    .filter(({ matrix }) => dense !== "none" || !isQuantized(matrix.format))
+  const rules = tuning(info.software, limits, info.backend);
+  // A draft has the same kernels in all forwards.
+  const { target } = loaded;
+  const ofTarget = new Set(
+    matmulsOf({ target, draft: undefined }, rules).map(({ matrix }) => matrix),
+  );
+  const taken = (matrix: Matrix) => dense === "all" || dense === "prompts" && ofTarget.has(matrix);
+  const matrices = matmulsOf(loaded, rules)
+    .filter(({ matrix }) => !isQuantized(matrix.format) || taken(matrix))
     .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
     .map(({ matrix }) => matrix);
   return placed(new Set(matrices), dense === "prompts");

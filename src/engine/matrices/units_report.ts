@@ -8,10 +8,10 @@ import {
   type AttentionUnits,
   attentionUnitsOf,
   DEFAULT_PRECISION,
+  hasPromptKernels,
   isQuantized,
   type Matrix,
   type Precision,
-  roundMatrices,
   type Shard,
   type TensorShard,
   tuning,
@@ -35,6 +35,12 @@ export interface UnitsReport {
   readonly others: readonly { readonly why: string; readonly count: number }[];
 }
 
+/** A matrix: what units need of it if they multiply it, else why they do not. */
+interface Found {
+  readonly there: TensorShard | undefined;
+  why(): string;
+}
+
 /** Undefined where the device has no matrix units, or they are not used. */
 export function unitsReport(
   { matrixUnit: unit, info, limits }: Pick<Gpu, "matrixUnit" | "info" | "limits">,
@@ -44,42 +50,39 @@ export function unitsReport(
   if (unit === undefined) return undefined;
   const precision = loaded.tensor?.precision ?? DEFAULT_PRECISION;
   const rules = tuning(info.software, limits, info.backend);
+  const { tensor } = loaded;
   const matmuls = new Map(matmulsOf(loaded, rules).map((one) => [one.matrix, one]));
-  const dense = [...matmuls.values()].map(({ matrix, splitK }) =>
-    onUnits(matrix, loaded.tensor?.shards)
-      ? undefined
-      : whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK }))
-  );
+  const dense = [...matmuls.values()].map(({ matrix, splitK }): Found => ({
+    there: onUnits(matrix, tensor?.shards),
+    why: () => whyNot([matrix], (matrix) => fitsUnits(matrix, { unit, limits, splitK })),
+  }));
   const experts = mixturesOf(loaded).flatMap(({ gateUp, down, stacked, spec: { routing } }) => {
     const both = [gateUp, down];
     const of = { unit, limits, numExperts: routing.numExperts + stacked };
-    const there = both.every((matrix) => onUnits(matrix, loaded.tensor?.experts));
-    const why = there
-      ? undefined
-      : `experts: ${whyNot(both, (matrix) => fitsExpertUnits(matrix, of))}`;
-    return [why, why];
+    return both.map((matrix): Found => ({
+      there: onUnits(matrix, tensor?.experts),
+      why: () => `experts: ${whyNot(both, (matrix) => fitsExpertUnits(matrix, of))}`,
+    }));
   });
-  const whys = [...dense, ...experts];
-  const matrices = whys.filter((why) => why === undefined).length;
-  const inRounds = roundMatrices(loaded.tensor);
-  const { prompts: units } = attentionUnitsOf(
+  const found = [...dense, ...experts];
+  const attentionUnits = attentionUnitsOf(
     { matrixUnit: unit, limits },
-    { contextLength: engine.contextLength, promptKernels: inRounds !== loaded.tensor },
+    { contextLength: engine.contextLength, promptKernels: hasPromptKernels(tensor) },
     precision,
   );
-  const attention = layersOf(loaded).map(({ attention: { kind, spec } }) =>
-    kind === "heads" ? whyNotAttention(spec, units, engine) : "attention: of latents"
-  );
-  const promptsOnly = [...matmuls.keys()]
-    .filter((matrix) => onUnits(matrix, loaded.tensor?.shards)?.promptsOnly).length +
-    mixturesOf(loaded).flatMap(({ gateUp, down }) => [gateUp, down])
-      .filter((matrix) => onUnits(matrix, loaded.tensor?.experts)?.promptsOnly).length;
-  const left = [...whys, ...attention].filter((why) => why !== undefined);
+  const target = new Set<unknown>(loaded.target.weights.layers);
+  const attention = layersOf(loaded).map((layer) => {
+    const { attention: { kind, spec } } = layer;
+    const units = target.has(layer) ? attentionUnits.prompts : attentionUnits.rounds;
+    return kind === "heads" ? whyNotAttention(spec, units, engine) : "attention: of latents";
+  });
+  const left = [...found.flatMap(({ there, why }) => there ? [] : [why()]), ...attention]
+    .filter((why) => why !== undefined);
   return {
     unit: `${unit.m}x${unit.n}x${unit.k}`,
     precision,
-    matrices,
-    prompts: promptsOnly,
+    matrices: found.filter(({ there }) => there).length,
+    prompts: found.filter(({ there }) => there?.promptsOnly).length,
     others: [...Map.groupBy(left, (why) => why)]
       .map(([why, all]) => ({ why, count: all.length }))
       .toSorted((a, b) => b.count - a.count || a.why.localeCompare(b.why)),

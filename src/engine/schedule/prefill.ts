@@ -1,3 +1,4 @@
+import { PREFILL_ROWS } from "../../model/device_layout.ts";
 import { promptsMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
@@ -24,6 +25,8 @@ export interface PrefillSample {
   /** Rows of the forward, padding included. */
   readonly rows: number;
   readonly ms: number;
+  /** Whether the kernels of rounds stored answers again that had lost their pages; default false. */
+  readonly answers?: boolean;
 }
 
 /** Stores prompts for the target, and lets the draft catch up on tokens that it has missed. */
@@ -48,10 +51,7 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly runner: Pick<
-    Runner,
-    "capacity" | "draft" | "prefill" | "catchUp" | "compileMs" | "promptKernels"
-  >;
+  readonly runner: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
@@ -88,21 +88,19 @@ export function openPrefill(
   }
 
   /** The budget of a forward of these prompts while decoding requests wait for it: as many rows as the time allows. */
-  function limited(prompts: readonly StoringPrompt[], budget: PromptBudget): PromptBudget {
-    const [table, { promptMs }] = [costs(), itlLimit];
+  function limited(
+    prompts: readonly StoringPrompt[],
+    budget: PromptBudget,
+    table: CostTable | undefined,
+  ): PromptBudget {
+    const { promptMs } = itlLimit;
     if (table === undefined || promptMs === Infinity) return budget;
     return { ...budget, rows: rowsWithin(promptMs, prompts, { budget, costs: table }) };
   }
 
-  /** Which kernels store the request's next tokens: all of a forward are stored by the same. */
-  function kernelsOf({ sequence }: RequestState): "prompts" | "rounds" {
-    return runner.promptKernels && storesAnswer(sequence) ? "rounds" : "prompts";
-  }
-
   /** Where the sequence's next chunk ends at most: at its branch, or where other kernels go on. */
   function chunkEnd({ ids, stored, branch = 0, promptTokens = Infinity }: Sequence): number {
-    const ends = [branch, ...runner.promptKernels ? [promptTokens] : []];
-    return Math.min(ids.length, ...ends.filter((end) => stored < end));
+    return Math.min(ids.length, ...[branch, promptTokens].filter((end) => stored < end));
   }
 
   function* step(
@@ -111,16 +109,19 @@ export function openPrefill(
     const all = requests.running.filter(({ decoding }) => !decoding);
     const [oldest] = all;
     if (oldest === undefined) return undefined;
-    const kernels = kernelsOf(oldest);
-    const storing = all.filter((state) => kernelsOf(state) === kernels);
+    const answers = storesAnswer(oldest.sequence);
+    const storing = all.filter(({ sequence }) => storesAnswer(sequence) === answers);
     const prompts = storing.map(({ sequence }) => ({
       stored: sequence.stored,
       left: chunkEnd(sequence) - sequence.stored,
     }));
     const since = clock();
     const isAwaited = requests.running.some(({ decoding }) => decoding);
-    const most = { rows: budget(), run: promptRun(runner.capacity) };
-    const allowed = isAwaited ? limited(prompts, most) : most;
+    // The kernels of rounds take several times as long for as many rows, and the cost table has no prices of them.
+    const rowsAtMost = answers ? Math.min(budget(), PREFILL_ROWS) : budget();
+    const most = { rows: rowsAtMost, run: promptRun(runner.capacity) };
+    const table = answers ? undefined : costs();
+    const allowed = isAwaited ? limited(prompts, most, table) : most;
     const tokens = promptChunks(prompts.map(({ left }) => left), allowed);
     yield* catchUp(storing.slice(0, tokens.length));
     syncInterval.pause();
@@ -141,7 +142,6 @@ export function openPrefill(
     };
     const { count: rows } = promptRows(stored.map(({ from, to }) => to - from), most.run);
     const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
-    const table = costs();
     const expectedMs = (table && promptsMs(table, stored, rows)) || rows * rowMs;
     let hasGroup = false;
     const whileRunning = beginGroup && (async () => {
@@ -152,8 +152,8 @@ export function openPrefill(
     const compileMs = runner.compileMs - compiledBefore;
     const ended = clock();
     const ms = ended - began - compileMs;
-    rowMs = ms / rows;
-    if (kernels === "prompts") onPrefill({ chunks: stored, rows, ms });
+    if (!answers) rowMs = ms / rows;
+    onPrefill({ chunks: stored, rows, ms, ...answers && { answers } });
     if (isAwaited && !hasGroup) itlLimit.stored(ended - since);
     for (const [i, { state }] of chunks.entries()) {
       state.compileMs += compileMs;

@@ -58,8 +58,8 @@ export interface PrefixCache {
    * The longest cached prefix of `ids` before its last token, whose logits must be computed. The pages are retained for
    * the caller, which releases them to the pool.
    *
-   * @param promptTokens leading ids of a prompt, if kernels of their own store prompts: the same ids as an answer are in
-   * other pages, because their keys and values have other bits. Default: all.
+   * @param promptTokens leading ids of a prompt, if kernels of their own store prompts: the same ids as an answer are
+   * in other pages, because their keys and values have other bits. Default: all.
    */
   match(ids: readonly number[], promptTokens?: number): CachedPrefix;
   /** Leading tokens of `ids` that `match` would find if all of `others` were stored. */
@@ -78,8 +78,8 @@ export interface PrefixCache {
    */
   takePlace(): number | undefined;
   /**
-   * Records that the state at a taken place follows the first `length` of a sequence's tokens; 0: the place has no state
-   * to keep.
+   * Records that the state at a taken place follows the first `length` of a sequence's tokens; 0: the place has no
+   * state to keep.
    */
   putState(
     place: number,

@@ -3,7 +3,7 @@ import { asError, UsageError } from "../../errors.ts";
 import { grammarFault } from "../../grammar/fault.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { Runner } from "../device/runner.ts";
-import { promptSequence, rewind } from "../device/sequence.ts";
+import { newSequence, rewind, storesAnswer } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
 import type { RunQueue } from "./run_queue.ts";
@@ -75,8 +75,8 @@ export function openRequests(
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
     if (runQueue.remove(state)) {
-      // What kernels of rounds have stored is of no use to prompts with other kernels, and the prompt's pages are shared.
-      if (!failed && !(decoding && runner.promptKernels)) pages.share(sequence, decoding);
+      // An answer's pages are of no use to prompts with kernels of their own; those of the prompt are shared already.
+      if (!failed && !storesAnswer(sequence)) pages.share(sequence, decoding);
       pages.close(sequence);
     }
     return closed(state);
@@ -190,7 +190,10 @@ export function openRequests(
     enqueue(request, onEvent) {
       const state: RequestState = {
         request,
-        sequence: promptSequence(request.promptIds),
+        sequence: {
+          ...newSequence(request.promptIds),
+          ...runner.promptKernels && { promptTokens: request.promptIds.length },
+        },
         output: openOutput(outputs, request),
         onEvent: untilLast(onEvent, (failure) => void (state.failure ??= failure)),
         constraint: undefined,

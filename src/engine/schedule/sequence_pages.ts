@@ -44,16 +44,12 @@ export type PagesRunner = Pick<
   | "reserve"
   | "setPages"
   | "states"
-  | "promptKernels"
 >;
 
 export function sequencePages(runner: PagesRunner, cache: PrefixCache): SequencePages {
   const { capacity, pool } = runner;
   /** Tokens that a sequence had stored when its state was kept last, or those of the state that it began with. */
   const keptAt = new WeakMap<Sequence, number>();
-  /** See `PrefixCache.match`. */
-  const promptTokensOf = ({ promptTokens }: Sequence) =>
-    runner.promptKernels ? promptTokens : undefined;
 
   function reserve(sequence: Sequence, cells: number): boolean {
     const missing = Math.ceil(cells / PAGE) - sequence.pages.length;
@@ -69,14 +65,14 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
    */
   function keepState(sequence: Sequence, whole: boolean): void {
     const { states } = runner;
-    const { ids, stored, branch } = sequence;
+    const { ids, promptTokens, stored, branch } = sequence;
     if (!states) return;
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
     if (!whole && stored !== branch && !far) return;
     const place = cache.takePlace();
     if (place === undefined) return;
     keptAt.set(sequence, stored);
-    const known = { ids: ids.slice(0, stored + 1), promptTokens: promptTokensOf(sequence) };
+    const known = { ids: ids.slice(0, stored + 1), promptTokens };
     const put = (length: number) => cache.putState(place, known, length);
     const saved = states.save(sequence, place, whole ? undefined : stored);
     // A device that fails is reported by those who wait for it.
@@ -92,7 +88,7 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     open(sequence) {
       const { pages, draftStored, state, branch } = cache.match(
         sequence.ids,
-        promptTokensOf(sequence),
+        sequence.promptTokens,
       );
       sequence.pages.push(...pages);
       if (!runner.openSlot(sequence)) {
@@ -111,12 +107,12 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
       return "opened";
     },
     awaits(sequence, other) {
-      const promptOf = (of: Sequence) => of.ids.slice(0, promptTokensOf(of));
+      const promptOf = ({ ids, promptTokens }: Sequence) =>
+        promptTokens === undefined ? ids : ids.slice(0, promptTokens);
       return cache.common(promptOf(sequence), promptOf(other)) > other.stored;
     },
     share(sequence, whole) {
-      const promptTokens = promptTokensOf(sequence);
-      runner.setPages(sequence, cache.insert({ ...sequence, promptTokens }));
+      runner.setPages(sequence, cache.insert(sequence));
       keepState(sequence, whole);
     },
     close: runner.closeSlot.bind(runner),

@@ -21,8 +21,10 @@ export function costsOf(
 ): CostsOf {
   const named = (name: string, to: string | undefined) => to === undefined ? name : `${name} ${to}`;
   const quantized = weights.quantize ?? methodOf(target.checkpoint);
-  const { dense } = quantizedUnits(maxBatch);
-  const units = quantized !== undefined && gpu.matrixUnit ? dense : "none";
+  const { dense, experts, fp4Experts } = quantizedUnits(maxBatch);
+  const units = quantized !== undefined && gpu.matrixUnit
+    ? `units ${dense}, experts ${experts}, fp4 ${fp4Experts}`
+    : undefined;
   return {
     adapter: adapterKey(gpu.info, driverVersion()),
     model: named(
@@ -30,7 +32,7 @@ export function costsOf(
         named(target.checkpoint.name, weights.quantize),
         precision === DEFAULT_PRECISION ? undefined : `precision ${precision}`,
       ),
-      { all: "rounds on units", prompts: "prompts on units", none: undefined }[units],
+      units,
     ),
     draft: draft && named(draft.checkpoint.name, weights.quantizeDraft),
     weightBytes: weights.bytes,

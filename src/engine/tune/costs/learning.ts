@@ -47,7 +47,9 @@ export function learningCosts(
 
 /** What the scheduler reports of prompts, from which the costs are corrected. */
 export function learnPrefill(costs: Pick<EngineCosts, "refine">): (forward: PrefillSample) => void {
-  return ({ chunks, rows, ms }) => costs.refine((table) => refinePrefill(table, chunks, ms, rows));
+  return ({ chunks, rows, ms, answers = false }) => {
+    if (!answers) costs.refine((table) => refinePrefill(table, chunks, ms, rows));
+  };
 }
 
 /** Undefined for trees, which have no price. */

@@ -1,0 +1,102 @@
+/**
+ * Quantized weights whose prompts alone go to matrix units: which matrices these are, and the text on a device that has
+ * units (EYRIE_WEBGPU=dawn, if any).
+ */
+import assert from "node:assert/strict";
+import { allocateTensorMatrices } from "../../src/engine/matrices/tensor.ts";
+import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
+import { unitsReport } from "../../src/engine/matrices/units_report.ts";
+import { loadWeights, openModels } from "../../src/engine/load/load.ts";
+import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
+import { hasPromptKernels, tuning } from "../../src/gpu/matrix.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
+import { openGpu } from "../gpu/shared.ts";
+import { variable } from "../variable.ts";
+import { assertNothingHeld } from "./held.ts";
+import { type LocalEngine, openEngine } from "./open.ts";
+
+const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
+
+Deno.test("only a target has kernels of its own for prompts, not a draft", async () => {
+  using _ = variable("EYRIE_MATRIX_UNITS", "prompts");
+  const gpu = await openGpu();
+  const units = {
+    ...gpu,
+    info: { ...gpu.info, software: false },
+    matrixUnit: UNIT,
+    limits: {
+      ...gpu.limits,
+      maxComputeInvocationsPerWorkgroup: 1024,
+      maxComputeWorkgroupStorageSize: 49152,
+      maxStorageBuffersPerShaderStage: 16,
+    },
+  };
+  using models = openModels({});
+  const exact = await loadWeights(gpu, models);
+  const quantized = await loadWeights(gpu, models, { quantize: "q8", quantizeDraft: true });
+  const place = (loaded: typeof exact) => allocateTensorMatrices(units, loaded);
+  const report = (loaded: typeof exact) => {
+    const { matrices, prompts } = unitsReport(units, loaded, { contextLength: 512 }) ?? {};
+    return { matrices, prompts };
+  };
+
+  const mixed = place({ ...exact, draft: quantized.draft });
+  assert.equal(hasPromptKernels(mixed.tensor), false);
+  assert.equal(report(mixed).prompts, 0);
+
+  const both = place(quantized);
+  assert.equal(hasPromptKernels(both.tensor), true);
+  const rules = tuning(false, units.limits, "vulkan");
+  const ofTarget = matmulsOf({ target: quantized.target, draft: undefined }, rules);
+  const shards = new Set(ofTarget.flatMap(({ matrix }) => matrix.shards));
+  const there = [...both.tensor?.shards ?? []];
+  assert.ok(there.every(([shard, { promptsOnly }]) => !promptsOnly || shards.has(shard)));
+  // The head is an embedding and stays bf16, for the target and for its draft.
+  assert.equal(report(both).prompts, 4 * quantized.target.weights.layers.length);
+});
+
+const { matrixUnit } = await openGpu();
+
+function generate(
+  engine: LocalEngine,
+  promptIds: readonly number[],
+  maxTokens: number,
+): Promise<GenerateResult> {
+  const job = { promptIds, sampling: GREEDY, maxTokens, stop: [], ignoreEos: true };
+  return resultOf(engine.submit(job));
+}
+
+const idsOf = (length: number, seed: number) =>
+  Array.from({ length }, (_, j) => 3 + (j * 37 + seed * 11) % 300);
+
+Deno.test({
+  name: "prompts on units, rounds not: preempted requests and later turns have the plain text",
+  ignore: matrixUnit === undefined,
+  async fn() {
+    using _ = variable("EYRIE_MATRIX_UNITS", "prompts");
+    const model = { quantize: "q8" } as const;
+    const few = { maxBatch: 3, maxKvTokens: 256, contextLength: 160 };
+    using plain = await openEngine({
+      model: { ...model, draft: "none" },
+      limits: { prefixCache: false, contextLength: 512 },
+    });
+    assert.equal(plain.runner.promptKernels, true);
+    for (const maxBatchedRows of [16, 256]) {
+      using engine = await openEngine({ model, limits: { ...few, maxBatchedRows } });
+      const prompts = [20, 35, 50, 11].map(idsOf);
+      const found = await Promise.all(prompts.map((ids) => generate(engine, ids, 105)));
+      for (const [i, ids] of prompts.entries()) {
+        const { outputIds } = await generate(plain, ids, 105);
+        assert.deepEqual(found[i]!.outputIds, outputIds, `request ${i}`);
+        const later = [...ids, ...outputIds.slice(0, 80)];
+        const [next, expected] = [
+          await generate(engine, later, 9),
+          await generate(plain, later, 9),
+        ];
+        assert.deepEqual(next.outputIds, expected.outputIds, `turn of ${i}`);
+      }
+      assert.ok(engine.counts.preemptions > 0, "nothing was preempted");
+      assertNothingHeld(engine);
+    }
+  },
+});
