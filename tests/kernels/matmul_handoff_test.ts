@@ -45,6 +45,9 @@ const SHAPES: readonly Shape[] = [
   { hidden: 256, intermediate: 1536, format: "f16", normed: true }, // in ranges of k
   { hidden: 128, intermediate: 640, format: "f32", normed: true },
   { hidden: 128, intermediate: 176, format: "bf16", normed: true }, // down's last block is a part of one
+  // Ranges of two lengths that are padded to one.
+  { hidden: 128, intermediate: 160, format: "bf16", normed: false },
+  { hidden: 128, intermediate: 192, format: "bf16", normed: false },
   { hidden: 256, intermediate: 704, format: "bf16", normed: false },
   { hidden: 256, intermediate: 768, format: "q8", normed: false },
   { hidden: 512, intermediate: 1536, format: "q8", normed: true }, // in ranges of k
@@ -70,7 +73,7 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
     // In turn, so that floats and integers, normed or not, wait and do not wait.
     const isShort = [1, 3, 5].includes(i) && (i + (i >> 1)) % 2 === j;
     const { test } = isShort ? Deno : drawn;
-    test(`matmuls that handoff: ${title}, ${turns} turns`, async () => {
+    test(`matmuls with handoffs: ${title}, ${turns} turns`, async () => {
       const first = matrixOf(format, 2 * intermediate, hidden);
       const second = matrixOf(format, hidden, intermediate);
       const [gateUp, down] = [first.matrix, second.matrix];
@@ -157,7 +160,7 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
   }
 }
 
-Deno.test("matmuls handoff where x of both stays in workgroup memory", () => {
+Deno.test("matmuls hand off where x of both stays in workgroup memory", () => {
   const matrix = (rows: number, cols: number): Matrix => ({
     format: "bf16",
     rowOrder: "stacked",

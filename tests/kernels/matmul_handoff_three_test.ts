@@ -66,7 +66,7 @@ function without(joined: Dispatch, count: 1 | 2): Dispatch {
 for (const { heads, hidden, intermediate, format } of SHAPES) {
   const title = `${heads} to ${hidden} to ${intermediate}, ${format}`;
   const { test } = format === "bf16" ? Deno : exhaustive;
-  test(`three matmuls that handoff: ${title}`, async () => {
+  test(`three matmuls with handoffs: ${title}`, async () => {
     const o = matrixOf(format, hidden, heads);
     const gateUp = matrixOf(format, 2 * intermediate, hidden);
     const down = matrixOf(format, hidden, intermediate);

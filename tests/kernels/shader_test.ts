@@ -10,7 +10,9 @@ const GATE = kernelOf<GateParameters>("elementwise/gate");
 Deno.test("a record of parameters makes a kernel once, and what the text binds and overrides is known", () => {
   const kernel = GATE({ gate: "gate_silu" }, { name: "test_gate" });
   assert.equal(GATE({ gate: "gate_silu" }, { name: "test_gate" }), kernel);
-  assert.notEqual(GATE({ gate: "gate_gelu" }, { name: "test_gate" }), kernel);
+  assert.notEqual(GATE({ gate: "gate_gelu" }, { name: "test_gate_gelu" }), kernel);
+  // Kernels are joined by their names: one name cannot stand for two texts.
+  assert.throws(() => GATE({ gate: "gate_gelu" }, { name: "test_gate" }), /has two sources/);
   assert.deepEqual([kernel.bindings, kernel.constants], [["x", "out"], ["COLS"]]);
 });
 

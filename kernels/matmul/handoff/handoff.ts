@@ -158,7 +158,7 @@ function handoffHold(
   },
 ): Hold {
   return {
-    name: "handoff",
+    name: `handoff_${floats}`,
     buffers: { handoff },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
     parameters: ({ threads }) => ({
