@@ -103,9 +103,9 @@ function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
 /** Browsers take no answer for what its type does not say. */
 const NOSNIFF = { "x-content-type-options": "nosniff" } as const;
 
-function notAllowed(method: string, { method: allowed, path }: Route): ApiError {
-  const name = allowed.toUpperCase();
-  return new ApiError(405, `${path} takes ${name}, not ${method.slice(0, 20)}`, {
+function notAllowed(method: string, route: Route): ApiError {
+  const name = route.method.toUpperCase();
+  return new ApiError(405, `${templateOf(route)} takes ${name}, not ${method.slice(0, 20)}`, {
     headers: { allow: name },
   });
 }

@@ -65,19 +65,118 @@ Deno.test("parameters that exclude objects are refused, with the tool's name, by
   }
 });
 
-Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has left out", async () => {
-  const engine = fakeEngine({ answer: () => "Yes " });
+/** An engine whose answers a stop text ends. */
+function stoppedEngine(text: string, stopOf: () => string | undefined) {
+  const engine = fakeEngine({ answer: () => text });
   const { submit } = engine;
-  let stop: string | undefined = "END";
   engine.submit = (request) =>
     streamOf((async function* () {
       for await (const event of submit(request)) {
+        const stop = stopOf();
         if (event.kind !== "finish" || stop === undefined) yield event;
-        else {
-          yield { kind: "finish", result: { ...event.result, stop } };
-        }
+        else yield { kind: "finish", result: { ...event.result, stop } };
       }
     })());
+  return engine;
+}
+
+Deno.test("a call that a stop text has cut is no call to make", async () => {
+  const engine = stoppedEngine('<tool_call>{"name": "f", "arguments": {"n": 3, ', () => '"m"');
+  await using server = await fakeServer({}, engine);
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const chat = { ...HELLO, tools, stop: '"m"' };
+  const whole = await server.json("/v1/chat/completions", chat);
+  assert.equal(whole.choices[0].finish_reason, "stop");
+  const events = await server.stream("/v1/chat/completions", { ...chat, stream: true });
+  const reasons = events.flatMap(({ choices }) => choices?.[0]?.finish_reason ?? []);
+  assert.deepEqual(reasons, ["stop"]);
+  const response = { input: "x", tools: [{ type: "function", name: "f" }], stop: '"m"' };
+  const { output } = await server.json("/v1/responses", response);
+  assert.deepEqual(output.map(({ type, status }: Json) => [type, status]), [
+    ["function_call", "incomplete"],
+  ]);
+});
+
+Deno.test("Responses: a custom tool's text is there as far as a limit allows", async () => {
+  await using server = await fakeAnswering(
+    '<tool_call>{"name": "p", "arguments": {"input": "a\\nb c',
+  );
+  const tools = [{ type: "custom", name: "p" }];
+  const { output } = await server.json("/v1/responses", { input: "x", tools });
+  assert.deepEqual(output.map(({ type, input }: Json) => [type, input]), [
+    ["custom_tool_call", "a\nb c"],
+  ]);
+});
+
+Deno.test("what would lose a part of the conversation is refused", async () => {
+  await using server = await fakeServer();
+  const reference = { type: "item_reference", id: "msg_1" };
+  const called = {
+    role: "assistant",
+    content: [{ type: "tool_use", id: "1", name: "f", input: {} }],
+  };
+  for (
+    const [path, body, message] of [
+      ["/v1/responses", { input: [{ role: "user", content: "x" }, reference] }, /are not stored/],
+      ["/v1/chat/completions", {
+        ...HELLO,
+        tools: [{ type: "custom", custom: { name: "code" } }],
+      }, /\/v1\/responses takes them/],
+      ["/v1/messages", {
+        messages: [...HELLO.messages, called],
+        max_tokens: 5,
+        tools: [TOOL],
+      }, /the last one calls a tool/],
+    ] as const
+  ) {
+    const response = await server.ask(path, body);
+    assert.equal(response.status, 400, path);
+    assert.match((await response.json()).error.message, message);
+  }
+});
+
+Deno.test("Anthropic: consecutive messages of the assistant are one, and chats take its refusals", async () => {
+  await using server = await fakeAnswering("c");
+  const assistant = (content: unknown) => ({ role: "assistant", content });
+  const [first] = HELLO.messages;
+  const messages = [first, assistant("a"), assistant([{ type: "text", text: "b" }]), first];
+  await server.json("/v1/messages", { messages, max_tokens: 5 });
+  const refusal = assistant([{ type: "refusal", refusal: "ab" }]);
+  await server.json("/v1/chat/completions", { messages: [first, refusal, first] });
+  for (const prompt of server.engine.prompts as readonly (readonly Json[])[]) {
+    const said = prompt.filter(({ role }) => role === "assistant");
+    assert.deepEqual(said.map(({ content }) => content), ["ab"]);
+  }
+});
+
+Deno.test("texts of tools and calls count as the prompt's: too many are refused before they are rendered", async () => {
+  await using server = await fakeServer();
+  const long = "ab".repeat(3_700_000);
+  const tool = { type: "function", function: { name: "f", description: long } };
+  const call = {
+    id: "1",
+    type: "function",
+    function: { name: "f", arguments: JSON.stringify({ a: long }) },
+  };
+  for (
+    const body of [
+      { ...HELLO, tools: [tool] },
+      {
+        messages: [...HELLO.messages, { role: "assistant", tool_calls: [call] }, ...HELLO.messages],
+      },
+      { messages: Array.from({ length: 230_000 }, () => ({ role: "user", content: "" })) },
+    ]
+  ) {
+    const response = await server.ask("/v1/chat/completions", body);
+    assert.ok([400, 413].includes(response.status), `${response.status}`);
+    await response.body?.cancel();
+  }
+  assert.deepEqual(server.engine.prompts, []);
+});
+
+Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has left out", async () => {
+  let stop: string | undefined = "END";
+  const engine = stoppedEngine("Yes ", () => stop);
   await using server = await fakeServer({}, engine);
   // The output's tokens have special ones inside, which its text has not.
   engine.decode = () => Promise.resolve({ text: "<|channel|>Yes <|end|>END", pieces: [] });
@@ -165,7 +264,7 @@ Deno.test("Responses: calls have the names that the client gave: namespaces and 
   const response = await server.ask("/v1/responses", body);
   assert.equal(
     response.headers.get("eyrie-ignored"),
-    "tools.web_search, tools.mcp, input.web_search_call",
+    "tools.web_search, tools.mcp, input.web_search_call, tools.format",
   );
   const { output } = await response.json();
   const shown = output.map((

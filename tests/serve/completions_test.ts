@@ -48,6 +48,10 @@ Deno.test("completions", async (t) => {
     const { choices: [whole] } = await server.json(COMPLETE, asked);
     assert.equal(whole.logprobs.tokens.join(""), whole.text);
     assert.deepEqual(whole.logprobs.text_offset[1], whole.logprobs.tokens[0].length);
+    for (const [i, token] of whole.logprobs.tokens.entries()) {
+      const top = whole.logprobs.top_logprobs[i];
+      assert.equal(top[token], whole.logprobs.token_logprobs[i], "the chosen token is there");
+    }
     const events = await server.stream(COMPLETE, {
       ...asked,
       stream: true,
@@ -62,5 +66,14 @@ Deno.test("completions", async (t) => {
     assert.deepEqual(events.at(-2).choices, []);
     assert.equal(events.at(-2).usage.completion_tokens, 6);
     assert.equal(events.at(-1), "[DONE]");
+  });
+
+  await t.step("a character of several tokens counts once in the offsets", async () => {
+    const asked = { ...fields, regex: "😀ok", logprobs: 0 };
+    const { choices: [{ text, logprobs }] } = await server.json(COMPLETE, asked);
+    assert.equal(text, "😀ok");
+    const { tokens, text_offset: offsets } = logprobs;
+    assert.equal(offsets[tokens.indexOf("o")], text.indexOf("o"));
+    assert.equal(offsets[tokens.indexOf("k")], text.indexOf("k"));
   });
 });

@@ -257,3 +257,26 @@ function heldTimers(from: number): Disposable & { readonly made: number; fire():
       void Object.assign(globalThis, { setTimeout: set, clearTimeout: clear }),
   };
 }
+
+Deno.test("clients that leave before they have read a stream's first event keep no place", async () => {
+  const engine = fakeEngine({ answer: () => "one two three ", beforeWord: () => pause(20) });
+  await using server = await fakeServer({ maxBatch: 1, maxQueue: 1 }, engine);
+  // The first event has the metadata, and is larger than what a client that reads nothing takes.
+  const body = JSON.stringify({
+    input: "hi",
+    stream: true,
+    metadata: { a: "x".repeat(5_000_000) },
+  });
+  const request = `POST /v1/responses HTTP/1.1\r\nHost: localhost\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const { live } = server.server.service.table;
+  for (let i = 0; i < 6; i++) {
+    const client = await connect(server.url, { reads: false });
+    await client.send(request);
+    await until(() => live.size > 0);
+    client[Symbol.dispose]();
+    await until(() => live.size === 0);
+  }
+  const both = await server.json(CHAT, { ...user("hi"), n: 2 });
+  assert.equal(both.choices?.length, 2, JSON.stringify(both));
+});

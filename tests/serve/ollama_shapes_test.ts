@@ -33,6 +33,11 @@ Deno.test("what ollama's clients ask of the model", async (t) => {
   await t.step("/api/ps lists it as loaded", async () => {
     const { models } = await (await fetch(`${server.url}/api/ps`)).json();
     assert.deepEqual(models.map(({ name }: { name: string }) => name), ["fledgling"]);
+    // ollama's own client shows the first twelve digits.
+    assert.match(models[0].digest, /^[0-9a-f]{64}$/);
+    const { version } = await (await fetch(`${server.url}/api/version`)).json();
+    const [major, minor] = version.split(".").map(Number);
+    assert.ok(major > 0 || minor >= 7, "clients refuse older ones");
   });
 
   await t.step("/api/embed is refused in ollama's shape", async () => {

@@ -148,6 +148,8 @@ function openReader(
     : undefined;
   const called = calls && callStream(tools.format, calls.tools);
   let count = 0;
+  /** The last call is not complete. */
+  let open = false;
   let enough = false;
 
   /** Counts the calls; drops all pieces after the last call that is wanted, however the output is cut into pieces. */
@@ -158,6 +160,7 @@ function openReader(
       if (enough) break;
       kept.push(piece);
       if (piece.kind === "call") count++;
+      if (piece.kind === "call" || piece.kind === "called") open = piece.kind === "call";
       enough = piece.kind === "called" && piece.index + 1 >= most;
     }
     return kept;
@@ -185,8 +188,10 @@ function openReader(
       const last = thought === undefined ? [] : parted(thought.end());
       return called === undefined ? last : [...last, ...counted(called.end())];
     },
-    finish({ finishReason }) {
+    finish({ finishReason, stop }) {
       if (finishReason === "length" && !enough) return "length";
+      // A client would read the arguments of a call that a stop text has cut.
+      if (stop !== undefined && open) return "stop";
       return count > 0 ? "tool_calls" : "stop";
     },
   };

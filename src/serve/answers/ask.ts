@@ -106,10 +106,17 @@ async function encoded(
   }
 }
 
+/** Characters of a prompt: of a conversation all names and texts, also those of calls and tools. */
 function textLength(prompt: Prompt): number {
-  if ("ids" in prompt) return prompt.ids.length;
-  if ("raw" in prompt) return prompt.raw.length;
-  return prompt.messages.reduce((sum, { content }) => sum + content.length, 0);
+  return "ids" in prompt ? prompt.ids.length : charactersOf(prompt);
+}
+
+function charactersOf(value: unknown): number {
+  if (typeof value === "string") return value.length;
+  if (typeof value !== "object" || value === null) return 1;
+  if (Array.isArray(value)) return value.reduce((sum: number, each) => sum + charactersOf(each), 0);
+  return Object.entries(value)
+    .reduce((sum, [name, each]) => sum + name.length + charactersOf(each), 0);
 }
 
 /**

@@ -52,7 +52,11 @@ export async function openChoices(
     return answer(service, { ready, reading, request, entry, signal: ends });
   });
   const pieces = traced(merged(answers), trace);
-  const leave = () => left.abort();
+  // Also ends answers whose stream has not been read yet.
+  const leave = () => {
+    left.abort();
+    pieces.return().catch(() => {});
+  };
   const first = pieces.next();
   try {
     await Promise.race([first, elapsed(headersMs(maxQueueMs), first)]);

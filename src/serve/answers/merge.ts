@@ -2,9 +2,12 @@
 export async function* merged<T>(
   sources: readonly AsyncGenerator<T, void, void>[],
 ): AsyncGenerator<readonly [index: number, value: T], void, void> {
-  const next = async (index: number) => {
-    const { value, done } = await (sources[index] as AsyncGenerator<T, void, void>).next();
-    return { index, value, done };
+  const next = (index: number) => {
+    const source = sources[index] as AsyncGenerator<T, void, void>;
+    const coming = source.next().then(({ value, done }) => ({ index, value, done }));
+    // While nobody iterates, a source may fail; who iterates next is told.
+    coming.catch(() => {});
+    return coming;
   };
   const pending = new Map(sources.map((_, index) => [index, next(index)]));
   try {
@@ -17,7 +20,6 @@ export async function* merged<T>(
       }
     }
   } finally {
-    for (const waiting of pending.values()) waiting.catch(() => {});
     for (const source of sources) source.return().catch(() => {});
   }
 }

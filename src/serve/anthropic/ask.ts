@@ -32,7 +32,10 @@ export function anthropicAsk(
   const chat: ChatRequest = {
     messages: [
       ...system ? [{ role: "system" as const, content: textOf(system) }] : [],
-      ...joinedTurns(messages.flatMap(messageFields), ({ content }) => contentText(content)),
+      ...joinedTurns(
+        combined(messages).flatMap(messageFields),
+        ({ content }) => contentText(content),
+      ),
     ],
     continue_final_message: messages.at(-1)?.role === "assistant",
     max_tokens: request.max_tokens,
@@ -51,6 +54,25 @@ export function anthropicAsk(
     response_format: format && { type: "json_schema", json_schema: { schema: format.schema } },
   };
   return chatAsk(chat, ready, options);
+}
+
+/** The messages with the blocks of consecutive messages of the assistant in one. */
+function combined(messages: readonly AnthropicMessage[]): AnthropicMessage[] {
+  const all: AnthropicMessage[] = [];
+  for (const message of messages) {
+    const last = all.at(-1);
+    if (message.role !== "assistant" || last?.role !== "assistant") all.push(message);
+    else all[all.length - 1] = { ...last, content: [...blocksOf(last), ...blocksOf(message)] };
+  }
+  const last = all.at(-1);
+  if (last?.role === "assistant" && blocksOf(last).some(({ type }) => type === "tool_use")) {
+    throw invalid('Cannot go on from "messages": the last one calls a tool', "messages");
+  }
+  return all;
+}
+
+function blocksOf({ content }: AnthropicMessage): readonly MessageBlock[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 function choiceOf({ tool_choice: choice }: CountRequest): ToolChoice | undefined {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Choices, gather, openChoices, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
@@ -42,6 +43,9 @@ const ASKED = {
   },
 } as const;
 
+/** Clients refuse servers whose ollama is too old for what they use; Eyrie's own version is in /server_info. */
+const OLLAMA_VERSION = "0.9.0";
+
 export const OLLAMA_ROUTES: readonly Route[] = [
   apiPost(
     { path: "/api/chat", summary: "The next message of a conversation", ...ASKED },
@@ -84,8 +88,8 @@ export const OLLAMA_ROUTES: readonly Route[] = [
     ({ service }) => Response.json({ models: [loaded(service)] }),
   ),
   get(
-    { path: "/api/version", summary: "The server's version", ...ABOUT },
-    ({ service }) => Response.json({ version: service.options.version }),
+    { path: "/api/version", summary: "The version of ollama whose API this is", ...ABOUT },
+    () => Response.json({ version: OLLAMA_VERSION }),
   ),
   ...["/api/embed", "/api/embeddings"].map((path) =>
     refusal(path, "Refused: there are no embeddings", "this server makes no embeddings")
@@ -121,7 +125,7 @@ function modelOf(service: Service, name: string): Record<string, unknown> {
     model: name,
     modified_at: service.started.toISOString(),
     size: engine.info.weights.bytes,
-    digest: "",
+    digest: createHash("sha256").update(name).digest("hex"),
     details: detailsOf(engine.info.weights),
   };
 }
@@ -252,22 +256,21 @@ async function answered(
   );
   if (stream ?? true) {
     return lineStream(
-      lines(choices, { head, as, loadMs: ready.engine.info.loadMs }),
+      lines(choices, { head, as }),
       choices.leave,
     );
   }
   const [answer] = await gather(choices);
   const { text, reasoning, calls, ended } = answer as WholeAnswer;
   const said = as({ content: text, thinking: reasoning, calls });
-  return Response.json({ ...head(true), ...said, ...last(ended, ready.engine.info.loadMs) });
+  return Response.json({ ...head(true), ...said, ...last(ended) });
 }
 
 async function* lines(
   { pieces, leave }: Choices,
-  { head, as, loadMs }: {
+  { head, as }: {
     readonly head: (done: boolean) => Record<string, unknown>;
     readonly as: AsMessage;
-    readonly loadMs: number;
   },
 ): AsyncGenerator<unknown, void, void> {
   let call = { name: "", arguments: "" };
@@ -281,7 +284,7 @@ async function* lines(
       else if (piece.kind === "called") {
         yield { ...head(false), ...as({ content: "", calls: [call] }) };
       } else if (piece.kind === "end") {
-        yield { ...head(true), ...as({ content: "" }), ...last(piece.ended, loadMs) };
+        yield { ...head(true), ...as({ content: "" }), ...last(piece.ended) };
       }
     }
   } catch (error) {
@@ -291,14 +294,15 @@ async function* lines(
 }
 
 /** Counts and times in nanoseconds. */
-function last(ended: AnswerOutcome, loadMs: number): Record<string, unknown> {
+function last(ended: AnswerOutcome): Record<string, unknown> {
   const { result, waitedMs, finish } = ended;
   const { prompt_ms = 0, predicted_ms = 0 } = timingsOf(ended);
   const nanoseconds = (ms: number) => Math.round(ms * 1e6);
   return {
     done_reason: finish === "length" ? "length" : "stop",
     total_duration: nanoseconds(waitedMs + prompt_ms + predicted_ms),
-    load_duration: nanoseconds(loadMs),
+    // The model was loaded before the request.
+    load_duration: 0,
     prompt_eval_count: result.promptIds.length,
     prompt_eval_duration: nanoseconds(prompt_ms),
     eval_count: result.outputIds.length,

@@ -106,6 +106,16 @@ const CONTENT = z.union([
   z.array(z.discriminatedUnion("type", [TEXT_PART], "this model reads text alone")),
 ]);
 
+/** What an assistant has said may be a refusal, which is text too. */
+const ANSWER = z.union([
+  z.string(),
+  z.array(z.discriminatedUnion("type", [
+    TEXT_PART,
+    z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
+      .transform(({ refusal }) => ({ type: "text" as const, text: refusal })),
+  ], "this model reads text alone")),
+]);
+
 const CALL = z.looseObject({
   id: z.string(),
   type: z.literal("function"),
@@ -121,7 +131,7 @@ const MESSAGE = z.discriminatedUnion("role", [
   // Clients send answers back with what they have made of them: `parsed`, `annotations`.
   z.looseObject({
     role: z.literal("assistant"),
-    content: optional(CONTENT),
+    content: optional(ANSWER),
     tool_calls: optional(z.array(CALL)),
     reasoning_content: optional(z.string()),
     reasoning: optional(z.string()),

@@ -27,7 +27,7 @@ import {
   type SamplingValues,
   TOKENS,
 } from "./fields.ts";
-import { completionLogprobs } from "./logprobs.ts";
+import { completionLogprobs, type TextOffset, textOffset } from "./logprobs.ts";
 import { formatGrammar, onlyGrammar } from "./grammar.ts";
 import { checkStreamOptions } from "./stream_options.ts";
 import { COMPLETION_FIELDS, SCHEMA_OR_TEXT } from "./taken.ts";
@@ -134,7 +134,7 @@ async function complete(body: CompletionRequest, call: ApiCall): Promise<Respons
       text,
       index,
       finish_reason: ended.finish,
-      logprobs: wantsLogprobs(body) ? completionLogprobs(pendingLogprobs, 0) : null,
+      logprobs: wantsLogprobs(body) ? completionLogprobs(pendingLogprobs, textOffset()) : null,
     })),
     usage: usage(answers.map(({ ended }) => ended), count),
     timings: timingsOf(answers[0]?.ended as AnswerOutcome),
@@ -193,7 +193,7 @@ async function* chunks(
 ): AsyncGenerator<StreamEvent, void, void> {
   const includeUsage = body.stream_options?.include_usage ?? false;
   const pendingLogprobs: TextLogprobs[][] = Array.from({ length: total }, () => []);
-  const offsets: number[] = Array(total).fill(0);
+  const offsets = Array.from({ length: total }, textOffset);
   const ended: AnswerOutcome[] = [];
   let left = total;
   const chunk = (choices: unknown[], more: Record<string, unknown> = {}): StreamEvent => (
@@ -204,10 +204,8 @@ async function* chunks(
     if (piece.kind !== "text" && piece.kind !== "end") continue;
     const text = piece.kind === "text" ? piece.text : "";
     const tokens = pendingLogprobs[index]?.splice(0) ?? [];
-    const from = offsets[index] ?? 0;
-    offsets[index] = from + tokens.reduce((sum, token) => sum + token.text.length, 0);
     const logprobs = wantsLogprobs(body) && tokens.length > 0
-      ? completionLogprobs(tokens, from)
+      ? completionLogprobs(tokens, offsets[index] as TextOffset)
       : null;
     if (piece.kind === "text") {
       yield chunk([{ text, index, logprobs, finish_reason: null }]);

@@ -16,18 +16,29 @@ function named({ text, bytes, logprob }: TextLogprob): Record<string, unknown> {
   return { token: text, logprob, bytes: own ? [...own] : null };
 }
 
-/** OpenAI's `logprobs` of a completion; `from` is where its text begins. */
-export function completionLogprobs(tokens: readonly TextLogprobs[], from: number): unknown {
-  let offset = from;
+/** Where a completion's next token begins, in characters, and the first bytes of a character that it continues. */
+export interface TextOffset {
+  at: number;
+  readonly decoder: TextDecoder;
+}
+
+export function textOffset(): TextOffset {
+  return { at: 0, decoder: new TextDecoder() };
+}
+
+/** OpenAI's `logprobs` of a completion, whose offset goes on to the end of these tokens. */
+export function completionLogprobs(tokens: readonly TextLogprobs[], offset: TextOffset): unknown {
   return {
     tokens: tokens.map(({ text }) => text),
     token_logprobs: tokens.map(({ logprob }) => logprob),
-    top_logprobs: tokens.map(({ top }) =>
-      Object.fromEntries(top.map(({ text, logprob }) => [text, logprob]))
+    // The chosen token is there even if it is none of the most probable.
+    top_logprobs: tokens.map((token) =>
+      Object.fromEntries([...token.top, token].map(({ text, logprob }) => [text, logprob]))
     ),
-    text_offset: tokens.map(({ text }) => {
-      const at = offset;
-      offset += text.length;
+    text_offset: tokens.map(({ text, bytes }) => {
+      const { at, decoder } = offset;
+      const whole = bytes ? decoder.decode(Uint8Array.from(bytes), { stream: true }) : text;
+      offset.at += whole.length;
       return at;
     }),
   };

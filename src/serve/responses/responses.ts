@@ -14,7 +14,7 @@ import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
 import { responsesAsk } from "./ask.ts";
 import { RESPONSES, type ResponsesRequest } from "./schema.ts";
-import { type ClientTool, clientTools, customInput, withoutHosted } from "./tools.ts";
+import { type ClientTool, clientTools, customInput, hasFormats, withoutHosted } from "./tools.ts";
 
 export const RESPONSES_ROUTE: Route = apiPost(
   {
@@ -42,6 +42,7 @@ async function respond(body: ResponsesRequest, call: ApiCall): Promise<Response>
   checkStreamOptions(body);
   const { prompt, ask, reading, ignored } = responsesAsk(body, ready, service.options);
   ignored.forEach(call.ignore);
+  if (hasFormats(body.tools ?? [])) call.ignore("tools.format");
   const choices = await openChoices(call, {
     ready,
     prompts: [prompt],
@@ -142,8 +143,9 @@ async function* responseEvents(
   for await (const [, piece] of pieces) {
     if (piece.kind === "end") ended = piece.ended;
     for (const event of writer.write(piece)) {
-      // Blocks that are still open when a limit cuts the answer are closed as incomplete.
-      const status = ended?.finish === "length" ? "incomplete" : "completed";
+      // Blocks that are open at the end are incomplete if a limit cuts the answer, calls also if a stop text does.
+      const isCall = event.kind === "close" && event.block.kind === "call";
+      const status = ended && (ended.finish === "length" || isCall) ? "incomplete" : "completed";
       for (const [type, fields] of items.eventsOf(event, status)) yield named(type, fields);
     }
   }

@@ -63,6 +63,7 @@ export interface CustomTool {
   readonly type: "custom";
   readonly name: string;
   readonly description?: Maybe<string>;
+  readonly format?: Maybe<{ readonly type: string }>;
 }
 
 export type ResponseTool = FunctionTool | CustomTool | {

@@ -1,3 +1,4 @@
+import { invalid } from "../http/errors.ts";
 import type { Take } from "../fields/route.ts";
 import type { Body } from "../fields/taking.ts";
 import type { ToolField } from "../openai/chat_schema.ts";
@@ -54,17 +55,26 @@ function flat(
   );
 }
 
+/** Whether a tool's text should have a form, which is not enforced here. */
+export function hasFormats(tools: readonly ResponseTool[]): boolean {
+  return flat(tools).some(([tool]) =>
+    tool.type === "custom" && (tool.format?.type ?? "text") !== "text"
+  );
+}
+
 /** Arguments of a call of a tool that takes a text. */
 export function customArguments(input: string): string {
   return JSON.stringify({ input });
 }
 
-/** The text of such a call; empty where a limit has cut the arguments. */
+/** The text of such a call, as far as it is there if a limit has cut the arguments. */
 export function customInput(json: string): string {
   try {
     return String((JSON.parse(json) as { readonly input?: unknown }).input ?? "");
   } catch {
-    return "";
+    const [, begun = ""] =
+      /^\s*\{\s*"input"\s*:\s*"((?:[^"\\]|\\["\\/bfnrt]|\\u[\da-f]{4})*)/i.exec(json) ?? [];
+    return JSON.parse(`"${begun}"`) as string;
   }
 }
 
@@ -93,6 +103,10 @@ export function withoutHosted(body: Body, { ignore }: Pick<Take, "ignore">): Bod
     ? input.filter((item: Body | null) => {
       const type = item?.["type"];
       if (typeof type !== "string" || ITEMS.includes(type)) return true;
+      if (type === "item_reference") {
+        const why = "answers are not stored: send the conversation (store: false)";
+        throw invalid(`Cannot use "input" with items of type "item_reference": ${why}`, "input");
+      }
       ignore(`input.${type}`);
       return false;
     })
