@@ -113,27 +113,27 @@ export function capacityOf(
     kvFor = "batch",
     kvDtype = "f32",
     contextLength,
-    ...tiers
+    ...others
   }: SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
 ): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
-  const shapes = shapesOf(tiers);
-  const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
+  const shapes = shapesOf(others);
+  const treeShapes = others.tiers.filter((tier) => !isChain(tier));
   const sized = {
     batch,
     shapes,
     treeShapes,
     prefillRows: maxBatchedRows === undefined
-      ? prefillRowsOf(tiers, { batch, contextLength, gpu, config })
+      ? prefillRowsOf(others, { batch, contextLength, gpu, config })
       : rowBucket(maxBatchedRows),
     promptRun: gpu.info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN,
     contextLength,
     pages: 0,
     kvDtype,
-    rejection: tiers.rejection,
-    confident: tiers.confident,
-    ...tiers.prefixCache === false ? {} : keptStatesOf(config, { batch, contextLength }),
+    rejection: others.rejection,
+    confident: others.confident,
+    ...others.prefixCache === false ? {} : keptStatesOf(config, { batch, contextLength }),
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined
