@@ -51,6 +51,13 @@ export interface Gpu extends Disposable {
   drain(): void;
 }
 
+/** Bytes of the largest buffer that can be bound whole. */
+export function largestBinding(
+  limits: Pick<GPUSupportedLimits, "maxStorageBufferBindingSize" | "maxBufferSize">,
+): number {
+  return Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+}
+
 /** The adapter has no memory for a buffer. */
 export class OutOfMemory extends Error {
   override readonly name = "OutOfMemory";

@@ -1,5 +1,5 @@
 /** How large everything on the device is made: from settings, an adapter's limits and a model's layers. */
-import type { Gpu } from "../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes, hasState, type LayerConfig } from "../../model/config/layer_config.ts";
@@ -199,7 +199,7 @@ function kvLimit(
   { layers, draftLayers = [], features = 0 }: KeptByCell,
   sizes: RingSizes & { readonly kvDtype: KvDtype },
 ): number {
-  const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const bytes = largestBinding(limits);
   const most = (ofToken: number) => Math.floor(bytes / (PAGE * ofToken));
   const mostOf = ({ attention }: LayerConfig) =>
     most(attentionSizes(attention).keys * KV_BYTES[sizes.kvDtype]);
