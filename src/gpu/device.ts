@@ -87,7 +87,6 @@ const FEATURES = ["subgroups", "shader-f16", "timestamp-query", MATRIX_FEATURE];
 export async function openGpu(
   { adapter: choice = "high-performance", webgpu: name, precision = "f32" }: GpuChoice = {},
 ): Promise<Gpu> {
-  quietLoader();
   const webgpu = openWebGpu(name);
   const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
@@ -140,12 +139,6 @@ export function checkPrecision(
 function reported({ isOutOfMemory }: WebGpu, error: GPUError): Error {
   const message = `The GPU reported: ${error.message}`;
   return isOutOfMemory(error) ? new OutOfMemory(message) : new Error(message);
-}
-
-/** The EGL loader complains on stderr at every start of a session that has no runtime folder. */
-function quietLoader(): void {
-  if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
-  Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
 }
 
 async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GPUAdapter> {
