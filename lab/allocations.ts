@@ -1,5 +1,5 @@
 import { fillParams, fillRandom } from "../kernels/matmul/fill_random.ts";
-import type { Gpu } from "../src/gpu/device.ts";
+import { type Gpu, largestBinding } from "../src/gpu/device.ts";
 import type { Operand } from "../src/gpu/kernel.ts";
 import {
   lanesFor,
@@ -91,7 +91,7 @@ function randomMatrix(
   { random, words }: Pick<Allocations, "random" | "words">,
   { rows, cols, format, rowOrder }: Pick<Matrix, "rows" | "cols" | "format" | "rowOrder">,
 ): Matrix {
-  const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const limit = largestBinding(limits);
   const rowBytes = cols * WEIGHT_BYTES[format];
   const most = Math.min(rows, 2 * Math.floor(limit / rowBytes / 2));
   const shards = Array.from({ length: Math.ceil(rows / most) }, (_, i) => {

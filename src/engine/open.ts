@@ -73,7 +73,7 @@ export interface LocalEngine extends Engine, Disposable {
 
 /**
  * Opens device and models, loads the weights and makes the round programs of the tier that requests get by default, or
- * of all tiers if the policy is adaptive; with these, their packed rounds if the plan packs, and the rounds of a host
+ * of all tiers if the policy is adaptive; with these, their packed rounds if the policy is confident, and the rounds of a host
  * drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch` above 1.
  * All other programs are made when they are first needed.
  *
@@ -187,7 +187,7 @@ export async function openEngine(
     // With an ITL limit, forwards of prompts have all sizes; their programs should not be made while requests wait.
     const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
     if (limits.preparePrompts || anySize) await opened.warmUpPrompts();
-    if (plan.packs) await opened.warmUpPacked(warmed);
+    if (confident) await opened.warmUpPacked(warmed);
     if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
     const compileMs = performance.now() - warming;
     return { runner: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };

@@ -51,6 +51,13 @@ export interface Gpu extends Disposable {
   drain(): void;
 }
 
+/** Bytes of the largest buffer that can be bound whole. */
+export function largestBinding(
+  limits: Pick<GPUSupportedLimits, "maxStorageBufferBindingSize" | "maxBufferSize">,
+): number {
+  return Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+}
+
 /** The adapter has no memory for a buffer. */
 export class OutOfMemory extends Error {
   override readonly name = "OutOfMemory";
@@ -80,7 +87,6 @@ const FEATURES = ["subgroups", "shader-f16", "timestamp-query", MATRIX_FEATURE];
 export async function openGpu(
   { adapter: choice = "high-performance", webgpu: name, precision = "f32" }: GpuChoice = {},
 ): Promise<Gpu> {
-  quietLoader();
   const webgpu = openWebGpu(name);
   const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
@@ -133,12 +139,6 @@ export function checkPrecision(
 function reported({ isOutOfMemory }: WebGpu, error: GPUError): Error {
   const message = `The GPU reported: ${error.message}`;
   return isOutOfMemory(error) ? new OutOfMemory(message) : new Error(message);
-}
-
-/** The EGL loader complains on stderr at every start of a session that has no runtime folder. */
-function quietLoader(): void {
-  if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
-  Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
 }
 
 async function requestAdapter(webgpu: WebGpu, choice: AdapterChoice): Promise<GPUAdapter> {

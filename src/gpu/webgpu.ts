@@ -46,7 +46,14 @@ export interface WebGpu {
  * @throws UsageError where the variable names none, or Dawn cannot be loaded.
  */
 export function openWebGpu(asked: WebGpuName | undefined = webGpuOf(variable())): WebGpu {
+  quietLoader();
   return asked === "dawn" ? dawn() : builtin();
+}
+
+/** The EGL loader complains on stderr at every start of a session that has no runtime folder. */
+function quietLoader(): void {
+  if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
+  Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
 }
 
 /** What EYRIE_WEBGPU chooses; undefined where it is not set. @throws UsageError on no WebGPU's name. */

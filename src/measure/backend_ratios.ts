@@ -25,7 +25,7 @@ export interface BackendRatios {
 /**
  * The WebGPU implementation that a row was measured on. Rows from before there were two have no such field: Deno's own.
  */
-export function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
+function webGpuOf({ webgpu = "builtin" }: Pick<BenchRow, "webgpu">): string {
   return webgpu;
 }
 

@@ -10,13 +10,11 @@ export interface Policy<State = unknown> {
   /** Tiers that `pick` returns for requests that do not set their steps, in rising depth. */
   readonly tiers: readonly DraftShape[];
   readonly start: State;
-  /** Whether it uses `RoundContext.ranks`: only then does the engine let the draft report its confidence. */
-  readonly confident?: boolean;
   /**
-   * Whether it returns `depths` or `verify`: packed rounds, which verify only some of the drafts, are then
-   * compiled at start instead of at first use. Default: as `confident`.
+   * Whether it uses `RoundContext.ranks`: only then does the engine let the draft report its confidence. Packed rounds,
+   * which verify only some of the drafts, are then compiled at start instead of at first use.
    */
-  readonly packs?: boolean;
+  readonly confident?: boolean;
   /** Whether it uses `RoundContext.costs`: only then does the engine measure unknown costs. */
   readonly costs?: true;
   /** Decides how the next round drafts. */

@@ -4,7 +4,7 @@ import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import { isLaunch, MEASURED_ROWS } from "../../kernels/matmul/matmul_tune.ts";
 import { joinedKey, joinedMlps, timeJoined } from "../../src/engine/tune/joined.ts";
 import { autotune } from "../../src/engine/tune/autotune.ts";
-import { openClock } from "../../src/engine/tune/launch_timer.ts";
+import { openRepeatClock } from "../../src/engine/tune/program_timer.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { groupMatmuls, matmulsOf, unmeasured } from "../../src/engine/matrices/matmuls.ts";
 import { tuneWeights } from "../../src/engine/tune/tuned.ts";
@@ -104,7 +104,7 @@ Deno.test("without timestamp queries the clock tells the time of each program", 
   });
   const program = await compiler(gpu).compile(plan);
   let time = 0;
-  using clock = await openClock(gpu, () => time += 32);
+  using clock = await openRepeatClock(gpu, () => time += 32);
   assert.deepEqual(await clock.time([program, program]), [2, 2]);
 });
 

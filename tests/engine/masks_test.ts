@@ -5,7 +5,7 @@ import type { Sequence } from "../../src/engine/device/sequence.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { chain, chains, type DraftShape } from "../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
+import { pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { mostAllowed } from "../masks.ts";
 import { isAllowed } from "../reference/choose.ts";
 import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
@@ -88,7 +88,7 @@ async function decodeMasked(
 const plain = await decodeMasked(cores.eagle3, (sequences) => ({
   shape: chain(0),
   count: 1,
-  masks: masksOf(cores.eagle3, sequences, sequences.map(() => NO_PROPOSAL), chain(0)),
+  maskFor: (none) => masksOf(cores.eagle3, sequences, none, chain(0)),
 }));
 
 Deno.test("masks: every token is allowed, and the masks change the text", async () => {
@@ -149,7 +149,8 @@ Deno.test("masks: trees from the host", async () => {
       // Right ones in the second branch; the first may be forbidden.
       return { tokens: [9, a, a ^ 1, b, 11, c], parents: [0, 0, 2, 2, 1, 4] };
     });
-    return { shape: TREE, count: 1, proposals, masks: masksOf(runner, sequences, proposals, TREE) };
+    const maskFor = () => masksOf(runner, sequences, proposals, TREE);
+    return { shape: TREE, count: 1, proposals, maskFor };
   });
   assert.deepEqual(found.texts, plain.texts);
   assert.ok(found.accepted >= 3 * (MOST - 4) / 4 * 3, `${found.accepted} accepted`);
@@ -158,7 +159,7 @@ Deno.test("masks: trees from the host", async () => {
 Deno.test("masks: of another size, or for several rounds, they are a bug", async () => {
   const runner = cores.eagle3;
   using sequence = openWhole(runner);
-  const masks = new Uint32Array(3);
-  await assert.rejects(runner.rounds([sequence], { shape: chain(0), count: 1, masks }), /3 words/);
-  await assert.rejects(runner.rounds([sequence], { shape: chain(0), count: 2, masks }), /2 rounds/);
+  const of = { shape: chain(0), maskFor: () => new Uint32Array(3) };
+  await assert.rejects(runner.rounds([sequence], { ...of, count: 1 }), /3 words/);
+  await assert.rejects(runner.rounds([sequence], { ...of, count: 2 }), /2 rounds/);
 });

@@ -49,7 +49,7 @@ Deno.test("muse_glimmer: the published layers, ropes and tensors", () => {
   const { rope_parameters } = json.text_config;
   const silent = { model_type: "muse_glimmer_text", rope_parameters, eos_token_id: 200_001 };
   const assumed = parseModelConfig("muse", { ...json, text_config: silent }, undefined);
-  assert.deepEqual({ ...assumed, bosTokenId: 200_000 }, config);
+  assert.deepEqual(assumed, config);
   const specs = new Map(targetTensors(config).map((spec) => [spec.role, spec]));
   assert.deepEqual(specs.get("layers.3.outputGate")?.shape, [4096, 6656]);
   assert.equal(specs.has("layers.3.qNorm"), false);

@@ -307,13 +307,12 @@ Deno.test("a wrapper's text_config decides what the decoder is; the outer config
       model_type: "gemma3",
       tie_word_embeddings: false,
       ...change,
-      text_config: { model_type: "gemma3_text", eos_token_id: 7, bos_token_id: 3, ...text },
+      text_config: { model_type: "gemma3_text", eos_token_id: 7, ...text },
     }, undefined);
-  const { tied, eosTokenIds, bosTokenId, architecture } = sees({}, {});
-  assert.deepEqual({ tied, eosTokenIds, bosTokenId, architecture }, {
+  const { tied, eosTokenIds, architecture } = sees({}, {});
+  assert.deepEqual({ tied, eosTokenIds, architecture }, {
     tied: false,
     eosTokenIds: [7],
-    bosTokenId: 3,
     architecture: "Gemma3ForConditionalGeneration",
   });
   // Before there are files, text_config is read for what the outer config does not say.

@@ -51,7 +51,6 @@ Deno.test("what config.json leaves unsaid is what transformers assumes", () => {
     residualScale: 1,
     ropes: [{ theta: 10000, width: 16, scaling: { kind: "default" } }],
     tied: false,
-    bosTokenId: undefined,
     eosTokenIds: [],
   });
   assert.equal(names, LLAMA_NAMES);
@@ -198,7 +197,6 @@ for (
     [{ rope_theta: "1e4" }, /rope_theta "1e4"/],
     [{ eos_token_id: 320 }, /320 in eos_token_id, expected an integer from 0 to 319/],
     [{ eos_token_id: ["</s>"] }, /"<\/s>" in eos_token_id/],
-    [{ bos_token_id: -1 }, /bos_token_id -1/],
     [{ attention_bias: true }, /attention_bias true, expected false/],
     [{ mlp_bias: true }, /mlp_bias true, expected false/],
     [{ use_sliding_window: true }, /use_sliding_window true, expected false/],

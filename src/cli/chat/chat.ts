@@ -17,9 +17,10 @@ import type { ChatModel } from "./model.ts";
 import { separatedOutput } from "./separated.ts";
 import { givenSettings, settingTexts } from "./settings.ts";
 import type { ChatState } from "./state.ts";
-import { isThere, loadChat, saveChat } from "./store.ts";
+import { loadChat, saveChat } from "./store.ts";
 import { templateArguments } from "../open/template.ts";
 import { randomSeed } from "../../engine/sampling.ts";
+import { isThere } from "../open/is_there.ts";
 import { type CommandContext, openWithProgress } from "../open/open.ts";
 import type { ChatOptions } from "../options/options.ts";
 
@@ -221,7 +222,7 @@ async function save(
   state: ChatState,
   { path, force }: { readonly path: string; readonly force: boolean },
 ): Promise<void> {
-  if (!force && await isThere(path)) {
+  if (!force && isThere(path)) {
     if (!interactive) {
       throw new UsageError(
         `Cannot save "${path}": the file exists already; /save -f ${path} replaces it`,

@@ -1,3 +1,4 @@
+import { isFolder } from "../open/is_there.ts";
 import type { Completion } from "../terminal/editor.ts";
 import { SLASH_COMMANDS } from "./commands.ts";
 import { SETTING_NAMES } from "./settings.ts";
@@ -52,13 +53,5 @@ function listFolder(path: string): Name[] {
     }));
   } catch {
     return [];
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false; // a link to nothing
   }
 }

@@ -95,11 +95,6 @@ export async function loadChat(
   }
 }
 
-/** Whether anything has this name. */
-export async function isThere(path: string): Promise<boolean> {
-  return await Deno.lstat(path).then(() => true, () => false);
-}
-
 /** Deno's message without the call and its paths: the error message names the file already. */
 function fileReason(cause: unknown): string {
   return reason(cause).replace(/ \(os error \d+\)[^]*$/, "");

@@ -145,12 +145,6 @@ function described({ info, limits, features }: GPUAdapter): string {
   return JSON.stringify([vendor, architecture, device, description, limitsOf(limits), names]);
 }
 
-// Without it the loader of OpenGL writes "XDG_RUNTIME_DIR is invalid" over our report.
-export function silenceLoader(): void {
-  if (Deno.build.os !== "linux" || Deno.env.get("XDG_RUNTIME_DIR")) return;
-  Deno.env.set("XDG_RUNTIME_DIR", "/tmp");
-}
-
 function limitsOf(limits: GPUSupportedLimits): Record<string, number> {
   const found: Record<string, number> = {};
   // The limits are getters on the prototype, so no Object.entries.

@@ -3,6 +3,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { denoFolder } from "../../gpu/dawn.ts";
 import { hubSettings } from "../../hub/settings.ts";
+import { isFolder } from "../open/is_there.ts";
 
 /** A cache folder by name; `path` is undefined where it is not known (Deno's, without a home folder). */
 export interface CacheFolder {
@@ -34,14 +35,6 @@ export function cacheFolders(env: Env, os: typeof Deno.build.os): readonly Cache
 export function cacheState(folder: CacheFolder): CacheState {
   if (folder.path === undefined) return { ...folder, exists: false, freeBytes: undefined };
   return { ...folder, exists: isFolder(folder.path), freeBytes: freeBytes(folder.path) };
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
-  }
 }
 
 // An absent folder is made on the file system of its nearest parent that is there.

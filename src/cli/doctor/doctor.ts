@@ -3,7 +3,7 @@ import { reason, UsageError } from "../../errors.ts";
 import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
 import type { DoctorOptions } from "../options/options.ts";
 import { openWebGpu, type WebGpuName } from "../../gpu/webgpu.ts";
-import { lookAtAdapter, silenceLoader } from "./adapter.ts";
+import { lookAtAdapter } from "./adapter.ts";
 import { countSettings, readSettings } from "../options/settings.ts";
 import { cacheFolders, cacheState } from "./caches.ts";
 import { installDebianDriver } from "./install.ts";
@@ -56,7 +56,6 @@ async function examine(
   machine: Machine,
   asked: WebGpuName | undefined,
 ): Promise<DoctorReport> {
-  silenceLoader();
   const webgpu = openWebGpu(asked);
   const adapter = await lookAtAdapter(webgpu);
   const env = (name: string): string | undefined => Deno.env.get(name);

@@ -82,7 +82,6 @@ function draftMemory(checkpoint: Checkpoint) {
   const standIn: ModelConfig = {
     ...sizes.decoder,
     hiddenSize: sizes.targetHiddenSize,
-    bosTokenId: undefined,
     eosTokenIds: [],
   };
   const config = parseDraftConfig(checkpoint, standIn);

@@ -7,3 +7,12 @@ export function isThere(path: string): boolean {
     return false;
   }
 }
+
+/** Whether a folder is at the path, or a link to one. */
+export function isFolder(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false;
+  }
+}

@@ -4,7 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { knownLike } from "./drafts.ts";
-import { isThere } from "./is_there.ts";
+import { isFolder, isThere } from "./is_there.ts";
 
 /**
  * @param cached names of the models in the cache: one may have been meant without its organisation.
@@ -52,13 +52,5 @@ function foldersIn(folder: string): string[] {
     return [...Deno.readDirSync(folder)].filter(({ isFile }) => !isFile).map(({ name }) => name);
   } catch {
     return [];
-  }
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return Deno.statSync(path).isDirectory;
-  } catch {
-    return false;
   }
 }

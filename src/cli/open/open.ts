@@ -38,7 +38,7 @@ export type EngineFlags = OpeningOptions & {
  * @param requests.predictions requests may have a prediction.
  * @throws UsageError for flags that cannot be used.
  */
-export function engineOptions(
+function engineOptions(
   options: EngineFlags,
   { allSteps = false, constrained = false, predictions = false, preparePrompts = false }: {
     readonly allSteps?: boolean;

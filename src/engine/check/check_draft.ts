@@ -33,7 +33,7 @@ export interface DraftReport {
  * of its config and 2.50 with 10000 (wejoncy/sfllm pull request 32, sgl-project/SpecForge issue
  * 265).
  */
-export const TRAINING_THETA = 10_000;
+const TRAINING_THETA = 10_000;
 
 /** A base must gain this much before it is advised against the config's: the prompts are few. */
 const LEAST_GAIN = 1.01;

@@ -1,5 +1,5 @@
 import { readWords } from "../../../kernels/measure/read_words.ts";
-import type { Gpu } from "../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import { type Context, workAt } from "../../gpu/kernel.ts";
 import { apart, medianTime, openProfiler, type Profiler } from "../../gpu/profile.ts";
 import { compiler, type Program, type Step } from "../../gpu/program.ts";
@@ -189,9 +189,7 @@ const READ_TIMES = 16;
 
 async function readBandwidth(gpu: Gpu, profiler: Profiler): Promise<number> {
   const groups = READ_GROUPS;
-  const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
-  const most = Math.min(READ_BYTES, maxStorageBufferBindingSize, maxBufferSize);
-  const size = Math.floor(most / 16) * 16;
+  const size = Math.floor(Math.min(READ_BYTES, largestBinding(gpu.limits)) / 16) * 16;
   const words = storageBuffer(gpu, "bandwidth", size / 4);
   const out = storageBuffer(gpu, "bandwidth.sums", groups);
   try {

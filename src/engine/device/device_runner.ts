@@ -385,10 +385,10 @@ class DeviceRunner implements Runner {
   }
 
   async begin(sequences: readonly Sequence[], asked: RoundRequest): Promise<SubmittedRounds> {
-    const { shape, count, proposals, deviceDepth = 0, masks, maskFor, logprobs } = asked;
+    const { shape, count, proposals, deviceDepth = 0, maskFor, logprobs } = asked;
     const cells = mostCells(sequences);
     const proposed = proposals !== undefined;
-    const choice = this.#kind(sequences, { mask: masks ?? maskFor, logprobs });
+    const choice = this.#kind(sequences, { mask: maskFor, logprobs });
     if ((proposed || choice.masked) && count !== 1) {
       throw new Error(`${count} rounds of the same proposals`);
     }
@@ -418,8 +418,6 @@ class DeviceRunner implements Runner {
     // The device drafts for all; then the host's drafts replace some.
     if (levels) submit(this.gpu, levels);
     if (proposals) this.#inputs.setProposals(sequences, proposals);
-    const setMasks = (masks: Uint32Array) => this.#choice.setMasks(masks, batch * shape.rows);
-    if (masks) setMasks(masks);
     const of = {
       shape,
       depths,
@@ -432,7 +430,8 @@ class DeviceRunner implements Runner {
         sequences,
         shape,
         proposals,
-        setMasks: async (verified) => setMasks(await maskFor(verified)),
+        setMasks: async (verified) =>
+          this.#choice.setMasks(await maskFor(verified), batch * shape.rows),
       });
       return { results: () => Promise.resolve(this.#results(sequences, of, [ran])) };
     }

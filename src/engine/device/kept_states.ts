@@ -2,6 +2,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { readBuffer } from "../../gpu/readback.ts";
+import { from } from "../../../kernels/lib/row_blocks.ts";
 import { headerWords } from "../../../kernels/recurrent/delta_rule.ts";
 import type { DeltaNet, LayerConfig } from "../../model/config/layer_config.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
@@ -155,8 +156,4 @@ export function keptStates(
 
 function sizeOf({ buffer, offset = 0, size = buffer.size - offset }: Operand): number {
   return size;
-}
-
-function from({ buffer, offset = 0 }: Operand, bytes: number): Operand {
-  return { buffer, offset: offset + bytes };
 }

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { Gpu } from "../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { type Arena, measuringArena, openArena, separateBuffers } from "../../gpu/arena.ts";
 import { KV_BYTES } from "../../gpu/kv.ts";
@@ -329,7 +329,7 @@ export function allocateKv(
 
 /** @throws UsageError where a layer's keys are more than a binding takes. */
 function checkBinding({ limits }: Gpu, bytes: number, { pages }: EngineSizes): void {
-  const limit = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const limit = largestBinding(limits);
   if (bytes <= limit) return;
   throw new UsageError(
     `Cannot keep ${pages * PAGE} tokens of keys and values: a layer's keys take ` +

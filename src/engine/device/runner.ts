@@ -164,13 +164,11 @@ export interface RoundRequest {
    */
   readonly deviceDepth?: number;
   /**
-   * The tokens that may be chosen at each verify row, u32 [sequences, shape.rows, ceil(vocabSize / 32)]: bit t % 32 of
-   * word t / 32 is 1 where token t is allowed. Rows of a sequence are those of its proposal: the pending token's, then
-   * token i's. Every row that is reached has at least one bit that is 1. For one round whose drafts the host knows; if
-   * the device drafts, `maskFor` is used instead.
+   * Makes the masks once the drafts to be verified of each sequence are known, whoever drafted them: the tokens that
+   * may be chosen at each verify row, u32 [sequences, shape.rows, ceil(vocabSize / 32)]. Bit t % 32 of word t / 32 is 1
+   * where token t is allowed. Rows of a sequence are those of its proposal: the pending token's, then token i's. Every
+   * row that is reached has at least one bit that is 1. For one round: `count` is 1.
    */
-  readonly masks?: Uint32Array;
-  /** Makes the masks once the drafts to be verified of each sequence are known, whoever drafted them. */
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
    * How many of the likeliest tokens are reported at each emitted token with their log-probabilities, besides the
@@ -184,7 +182,7 @@ export interface PromptChunk {
   readonly sequence: Sequence;
   /** Number of ids that are stored after it: more than are stored now. */
   readonly to: number;
-  /** Tokens that are allowed as the first token, as a row of `RoundRequest.masks`; absent: all. */
+  /** Tokens that are allowed as the first token, as a row of `RoundRequest.maskFor`'s masks; absent: all. */
   readonly mask?: Uint32Array | undefined;
   /** See `RoundRequest.logprobs`. */
   readonly logprobs?: number | undefined;

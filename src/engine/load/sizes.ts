@@ -1,5 +1,5 @@
 /** How large everything on the device is made: from settings, an adapter's limits and a model's layers. */
-import type { Gpu } from "../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes, hasState, type LayerConfig } from "../../model/config/layer_config.ts";
@@ -113,27 +113,27 @@ export function capacityOf(
     kvFor = "batch",
     kvDtype = "f32",
     contextLength,
-    ...tiers
+    ...others
   }: SizeSettings,
   gpu: Adapter,
   config: KeptByCell,
 ): EngineSizes & Required<Pick<EngineSizes, "kvDtype">> {
-  const shapes = shapesOf(tiers);
-  const treeShapes = tiers.tiers.filter((tier) => !isChain(tier));
+  const shapes = shapesOf(others);
+  const treeShapes = others.tiers.filter((tier) => !isChain(tier));
   const sized = {
     batch,
     shapes,
     treeShapes,
     prefillRows: maxBatchedRows === undefined
-      ? prefillRowsOf(tiers, { batch, contextLength, gpu, config })
+      ? prefillRowsOf(others, { batch, contextLength, gpu, config })
       : rowBucket(maxBatchedRows),
     promptRun: gpu.info.software ? SOFTWARE_PROMPT_RUN : PROMPT_RUN,
     contextLength,
     pages: 0,
     kvDtype,
-    rejection: tiers.rejection,
-    confident: tiers.confident,
-    ...tiers.prefixCache === false ? {} : keptStatesOf(config, { batch, contextLength }),
+    rejection: others.rejection,
+    confident: others.confident,
+    ...others.prefixCache === false ? {} : keptStatesOf(config, { batch, contextLength }),
   };
   const whole = Math.ceil(reservedCells(sized, contextLength) / PAGE);
   const asked = maxKvTokens === undefined
@@ -199,7 +199,7 @@ function kvLimit(
   { layers, draftLayers = [], features = 0 }: KeptByCell,
   sizes: RingSizes & { readonly kvDtype: KvDtype },
 ): number {
-  const bytes = Math.min(limits.maxStorageBufferBindingSize, limits.maxBufferSize);
+  const bytes = largestBinding(limits);
   const most = (ofToken: number) => Math.floor(bytes / (PAGE * ofToken));
   const mostOf = ({ attention }: LayerConfig) =>
     most(attentionSizes(attention).keys * KV_BYTES[sizes.kvDtype]);

@@ -41,7 +41,6 @@ export interface SpeculationPlan {
   readonly warmed?: readonly DraftShape[];
   /** See `Policy`; default false. */
   readonly confident?: boolean;
-  readonly packs?: boolean;
   /** Whether it uses the costs of rounds. */
   readonly costs?: boolean;
   readonly speculation: Speculation;

@@ -84,7 +84,7 @@ export function namedPlan(
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as DraftShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
-  const { costs, confident = false, packs = confident } = policy;
+  const { costs, confident } = policy;
   return {
     tier,
     tiers,
@@ -92,7 +92,6 @@ export function namedPlan(
     speculation,
     ...costs && { costs },
     ...confident && { confident },
-    ...packs && { packs },
   };
 }
 

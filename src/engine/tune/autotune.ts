@@ -7,7 +7,7 @@ import type { Operand } from "../../gpu/kernel.ts";
 import type { Launch, Launches, Tuning } from "../../gpu/matrix.ts";
 import { medianTime } from "../../gpu/profile.ts";
 import { type Compiler, compiler, type Program } from "../../gpu/program.ts";
-import { type LaunchTimer, openLaunchTimer } from "./launch_timer.ts";
+import { openProgramTimer, openRepeatClock, type ProgramTimer } from "./program_timer.ts";
 import { type Matmul, type MatmulGroup, unmeasured } from "../matrices/matmuls.ts";
 
 /** The result of tuning. */
@@ -121,7 +121,7 @@ async function openBench(
   };
   const x = floats("tune.x", most(({ matrix }) => matrix.cols));
   const out = floats("tune.out", most(({ matrix, splitK }) => matrix.rows * splitK));
-  const timer = stack.use(await openLaunchTimer(gpu));
+  const timer = stack.use(await openProgramTimer(gpu, openRepeatClock));
   const compile = compiler(gpu);
   let slowest = 0;
   const owned = stack.move();
@@ -174,7 +174,7 @@ function always(matmuls: readonly Matmul[], rows: number, launch: Launch): Launc
 
 /** Median time of each launch. The launches take turns, and each run uses the next matrix. */
 export async function medians(
-  timer: LaunchTimer,
+  timer: ProgramTimer,
   launches: readonly (readonly Program[] | undefined)[],
 ): Promise<number[]> {
   let turn = 0;

@@ -15,7 +15,7 @@ import type { DenseWeights } from "../../model/weights/layer_weights.ts";
 import { storageBuffer } from "../device/buffers.ts";
 import type { LoadedWeights } from "../device/models.ts";
 import { medians, MOST_MATRICES } from "./autotune.ts";
-import { openLaunchTimer } from "./launch_timer.ts";
+import { openProgramTimer, openRepeatClock } from "./program_timer.ts";
 
 /** The key of the measured launch of MLPs with this shape. */
 export function joinedKey({ gateUp, down }: DenseWeights): string {
@@ -68,7 +68,7 @@ export async function timeJoined(
   const programs = async (plan: (mlp: DenseWeights) => Plan): Promise<Program[] | undefined> =>
     await Promise.all(mlps.slice(0, MOST_MATRICES).map((mlp) => compile(plan(mlp))))
       .catch(() => undefined);
-  const timer = stack.use(await openLaunchTimer(gpu));
+  const timer = stack.use(await openProgramTimer(gpu, openRepeatClock));
   const [joined = Infinity, two = Infinity] = await medians(timer, [
     await programs((mlp) => together(mlp, buffers, { ...tuning, launches: undefined })),
     await programs((mlp) => apart(mlp, buffers, tuning)),

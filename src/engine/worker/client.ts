@@ -7,7 +7,7 @@ import { interruptedResult } from "./interrupted_result.ts";
 import { TextThread } from "./text_client.ts";
 
 /** An abort is answered within this time, also in the middle of a round or of a prompt. */
-export const INTERRUPT_MS = 100;
+const INTERRUPT_MS = 100;
 
 /** How long the end of a round in flight is waited for when the engine is closed. */
 const CLOSE_MS = 5000;

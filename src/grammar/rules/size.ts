@@ -9,7 +9,7 @@ import type { Expression, Rules } from "./rules.ts";
 export const MOST_RULES = 4000;
 
 /** Places at which a token may begin, each with a table that is made when it is compiled. */
-export const MOST_PLACES = 100_000;
+const MOST_PLACES = 100_000;
 
 /**
  * The most tokens that are examined for those tables. A place where any character may follow examines about the

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { decoderFields, readArchitecture } from "./architectures.ts";
-import { type Fields, integer, integers, quote, value } from "../files/fields.ts";
+import { type Fields, integers, quote, value } from "../files/fields.ts";
 import type { ModelConfig } from "./types.ts";
 
 /**
@@ -27,11 +27,7 @@ export function parseModelConfig(
   // that are no tokens are skipped, as they were never read by others.
   const inner = text === fields ? [] : [value(text, "eos_token_id")].flat();
   const eosTokenIds = [...new Set([...ends, ...inner.filter((id) => isToken(id, last))])];
-  const bos = value(fields, "bos_token_id") === undefined ? text : fields;
-  const bosTokenId = value(bos, "bos_token_id") === undefined
-    ? undefined
-    : integer(bos, "bos_token_id", { least: 0, most: last });
-  return Object.freeze({ ...decoder, bosTokenId, eosTokenIds });
+  return Object.freeze({ ...decoder, eosTokenIds });
 }
 
 function isToken(id: unknown, last: number): id is number {

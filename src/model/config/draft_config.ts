@@ -89,7 +89,6 @@ export function parseDraftConfig(
       layers: [draftLayer(config, decoder, layout)],
       ropes: decoder.ropes.map((rope) => ({ ...rope, theta: ropeTheta ?? rope.theta })),
       tied: false,
-      bosTokenId: undefined,
       eosTokenIds: [],
     },
     targetHiddenSize,

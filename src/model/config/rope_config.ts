@@ -58,7 +58,7 @@ export type RopeScaling =
   };
 
 /** Longest context a config may claim, tokens. */
-export const MOST_POSITIONS: number = 2 ** 25;
+const MOST_POSITIONS = 2 ** 25;
 
 /**
  * The fields with one rope, chosen as transformers does: `rope_scaling` if there is anything in it, else

@@ -50,7 +50,6 @@ export interface ModelConfig {
   readonly nextnLayers?: number;
   /** Whether checkpoints may instead have such a layer in tensors `mtp.*` (Qwen3.5), like the last attention layer. */
   readonly mtp?: boolean;
-  readonly bosTokenId: number | undefined;
   /** Read from generation_config.json if it is present, else from config.json. */
   readonly eosTokenIds: readonly number[];
 }
@@ -113,8 +112,8 @@ export interface DraftConfig {
   readonly nextnNorms?: { readonly inputs: readonly [string, string]; readonly output: string };
 }
 
-/** What a target and a draft layer have in common: all but the special tokens. */
-export type DecoderConfig = Omit<ModelConfig, "bosTokenId" | "eosTokenIds">;
+/** What a target and a draft layer have in common: all but the end tokens. */
+export type DecoderConfig = Omit<ModelConfig, "eosTokenIds">;
 
 /** The names that config.json has for a model. */
 export interface FamilyName {

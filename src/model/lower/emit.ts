@@ -404,7 +404,7 @@ function missing(what: string): never {
 }
 
 /** The buffer for the row scales of an input: f32 [rows], for `act` [jobs]. */
-export function scalesOf(
+function scalesOf(
   { scales }: DecoderContext,
   input: ScaledInput | undefined,
 ): Operand | undefined {

@@ -5,7 +5,7 @@ import { type LoweredOp, placeOf, readsOf, writesOf } from "./ops.ts";
 import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 
 /** Bytes of a value. */
-export function valueBytes({ parts, rows, cols }: Value): number {
+function valueBytes({ parts, rows, cols }: Value): number {
   return Math.max(16, 4 * parts * rows * cols);
 }
 

@@ -347,7 +347,7 @@ export interface DenseWeights {
 }
 
 /** @param roles roles of its tensors; default: those of a layer's only MLP. */
-export function loadDenseMlp(
+function loadDenseMlp(
   { load, label, tensor }: LayerSource,
   spec: DenseMlp,
   roles: { readonly gate: string; readonly up: string; readonly down: string } = ROLES,

@@ -120,7 +120,6 @@ export function publishedHead(config: Fields): DraftConfig {
       ...decoder,
       layers: decoder.layers.slice(0, 1),
       tied: false,
-      bosTokenId: undefined,
       eosTokenIds: [],
     },
     targetHiddenSize,

@@ -1,6 +1,6 @@
 /** Cuts matrices by rows into shards where one binding cannot hold them. */
 import { UsageError } from "../../errors.ts";
-import type { Gpu } from "../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import {
   type Matrix,
   type RowOrder,
@@ -209,8 +209,7 @@ export function emptyMatrix<Format extends WeightFormat>(
 
 /** How many rows fit in one binding: a multiple of 4. */
 export function shardRows(gpu: Limited, rowBytes: number): number {
-  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
-  return Math.floor(limit / rowBytes / 4) * 4;
+  return Math.floor(largestBinding(gpu.limits) / rowBytes / 4) * 4;
 }
 
 function even(n: number): number {

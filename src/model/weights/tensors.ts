@@ -42,7 +42,7 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
  * Tensors that checkpoints carry and no forward needs: the inverse of d2t, rope frequencies (they
  * are computed), and the lm_head of a tied model, which is the embedding once more.
  */
-export const IGNORABLE: RegExp = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
+const IGNORABLE = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
 
 /** Matches tensors that process images or audio, by the names of the modules. */
 const SENSES: RegExp =

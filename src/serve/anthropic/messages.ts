@@ -1,12 +1,13 @@
 import type { AnswerOutcome, Piece } from "../answers/answer.ts";
 import { promptTokens } from "../answers/ask.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
-import { type Choices, openChoices } from "../answers/choices.ts";
+import type { Choices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
 import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
 import type { Body } from "../fields/taking.ts";
+import { chatChoices } from "../openai/chat_choices.ts";
 import { withoutServerTools } from "../openai/server_tools.ts";
 import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
@@ -65,15 +66,7 @@ export const ANTHROPIC_ROUTES: readonly Route[] = [
 async function messages(body: MessagesRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
-  const { prompt, ask, reading, ignored } = anthropicAsk(body, ready, service.options);
-  ignored.forEach(call.ignore);
-  const choices = await openChoices(call, {
-    ready,
-    prompts: [prompt],
-    ask,
-    reading,
-    count: 1,
-  });
+  const choices = await chatChoices(call, ready, anthropicAsk(body, ready, service.options));
   if (body.stream) return eventStream(events(choices, ready), choices.leave);
   const writer = blockWriter();
   let ended: AnswerOutcome | undefined;

@@ -3,7 +3,7 @@ import { ApiError, invalid } from "./errors.ts";
 import { reasonOf } from "./reasons.ts";
 
 /** Largest body, bytes. */
-export const MOST_BYTES: number = 8 * 2 ** 20;
+const MOST_BYTES = 8 * 2 ** 20;
 
 /** Deeper JSON is refused: recursive code that walks through it would overflow the stack. */
 const MOST_DEPTH = 100;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { AnswerOutcome } from "../answers/answer.ts";
-import { type Choices, gather, openChoices, type WholeAnswer } from "../answers/choices.ts";
+import { type Choices, gather, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
 import { mostTokens } from "../answers/limits.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
@@ -8,6 +8,7 @@ import type { Body } from "../fields/taking.ts";
 import { ApiError, asApiError, invalid } from "../http/errors.ts";
 import { lineStream } from "../http/sse.ts";
 import type { ChatAsk } from "../openai/chat_ask.ts";
+import { chatChoices } from "../openai/chat_choices.ts";
 import { withoutServerTools } from "../openai/server_tools.ts";
 import { get, type Route } from "../service/route.ts";
 import { modelNamed, modelNames, type Ready, readyOf, type Service } from "../service/service.ts";
@@ -236,21 +237,14 @@ function objectOf(json: string): unknown {
 
 async function answered(
   call: ApiCall,
-  { ready, ask: { prompt, ask, reading, ignored }, stream, asMessage: as }: {
+  { ready, ask, stream, asMessage: as }: {
     readonly ready: Ready;
     readonly ask: ChatAsk;
     readonly stream: boolean | null | undefined;
     readonly asMessage: AsMessage;
   },
 ): Promise<Response> {
-  ignored.forEach(call.ignore);
-  const choices = await openChoices(call, {
-    ready,
-    prompts: [prompt],
-    ask,
-    reading,
-    count: 1,
-  });
+  const choices = await chatChoices(call, ready, ask);
   const head = (done: boolean) => (
     { model: ready.model, created_at: new Date().toISOString(), done }
   );

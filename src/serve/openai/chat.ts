@@ -1,6 +1,6 @@
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import type { AnswerOutcome, Piece } from "../answers/answer.ts";
-import { type Choices, gather, openChoices, type WholeAnswer } from "../answers/choices.ts";
+import { type Choices, gather, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf, usageOf } from "../answers/usage.ts";
 import { type ApiCall, apiPost } from "../fields/route.ts";
 import type { Route } from "../service/route.ts";
@@ -8,6 +8,7 @@ import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
 import { chatAsk } from "./chat_ask.ts";
+import { chatChoices } from "./chat_choices.ts";
 import { CHAT, type ChatRequest } from "./chat_schema.ts";
 import { withoutServerTools } from "./server_tools.ts";
 import { streamError } from "./stream_error.ts";
@@ -31,16 +32,8 @@ async function chat(body: ChatRequest, call: ApiCall): Promise<Response> {
   const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
-  const { prompt, ask, reading, ignored } = chatAsk(body, ready, service.options);
-  ignored.forEach(call.ignore);
   const count = body.n ?? 1;
-  const choices = await openChoices(call, {
-    ready,
-    prompts: [prompt],
-    ask,
-    reading,
-    count,
-  });
+  const choices = await chatChoices(call, ready, chatAsk(body, ready, service.options), count);
   const head = headOf(ready, service.options.version);
   if (body.stream) {
     return eventStream(streamError(chunks(choices, { body, ready, head }), choices), choices.leave);

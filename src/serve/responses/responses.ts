@@ -1,10 +1,11 @@
 import { defined } from "../../defined.ts";
 import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
-import { type Choices, openChoices } from "../answers/choices.ts";
+import type { Choices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
 import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
+import { chatChoices } from "../openai/chat_choices.ts";
 import { chatLogprobs } from "../openai/logprobs.ts";
 import { checkStreamOptions } from "../openai/stream_options.ts";
 import { type ApiCall, apiPost } from "../fields/route.ts";
@@ -40,16 +41,8 @@ async function respond(body: ResponsesRequest, call: ApiCall): Promise<Response>
   const { service } = call;
   const ready = modelNamed(service, body.model);
   checkStreamOptions(body);
-  const { prompt, ask, reading, ignored } = responsesAsk(body, ready, service.options);
-  ignored.forEach(call.ignore);
   if (hasFormats(body.tools ?? [])) call.ignore("tools.format");
-  const choices = await openChoices(call, {
-    ready,
-    prompts: [prompt],
-    ask,
-    reading,
-    count: 1,
-  });
+  const choices = await chatChoices(call, ready, responsesAsk(body, ready, service.options));
   const response = openResponse(body, ready);
   if (body.stream) return eventStream(events(choices, response), choices.leave);
   let last: unknown;

@@ -44,7 +44,7 @@ export function openTrace(
 }
 
 /** The id that a client gave, at most 128 letters, digits and `._:/=+@-`; another is made here. */
-export function requestId(given: string | null): string {
+function requestId(given: string | null): string {
   const kept = (given ?? "").replaceAll(/[^\w.:/=+@-]/g, "").slice(0, 128);
   return kept === "" ? `req_${randomId(24)}` : kept;
 }

@@ -21,7 +21,7 @@ export const HEALTH_ROUTE: Route = get(
 const PING_MS = 1000;
 
 /** What GET /health answers: llama-server's bodies, while loading with the progress. */
-export function health(service: Service): { readonly status: number; readonly body: unknown } {
+function health(service: Service): { readonly status: number; readonly body: unknown } {
   const fault = faultOf(service);
   if (fault !== undefined) return { status: 503, body: { status: "error", ...fault } };
   const { phase, draining } = service;

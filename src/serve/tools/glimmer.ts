@@ -1,14 +1,13 @@
 import { ATEM, ATEM_MESSAGE } from "../../text/glimmer_channels.ts";
 import { eitherCall } from "./body.ts";
 import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
-import { nativeForms, type NativeSyntax } from "./native_forms.ts";
+import { nativeForms, taggedSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const [CALLS, END] = ATEM;
-const INVOKE = '<atem:invoke name="';
 
 const TAGS: Tags = {
-  name: { open: INVOKE, close: '">' },
+  name: { open: '<atem:invoke name="', close: '">' },
   key: { open: '<atem:parameter name="', close: '">' },
   value: { open: "", close: "</atem:parameter>" },
   end: "</atem:invoke>",
@@ -16,15 +15,7 @@ const TAGS: Tags = {
   dropped: ["<|message|>"],
 };
 
-const SYNTAX: NativeSyntax = {
-  before: (name) => `${INVOKE}${name}${TAGS.name.close}\n`,
-  after: `${TAGS.end}\n${END}`,
-  between: "",
-  key: [TAGS.key.open, TAGS.key.close],
-  text: ["", `${TAGS.value.close}\n`],
-  value: ["", `${TAGS.value.close}\n`],
-  ends: [TAGS.value.close],
-};
+const SYNTAX = taggedSyntax(TAGS, { after: `\n${END}` });
 
 /** Muse Glimmer's ATEM: `<atem:invoke name="f">` with an `<atem:parameter name="a">` for each argument. */
 export const GLIMMER: ToolFamily = {

@@ -1,6 +1,6 @@
 import { eitherCall } from "./body.ts";
 import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
-import { nativeForms, type NativeSyntax } from "./native_forms.ts";
+import { nativeForms, taggedSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<tool_call>";
@@ -13,21 +13,6 @@ const TAGS: Tags = {
   end: END,
 };
 
-/** @param line GLM-4.5 and 4.6 have line ends between the tags, 4.7 has none. */
-function syntax(line: string): NativeSyntax {
-  const { key, value, end } = TAGS;
-  const around = [value.open, `${value.close}${line}`] as const;
-  return {
-    before: (name) => `${name}${line}`,
-    after: end,
-    between: "",
-    key: [key.open, `${key.close}${line}`],
-    text: around,
-    value: around,
-    ends: [value.close],
-  };
-}
-
 /** GLM-4.5 to 4.7: `<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>`. */
 export const GLM: ToolFamily = {
   name: "glm",
@@ -39,8 +24,13 @@ export const GLM: ToolFamily = {
     body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
   },
   forced(tools, template) {
+    // GLM-4.5 and 4.6 have line ends between the tags, 4.7 has none.
     const line = /<\/arg_key>(?:\\n|\n)/.test(template) ? "\n" : "";
-    const forms = nativeForms(tools, syntax(line), (tool) => jsonForm(tool, "arguments"));
+    const forms = nativeForms(
+      tools,
+      taggedSyntax(TAGS, { line }),
+      (tool) => jsonForm(tool, "arguments"),
+    );
     return { begin: CALL, forms };
   },
   argumentsAs: "object",

@@ -2,6 +2,7 @@
 import type { ArgumentSyntax, CallForm } from "../../grammar/rules/grammar.ts";
 import { isObject } from "../../objects.ts";
 import { excludesObjects } from "./objects.ts";
+import type { Tags } from "./tagged.ts";
 import type { Tool } from "./tool.ts";
 import { argumentTypes, isTextOnly, resolved } from "./values.ts";
 
@@ -28,6 +29,30 @@ export const PYTHON_SYNTAX: NativeSyntax = {
   ends: [],
   json: "all",
 };
+
+/**
+ * The syntax of a family that writes a tag for each argument: what `taggedCall` reads by these tags.
+ *
+ * @param of.line ends the lines of the name and of each value, and a key's where something stands before the value.
+ * @param of.after follows the tag that ends the call.
+ */
+export function taggedSyntax(
+  { name, key, value, end, lines = false, unclosed }: Tags,
+  { line = "\n", after = "" }: { readonly line?: string; readonly after?: string } = {},
+): NativeSyntax {
+  const own = lines ? "\n" : "";
+  const around = [value.open, `${own}${value.close}${line}`] as const;
+  return {
+    before: (called) => `${name.open}${called}${name.close ?? ""}${line}`,
+    after: `${end}${after}`,
+    between: "",
+    key: [key.open, `${key.close}${value.open === "" ? own : line}`],
+    text: around,
+    value: around,
+    // A text may not end the call either, where that is how an unclosed value ends.
+    ends: [value.close, ...unclosed === undefined ? [] : [`${end}\n`]],
+  };
+}
 
 /**
  * A form for each tool: the family's own syntax, or `otherwise` (a JSON object) where a grammar cannot write the tool's

@@ -1,6 +1,6 @@
 import { eitherCall } from "./body.ts";
 import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
-import { nativeForms, type NativeSyntax } from "./native_forms.ts";
+import { nativeForms, taggedSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<tool_call>";
@@ -16,16 +16,7 @@ const TAGS: Tags = {
   unclosed: `</function>\n${END}`,
 };
 
-const SYNTAX: NativeSyntax = {
-  before: (name) => `${FUNCTION}${name}>\n`,
-  after: `${TAGS.end}\n${END}`,
-  between: "",
-  key: [TAGS.key.open, ">\n"],
-  text: ["", `\n${TAGS.value.close}\n`],
-  value: ["", `\n${TAGS.value.close}\n`],
-  // The second ends a call whose last value was not closed.
-  ends: [TAGS.value.close, `${TAGS.end}\n`],
-};
+const SYNTAX = taggedSyntax(TAGS, { after: `\n${END}` });
 
 /**
  * Qwen3-Coder, Qwen3.5 to 3.8, Nemotron 3:

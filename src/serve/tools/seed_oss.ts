@@ -1,6 +1,6 @@
 import { eitherCall } from "./body.ts";
 import { jsonForm, openAiCallId, type ToolFamily } from "./family.ts";
-import { nativeForms, type NativeSyntax } from "./native_forms.ts";
+import { nativeForms, taggedSyntax } from "./native_forms.ts";
 import { taggedCall, type Tags } from "./tagged.ts";
 
 const CALL = "<seed:tool_call>";
@@ -13,15 +13,7 @@ const TAGS: Tags = {
   end: "</function>",
 };
 
-const SYNTAX: NativeSyntax = {
-  before: (name) => `${TAGS.name.open}${name}>\n`,
-  after: `${TAGS.end}\n${END}`,
-  between: "",
-  key: [TAGS.key.open, TAGS.key.close],
-  text: ["", `${TAGS.value.close}\n`],
-  value: ["", `${TAGS.value.close}\n`],
-  ends: [TAGS.value.close],
-};
+const SYNTAX = taggedSyntax(TAGS, { after: `\n${END}` });
 
 /** Seed-OSS: `<seed:tool_call>\n<function=f>\n<parameter=a>1</parameter>\n</function>\n</seed:tool_call>`. */
 export const SEED_OSS: ToolFamily = {

@@ -32,7 +32,3 @@ export function logit(chance: number): number {
   const inside = Math.min(1 - 1e-6, Math.max(1e-6, chance));
   return Math.log(inside / (1 - inside));
 }
-
-export function sigmoid(x: number): number {
-  return 1 / (1 + Math.exp(-x));
-}

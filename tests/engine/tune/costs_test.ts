@@ -7,7 +7,7 @@ import { costsPath } from "../../../src/engine/tune/costs/costs_file.ts";
 import { measureCosts } from "../../../src/engine/tune/costs/measure.ts";
 import { openCosts } from "../../../src/engine/tune/costs/engine_costs.ts";
 import { promptLengths } from "../../../src/engine/tune/costs/plan.ts";
-import { openPartClock } from "../../../src/engine/tune/costs/part_timer.ts";
+import { openPartClock } from "../../../src/engine/tune/program_timer.ts";
 import { compiler } from "../../../src/gpu/program.ts";
 import { catchUpMs, prefillMs, roundMs } from "../../../src/speculate/costs/lookup.ts";
 import { parseCosts } from "../../../src/speculate/costs/parse.ts";

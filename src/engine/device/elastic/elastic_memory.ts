@@ -1,4 +1,4 @@
-import type { Gpu } from "../../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../../gpu/device.ts";
 import type { ElasticBuffers } from "../models.ts";
 import { type LeavingBuffers, leavingBuffers } from "./leaving_buffers.ts";
 import { type PagedBuffers, pagedBuffers } from "./paged_buffers.ts";
@@ -29,8 +29,7 @@ export function elasticMemory(
 ): ElasticMemory {
   const paged = pagedBuffers(gpu, buffers, { pages, replace });
   const draft = leavingBuffers(gpu, { kept, dropped }, replace);
-  const { maxStorageBufferBindingSize, maxBufferSize } = gpu.limits;
-  const limit = Math.min(maxStorageBufferBindingSize, maxBufferSize);
+  const limit = largestBinding(gpu.limits);
   const bound = Math.min(...buffers.map(({ size }) => Math.floor(limit / (size / pages))));
   // Where all layers have windows, and no features are kept, pages hold nothing.
   const more = paged.pageBytes === 0 ? 0 : Math.floor(draft.bytes / paged.pageBytes);

@@ -2,7 +2,7 @@
 import { DISTRIBUTION_WORDS, type DraftDistributions } from "../../../../kernels/sample/reject.ts";
 import { UsageError } from "../../../errors.ts";
 import { ALIGNMENT } from "../../../gpu/arena.ts";
-import type { Gpu } from "../../../gpu/device.ts";
+import { type Gpu, largestBinding } from "../../../gpu/device.ts";
 import type { Operand } from "../../../gpu/kernel.ts";
 import type { Matrix } from "../../../gpu/matrix.ts";
 import type { StandaloneConfig } from "../../../model/config/types.ts";
@@ -100,7 +100,7 @@ function rejection(
   const { batch: slots } = capacity;
   const steps = stepsOf(capacity);
   const bytes = draftLogitBytes(head.rows, capacity);
-  const limit = Math.min(gpu.limits.maxStorageBufferBindingSize, gpu.limits.maxBufferSize);
+  const limit = largestBinding(gpu.limits);
   if (bytes > limit) {
     throw new UsageError(
       `Cannot use --acceptance ${rule}: the logits of ${slots} x ${steps} drafts take ${bytes} ` +

@@ -76,7 +76,7 @@ function forcedOf({ constraint, output, request }: RequestState, depth: number):
 }
 
 /**
- * Masks as in `RoundRequest.masks`. The device already runs the round: a request whose grammar fails here is allowed
+ * Masks as in `RoundRequest.maskFor`. The device already runs the round: a request whose grammar fails here is allowed
  * every token, and ends when it would take one.
  */
 function masksOf(

@@ -2,7 +2,7 @@ import { fitCosts, type Reading, type TableNames } from "../../../speculate/cost
 import type { CostTable } from "../../../speculate/costs/table.ts";
 import type { Runner } from "../../device/runner.ts";
 import { openLanes } from "./lanes.ts";
-import { openPartTimer } from "./part_timer.ts";
+import { openPartClock, openProgramTimer } from "../program_timer.ts";
 import { costProbes, holds, LONG_CONTEXTS, type ProbePlanRequest, SHORT_CONTEXT } from "./plan.ts";
 import { type Probe, type ProbeParts } from "./probes.ts";
 
@@ -50,7 +50,7 @@ export async function measureCosts(runner: Runner, asked: CostsRequest): Promise
   const started = now();
   const end = started + asked.seconds * 1000;
   const last = started + asked.seconds * 1000 * MOST_SHARE;
-  using timer = await openPartTimer(runner.gpu);
+  using timer = await openProgramTimer(runner.gpu, openPartClock);
   using lanes = openLanes(runner);
   const parts = { runner, lanes, timer };
   const longContext = await longContextOf(parts, { ...asked, now });

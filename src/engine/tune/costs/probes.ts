@@ -7,7 +7,7 @@ import type { Runner } from "../../device/runner.ts";
 import { openSequence } from "../../device/single_sequence.ts";
 import { mostCells } from "../../device/sequence.ts";
 import { type Lanes, promptIds, WINDOW } from "./lanes.ts";
-import type { PartTimer } from "./part_timer.ts";
+import type { ProgramTimer } from "../program_timer.ts";
 
 /** Something that is run to see what it takes. */
 export interface Probe {
@@ -24,7 +24,7 @@ export interface Probe {
 export interface ProbeParts {
   readonly runner: Runner;
   readonly lanes: Lanes;
-  readonly timer: PartTimer;
+  readonly timer: ProgramTimer;
 }
 
 /** A round as it can be measured. */

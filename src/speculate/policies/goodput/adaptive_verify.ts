@@ -35,7 +35,7 @@ export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
   make: ({ numSteps }, { buckets }) => adaptiveVerify(numSteps, buckets),
 });
 
-export function adaptiveVerify(
+function adaptiveVerify(
   numSteps: number,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Evidence>> {

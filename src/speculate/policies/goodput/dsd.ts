@@ -58,7 +58,7 @@ const FIRST_WEIGHT = 2;
 /** Each round multiplies the weight of earlier graded drafts by this. */
 const FADE = 0.98;
 
-export function dsd(
+function dsd(
   options: DsdOptions,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Known>> {

@@ -37,7 +37,7 @@ export const EMA_CENSORED: PolicyKind<EmaCensoredOptions> = policyKind({
 /** Default number of steps to begin with. */
 const FIRST_STEPS = 3;
 
-export function emaCensored(
+function emaCensored(
   { steps, alpha }: EmaCensoredOptions,
   numSteps: number = FIRST_STEPS,
 ): Policy<DecisionInterval<number>> {

@@ -68,7 +68,7 @@ const LOOK_CHAINS = 16;
  *
  * over the depths whose rounds take at most `RoundContext.mostMs`, with the draft's catch-up except for probes.
  */
-export function hybrid(
+function hybrid(
   options: HybridOptions,
   { buckets, numSteps }: {
     readonly buckets: readonly number[];

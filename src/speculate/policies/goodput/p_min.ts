@@ -38,7 +38,7 @@ export const P_MIN: PolicyKind<PMinOptions> = policyKind({
   make: (options, { buckets }) => pMin(options, buckets),
 });
 
-export function pMin(
+function pMin(
   options: PMinOptions,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Evidence>> {

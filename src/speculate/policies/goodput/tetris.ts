@@ -39,7 +39,7 @@ export const TETRIS: PolicyKind<TetrisOptions> = policyKind({
   make: (options, { buckets }) => tetris(options, buckets),
 });
 
-export function tetris(
+function tetris(
   options: TetrisOptions,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Evidence>> {

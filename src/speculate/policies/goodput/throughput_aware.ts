@@ -55,7 +55,7 @@ export const THROUGHPUT_AWARE: PolicyKind<ThroughputAwareOptions> = policyKind({
   make: (options, { buckets, numSteps }) => throughputAware(options, { buckets, numSteps }),
 });
 
-export function throughputAware(
+function throughputAware(
   options: ThroughputAwareOptions,
   { buckets, numSteps }: {
     readonly buckets: readonly number[];
