@@ -8,6 +8,7 @@ import {
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
+import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { normLanes, type RowScales } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
@@ -115,7 +116,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     SUMS: splitK,
     MORE_SUMS: Math.max(0, splitK - 1),
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
-    UNROLL: Math.min(16, matrixLanes),
+    UNROLL: Math.min(matrixLanes, MOST_UNROLLED),
   }, { name });
 }
 
