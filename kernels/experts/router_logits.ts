@@ -9,7 +9,7 @@ import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
 import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
-import { normLanes, type RowScales } from "../norm/rms_norm.ts";
+import { normLanes, type RowScales, scaleBuffers, scaleConstants } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Vec8s of weights that an invocation loads at a time. */
@@ -221,7 +221,7 @@ export function routerLogits(
       norm_weight: norm,
       ...out,
       ...bias && { bias },
-      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
+      ...scaleBuffers(scales),
     },
     constants: {
       COLS: cols,
@@ -230,7 +230,7 @@ export function routerLogits(
       MATRIX_LANES: matrixLanes,
       ROW_VECTORS: cols / 4,
       LOGITS: matrix.rows,
-      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
+      ...scaleConstants(scales),
     },
     workgroups: [Math.ceil(matrix.rows / part), rows],
     label,
