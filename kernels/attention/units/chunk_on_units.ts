@@ -78,12 +78,12 @@ export function chunkTile(
  * convert them, or cells too many for one binding.
  */
 export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): number {
-  const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
+  const { maxStorageBufferBindingSize = Infinity } = units.limits;
   const [halves, scales] = bytesEach(heads, units);
   const bytes = 2 * halves + scales;
   const fits = chunkFits(heads, units, chunkTile({ ...heads, perSlot: rows }, units, 1)) &&
     bytes <= maxStorageBufferBindingSize;
-  return fits && rows >= chunkRows ? bytes / 4 : 0;
+  return fits && rows >= CHUNK_ROWS ? bytes / 4 : 0;
 }
 
 /** The scratch buffer in which keys and values are converted to f16 once; undefined where they are not. */
