@@ -68,3 +68,11 @@ Deno.test("a literal is not spread into a literal", () => {
   deepEqual(lint("tests/x.ts", "f({ ...{ a } as const });"), [rule]);
   deepEqual(lint("src/model/x.ts", "f({ ...a, ...b && { c } });"), []);
 });
+
+Deno.test("a list of words is not spread into a list, in src and kernels", () => {
+  const rule = "eyrie/spread-words";
+  deepEqual(lint("kernels/x.ts", 'f([...["A", "B"], c]);'), [rule]);
+  deepEqual(lint("src/model/x.ts", 'f([...a, ...["b"] as const]);'), [rule]);
+  deepEqual(lint("src/model/x.ts", 'f([...a, ...b ? ["c"] : [], ...["d"].map(e), ...[g]]);'), []);
+  deepEqual(lint("tests/x.ts", 'f([...["A", "B"], c]);'), []);
+});

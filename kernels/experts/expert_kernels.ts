@@ -1,5 +1,6 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, type Matrix } from "../../src/gpu/matrix.ts";
+import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { ChoiceParameters } from "./route.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
@@ -103,9 +104,6 @@ const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
 
 /** Jobs whose sums go through workgroup memory at once. */
 const MOST_SUMS = 4;
-
-/** Lanes added without a branch in between. */
-const MOST_UNROLLED = 16;
 
 /** Fours of experts that one is compared with without a branch in between. */
 export const RANKED = 8;

@@ -5,7 +5,7 @@ import {
   type Tuning,
   type WeightFormat,
 } from "../../src/gpu/matrix.ts";
-import { type Dots, dotsOf } from "../matmul/matmul_stages.ts";
+import { type Dots, dotsOf, MOST_STEPS, PREFETCH_STAGE } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 
 /** How a matmul of experts is launched. No bit of the result depends on it. */
@@ -34,15 +34,9 @@ const TILE_SIZES = [2, 4, 8] as const;
 /** Jobs of a tile from which x is prefetched: waiting for it takes long compared with the weights. */
 const PREFETCH_TILE = 4;
 
-/** Most vec8s of x in a stage where the next stage is prefetched, unless one packed block of each lane has more. */
-const PREFETCH_STAGE = 32;
-
-/** Packed blocks of a lane that are loaded at once. */
-const MOST_STEPS = 4;
-
 /**
- * The same where each job is a tile and there are at least MANY_WORKGROUPS workgroups: with fewer registers all of them
- * are in flight at once, measured on an H200.
+ * Most packed blocks of a lane that are loaded at once where each job is a tile and there are at least MANY_WORKGROUPS
+ * workgroups: with fewer registers all of them are in flight at once, measured on an H200.
  */
 const MOST_OF_MANY = 2;
 const MANY_WORKGROUPS = 512;

@@ -1,6 +1,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
+import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { type Dots, dotsOf, PACKED_VEC8_BYTES } from "../matmul/matmul_stages.ts";
 import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
 import { PLAIN } from "../lib/epilogue.ts";
@@ -38,9 +39,6 @@ const MOST_LOADS = 12;
 
 /** Most outputs of a workgroup: they share what is read of x. */
 const MOST_OUTS = 8;
-
-/** Lanes added without a branch in between. */
-const MOST_UNROLLED = 16;
 
 /**
  * Rounds of blocks from which a workgroup holds x in its memory, sets of such a workgroup, and blocks of each output

@@ -16,15 +16,7 @@ export interface Jobs {
 /** Jobs of one expert that share a tile at most; any number is possible. */
 export type TileSize = number;
 
-/** Jobs that a lane loads at once: hardware waits for the loads together. */
-const LOADS = 8;
-
-interface JobListsParameters {
-  /** Jobs that a lane loads at once. */
-  readonly LOADS: number;
-}
-
-const JOB_LISTS = kernelOf<JobListsParameters>("experts/job_lists")({ LOADS }, {
+const JOB_LISTS = kernelOf("experts/job_lists")({}, {
   name: "job_lists",
   bindings: ["experts", "tiles"],
   constants: ["EXPERTS", "TILES", "TILE", "LANES"],

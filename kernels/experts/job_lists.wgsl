@@ -3,8 +3,8 @@
 // past the last; tiles left over have NOTHING for an expert.
 //
 // One workgroup counts the jobs of each expert, gives the experts their tiles in order, and places the
-// jobs, of which a lane loads $LOADS at once. Which job of an expert comes first is left to the atomics: no bit depends
-// on it, since a job's sums are the same at any place of any tile.
+// jobs, of which a lane loads eight at once: hardware waits for the loads together. Which job of an expert comes first
+// is left to the atomics: no bit depends on it, since a job's sums are the same at any place of any tile.
 
 override EXPERTS: u32;
 override TILES: u32; // of the list
@@ -52,11 +52,11 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     atomicStore(&counts[e], 0u);
   }
   workgroupBarrier();
-  for (var first = lane; first < jobs; first += $LOADSu * LANES) {
-    //#for u in LOADS
+  for (var first = lane; first < jobs; first += 8u * LANES) {
+    //#for u in 8
     let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
     //#endfor
-    //#for u in LOADS
+    //#for u in 8
     if (first + $uu * LANES < jobs) {
       atomicAdd(&counts[e$u], 1u);
     }
@@ -89,11 +89,11 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   }
   workgroupBarrier();
 
-  for (var first = lane; first < jobs; first += $LOADSu * LANES) {
-    //#for u in LOADS
+  for (var first = lane; first < jobs; first += 8u * LANES) {
+    //#for u in 8
     let e$u = experts[min(first + $uu * LANES, jobs - 1u)];
     //#endfor
-    //#for u in LOADS
+    //#for u in 8
     if (first + $uu * LANES < jobs) {
       place(e$u, first + $uu * LANES);
     }

@@ -8,7 +8,8 @@ import {
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
-import { normLanes, type RowScales } from "../norm/rms_norm.ts";
+import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
+import { normLanes, type RowScales, scaleBuffers, scaleConstants } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Vec8s of weights that an invocation loads at a time. */
@@ -115,7 +116,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     SUMS: splitK,
     MORE_SUMS: Math.max(0, splitK - 1),
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
-    UNROLL: Math.min(16, matrixLanes),
+    UNROLL: Math.min(matrixLanes, MOST_UNROLLED),
   }, { name });
 }
 
@@ -220,7 +221,7 @@ export function routerLogits(
       norm_weight: norm,
       ...out,
       ...bias && { bias },
-      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
+      ...scaleBuffers(scales),
     },
     constants: {
       COLS: cols,
@@ -229,7 +230,7 @@ export function routerLogits(
       MATRIX_LANES: matrixLanes,
       ROW_VECTORS: cols / 4,
       LOGITS: matrix.rows,
-      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
+      ...scaleConstants(scales),
     },
     workgroups: [Math.ceil(matrix.rows / part), rows],
     label,

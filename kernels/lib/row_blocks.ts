@@ -1,9 +1,8 @@
 /** How many rows attention takes at a time if the partial sums of all rows do not fit. */
 import { UsageError } from "../../src/errors.ts";
+import { ALIGNMENT } from "../../src/gpu/arena.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 
-/** Offsets of operands are multiples of so many bytes. */
-const ALIGNMENT = 256;
 /** Rows of a block: offsets of their q, of at least 32 bytes a row, are then multiples of ALIGNMENT. */
 export const BLOCK_ROWS = 8;
 /** Bytes of `Row` in rows.wgsl. */

@@ -5,7 +5,7 @@
 // probability. A token is drawn by the race of exponentials: argmax of logit / T - log(E[i]), E[i] exponential noise,
 // draws i with probability softmax(logit / T).
 //
-// The kernel declares `logits`, VOCAB and LANES. Parameters: UNROLL, QUADS, STAGES and REST (`samplingCounts`).
+// The kernel declares `logits`, VOCAB and LANES. Parameters: UNROLL, STAGES and REST (`samplingCounts`).
 
 //#import lib/rows
 //#import lib/noise
@@ -35,7 +35,7 @@ fn weight(by: Weighting, logit: f32) -> f32 {
 // among the tokens that share the bits above it with `prefix` and are not below `floor`: digit d in [d / 4][d % 4].
 fn digit_masses(by: Weighting, floor: u32, prefix: u32, shift: u32, lane: u32) -> array<vec4<f32>, 4> {
   var sums: array<vec4<f32>, 4>;
-  //#for q in QUADS
+  //#for q in 4
   var sums$q = vec4<f32>();
   //#endfor
   for (var i = lane; i < VOCAB; i += $UNROLLu * LANES) {
@@ -49,14 +49,14 @@ fn digit_masses(by: Weighting, floor: u32, prefix: u32, shift: u32, lane: u32) -
       if (i + $ju * LANES < VOCAB && key >= floor && shares) {
         let digit = vec4<u32>((key >> shift) & 15u);
         let w = vec4<f32>(weight(by, logit$j));
-        //#for q in QUADS
+        //#for q in 4
         sums$q += select(vec4<f32>(), w, digit == $qu * 4u + vec4<u32>(0u, 1u, 2u, 3u));
         //#endfor
       }
     }
     //#endfor
   }
-  //#for q in QUADS
+  //#for q in 4
   sums[$q] = sums$q;
   //#endfor
   // A loop, and not four calls: the code of `total` is long.

@@ -1,4 +1,5 @@
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { MOST_DISPATCHED } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 
 const FILL = kernelOf("matmul/fill_random")({}, {
@@ -8,8 +9,6 @@ const FILL = kernelOf("matmul/fill_random")({}, {
 });
 
 const WORKGROUP = 256;
-/** What WebGPU guarantees for workgroups in one dimension of a dispatch. */
-const MOST_WORKGROUPS = 65535;
 
 /**
  * The `params` of a fill.
@@ -38,7 +37,7 @@ export function fillRandom(
   label: string,
 ): Dispatch {
   const workgroups = Math.ceil(bytesOf(buffers.out) / 4 / WORKGROUP);
-  const rows = Math.ceil(workgroups / MOST_WORKGROUPS);
+  const rows = Math.ceil(workgroups / MOST_DISPATCHED);
   return dispatch(FILL, {
     buffers,
     constants: {},

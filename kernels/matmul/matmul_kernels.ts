@@ -3,6 +3,7 @@ import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { type Hold, type HoldParameters, PLAIN_ROWS } from "./hold/hold.ts";
+import { MOST_UNROLLED } from "./matmul_lanes.ts";
 import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
@@ -93,9 +94,6 @@ const RESIDENT = kernelOf<ResidentParameters & HoldParameters & EpilogueParamete
  * more.
  */
 const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
-
-/** Highest unroll factor of the loop over lanes. */
-const MOST_UNROLLED = 16;
 
 /** Highest unroll factor of the loop over groups; the number of groups is a power of two. */
 const MOST_GROUPS = 16;

@@ -1,5 +1,8 @@
 import { isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
 
+/** Lanes whose sums are added without a branch in between, at most. */
+export const MOST_UNROLLED = 16;
+
 /**
  * Invocations (lanes) that share an output. Quantized rows whose width leaves few whole lanes are packed for those few,
  * but staged with all lanes of the adapter: fewer lanes would unroll longer code and read the weights badly.

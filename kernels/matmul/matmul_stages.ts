@@ -37,7 +37,7 @@ export const MOST_STEPS = 4;
 export const TILE_ROWS = 8;
 
 /** Most bytes of workgroup memory that the norm of a row takes in addition: a sum for each of 512 lanes. */
-const NORM_BYTES = 2048;
+export const NORM_BYTES = 2048;
 
 /**
  * Most bytes of `lane_sums` (lib/matmul_outputs.wgsl) per row, for 128 invocations in groups of 16 lanes; for at most

@@ -15,15 +15,13 @@ interface QuantizeParameters {
   readonly weights: FloatFormat;
   /** What they are packed as. */
   readonly pack: Quantization;
-  /** Vec8s of a group of weights that share a scale. */
-  readonly VEC8S: number;
 }
 
 type QuantizeKernel = Kernel<"weights" | "rows" | "words" | "packed_scales", "COLS" | "LANES">;
 
 function quantizeKernel(from: FloatFormat, to: Quantization): QuantizeKernel {
   const name = `quantize_${from}_${to}`;
-  return kernelOf<QuantizeParameters>("matmul/quantize")({ weights: from, pack: to, VEC8S: 4 }, {
+  return kernelOf<QuantizeParameters>("matmul/quantize")({ weights: from, pack: to }, {
     name,
     bindings: ["weights", "rows", "words", "packed_scales"],
     constants: ["COLS", "LANES"],

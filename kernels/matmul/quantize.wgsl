@@ -98,7 +98,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
   let step = place / BLOCK_VEC8S; // j * Q + quad
   let group = step % quads + (step / quads * BLOCK_VEC8S + place % BLOCK_VEC8S) * quads;
   let first = row * (COLS / 8u) + 4u * group;
-  //#for t in VEC8S
+  //#for t in 4
   let w$t = vec8_0(load_block(first + $tu));
   let least$t = min(w$t.lo, w$t.hi);
   let most$t = max(w$t.lo, w$t.hi);
@@ -110,7 +110,7 @@ fn pack_group(row: u32, place: u32) -> u32 {
     max(max(most.x, most.y), max(most.z, most.w)),
   ));
   let blocks = COLS / 8u / BLOCK_VEC8S;
-  //#for t in VEC8S
+  //#for t in 4
   {
     let vec8 = 4u * group + $tu;
     let turn = vec8 / LANES; // j * BLOCK_VEC8S + c

@@ -224,9 +224,7 @@ export function chunkKernel({ rank, width, kvDtype }: LatentSizes): Kernel {
   return kernelOf<ChunkParameters>("mla/latent_chunk")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
-    constants: [
-      ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
-    ],
+    constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
   });
 }
 

@@ -77,8 +77,6 @@ export function longKernel({ rank, width, kvDtype }: LatentSizes, queries: LongQ
   return kernelOf<LongParameters>("mla/latent_long")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums", "stats"],
-    constants: [
-      ...["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
-    ],
+    constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
   });
 }

@@ -1,5 +1,6 @@
 /** Which rows and cells attention over latents takes at a time. */
 import type { CellRange } from "../../src/gpu/kernel.ts";
+import { MULTIPROCESSORS } from "../lib/h200.ts";
 import { rowBlock } from "../lib/row_blocks.ts";
 import type { LongQueries } from "./latent_long.ts";
 import { CHUNK, CHUNK_CELLS, SEGMENT } from "./latent_kernels.ts";
@@ -11,7 +12,7 @@ const LEAST_SEGMENTS = 4;
 /** Most queries of a slot whose segments latent_long.wgsl computes, measured on an H200. */
 const LONG_QUERIES = 64;
 /** Workgroups of latent_long.wgsl that run at a time: up to this many, tiles of 4 queries beat those of 8. */
-const AT_A_TIME = 132;
+const AT_A_TIME = MULTIPROCESSORS;
 
 /** Rows that are computed at a time, and the runs of cells of which they store partial sums. */
 export interface Pass {

@@ -214,17 +214,7 @@ function weightsKernel({ width, kvDtype }: LatentSizes, tile: WeightsTile): Kern
   return kernelOf<WeightsParameters>("mla/latent_prefill_weights")({ kv: kvDtype, ...counts }, {
     name,
     bindings: ["q", "keys", "rows", "pages", "sums"],
-    constants: [
-      ...[
-        "HEADS",
-        "TABLE_PAGES",
-        "RUNS",
-        "SLOT_QUERIES",
-        "FIRST_ROW",
-        "SCALE",
-        "WINDOW",
-      ] as const,
-    ],
+    constants: ["HEADS", "TABLE_PAGES", "RUNS", "SLOT_QUERIES", "FIRST_ROW", "SCALE", "WINDOW"],
   });
 }
 

@@ -178,8 +178,17 @@ function prepareKernel(
     name,
     bindings: ["weights", "x", "out", "rope", "rows", "norm_weight", "pages", "keys"],
     constants: [
-      ...["HEADS", "NOPE", "VALUE", "X_COLS", "X_LATENT", "HEAD_BLOCKS", "TURN_BLOCKS"] as const,
-      ...["EPS", "TABLE_PAGES", "ROPE", "INTERLEAVED"] as const,
+      "HEADS",
+      "NOPE",
+      "VALUE",
+      "X_COLS",
+      "X_LATENT",
+      "HEAD_BLOCKS",
+      "TURN_BLOCKS",
+      "EPS",
+      "TABLE_PAGES",
+      "ROPE",
+      "INTERLEAVED",
     ],
   });
 }

@@ -1,7 +1,13 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
-import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
+import {
+  normLanes,
+  type NormShape,
+  type RowScales,
+  scaleBuffers,
+  scaleConstants,
+} from "./rms_norm.ts";
 
 interface GatedNormParameters extends FoldParameters {
   readonly put: "store" | "pair" | "half";
@@ -58,7 +64,7 @@ export function gatedNorm(
       gate,
       norm_weight: weight,
       out,
-      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
+      ...scaleBuffers(scales),
     },
     constants: {
       COLS: cols,
@@ -66,7 +72,7 @@ export function gatedNorm(
       FIRST: first,
       EPS: eps,
       LANES: lanes,
-      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
+      ...scaleConstants(scales),
     },
     workgroups: [rows],
     label,

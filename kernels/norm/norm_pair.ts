@@ -3,7 +3,13 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
-import { normLanes, type NormShape, type RowScales } from "./rms_norm.ts";
+import {
+  normLanes,
+  type NormShape,
+  type RowScales,
+  scaleBuffers,
+  scaleConstants,
+} from "./rms_norm.ts";
 
 /** As for `rmsNorm`. */
 type Put = "store" | "pair" | "half";
@@ -124,7 +130,7 @@ export function normPair(
       hidden_weight,
       kept: kept.out,
       ...index ? { index } : {},
-      ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
+      ...scaleBuffers(scales),
     },
     constants: {
       COLS: cols,
@@ -132,7 +138,7 @@ export function normPair(
       LANES: lanes,
       TOKENS: shard.rows,
       SPLIT_K: splitK,
-      ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
+      ...scaleConstants(scales),
     },
     workgroups: [rows, halvesOf(kind.scales)],
     label,

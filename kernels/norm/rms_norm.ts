@@ -127,6 +127,16 @@ export interface RowScales {
   readonly jobs: number;
 }
 
+/** What a dispatch that stores scales binds besides, by the names of lib/store_scales.wgsl. */
+export function scaleBuffers(scales: RowScales | undefined): Readonly<Record<string, Operand>> {
+  return scales ? { scales: scales.normed, lowered: scales.lowered } : {};
+}
+
+/** The constants of a dispatch that resets lowered scales. */
+export function scaleConstants(scales: RowScales | undefined): Readonly<Record<string, number>> {
+  return scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {};
+}
+
 export interface NormShape {
   readonly rows: number;
   /** Width of a row, a multiple of 8. */
@@ -233,7 +243,7 @@ export function rmsNorm(
         out,
         ...keep ? { kept: keep.out } : {},
         ...keep?.what === "slot" ? { slot: keep.slot } : {},
-        ...scales ? { scales: scales.normed, lowered: scales.lowered } : {},
+        ...scaleBuffers(scales),
       },
       constants: {
         COLS: cols,
@@ -245,7 +255,7 @@ export function rmsNorm(
         ...keep && keep.what !== "slot"
           ? { KEPT_COLS: keep.outCols ?? cols, KEPT_FIRST: keep.outFirst ?? 0 }
           : {},
-        ...scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {},
+        ...scaleConstants(scales),
       },
       workgroups: [rows],
       label,

@@ -40,18 +40,18 @@ function rejectKernel(rule: Rule, lanes: number): Kernel {
     name: `${name}_${lanes}`,
     bindings: ["rows", "slots", "drafts", "logits", "draft_logits", "distributions", "chosen"],
     constants: [
-      ...[
-        "ROWS",
-        "VOCAB",
-        "STRIDE",
-        "DRAFT_VOCAB",
-        "DRAFT_STRIDE",
-        "DRAFT_STEP",
-        "DRAFT_DISTRIBUTIONS",
-      ],
-      ...["SLOTS", "LANES", "MOST_ROWS"],
+      "ROWS",
+      "VOCAB",
+      "STRIDE",
+      "DRAFT_VOCAB",
+      "DRAFT_STRIDE",
+      "DRAFT_STEP",
+      "DRAFT_DISTRIBUTIONS",
+      "SLOTS",
+      "LANES",
+      "MOST_ROWS",
     ],
-  }) as Kernel;
+  });
 }
 
 /** Records the slots of a round that begins after `rows`, see round_slots.wgsl. */

@@ -32,9 +32,7 @@ function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   }, {
     name,
     bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
-    constants: [
-      ...["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],
-    ],
+    constants: ["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],
   });
 }
 

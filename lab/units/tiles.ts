@@ -29,6 +29,7 @@ import {
 import { HALF_ROUNDS, roundRows } from "../../kernels/matmul/tensor/round_tiles.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { tensorTile } from "../../kernels/matmul/tensor/tensor_tiles.ts";
+import { MULTIPROCESSORS } from "../../kernels/lib/h200.ts";
 import { halveWeights } from "../../kernels/matmul/tensor/weight_scales.ts";
 import { storage } from "../../src/gpu/arena.ts";
 import { openGpu } from "../../src/gpu/device.ts";
@@ -82,13 +83,12 @@ const MODES: readonly Partial<TensorTile>[] = [
 ];
 
 const COLUMNS = [1, 2, 3, 4, 6, 7, 8, 14];
-const CORES = 132;
 
-/** Column tiles of a workgroup with which the grid nearly fills whole waves of an H200's 132 multiprocessors. */
+/** Column tiles of a workgroup with which the grid nearly fills whole waves of an H200's multiprocessors. */
 function columnsOf({ n, split }: Shape, rowTiles: number, rows: number): number[] {
   return COLUMNS.filter((columns) => {
     const groups = Math.ceil(n / (16 * columns)) * split * Math.ceil(rows / (16 * rowTiles));
-    const waves = groups / CORES;
+    const waves = groups / MULTIPROCESSORS;
     return waves / Math.ceil(waves) > 0.7 && waves <= 5 || waves > 4 && waves < 12;
   });
 }
@@ -283,7 +283,7 @@ async function search(shape: Shape, rows: number): Promise<void> {
  */
 async function table(): Promise<void> {
   const k = 4096;
-  const most = CORES * 3 * 256;
+  const most = MULTIPROCESSORS * 3 * 256;
   const buffers = await buffersOf(bench, { name: "table", n: most, k }, 64, 3);
   const out: Operand = { buffer: storage(gpu.device, "halves", 2 * 64 * k) };
   await run(bench, [
@@ -293,7 +293,7 @@ async function table(): Promise<void> {
   // The programs take turns and have separate weights, so that no cache holds them.
   const programsOf = (tile: TensorTile, each: number, paired: boolean) => {
     const [rows, columns] = tileSize(unit, tile);
-    const n = columns * CORES * each;
+    const n = columns * MULTIPROCESSORS * each;
     const size = 2 * n * k;
     return Promise.all(
       Array.from({ length: Math.ceil((160 << 20) / size) }, (_, i) =>

@@ -298,8 +298,6 @@ export interface AttentionUnits {
    * workgroup has one split. Changes no bit.
    */
   readonly enoughApart?: number | undefined;
-  /** From this many rows of a slot on, its keys and values are converted to f16 once. Changes no bit. */
-  readonly chunkRows?: number | undefined;
 }
 
 /** Matrix units for attention, in rounds and in forwards of prompts; undefined where it does not use them. */

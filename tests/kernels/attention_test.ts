@@ -14,6 +14,7 @@ import { UsageError } from "../../src/errors.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
+import { attended, visible } from "../reference/attention.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
 import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
@@ -71,40 +72,6 @@ function tensors({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Tensors {
     keys: kept(kvDtype, numbers(cells * kvHeads * headDim, 2)),
     values: kept(kvDtype, numbers(cells * kvHeads * headDim, 3)),
   };
-}
-
-/** Where the cells that a row sees lie, in their order. */
-function visible({ position, base, live, path }: Row, window = Infinity): number[] {
-  const cells = Array.from({ length: live ? position + 1 : 0 }, (_, cell) => cell);
-  return cells.filter((cell) => cell > position - window)
-    .map((cell) => cell < base ? cell : base + (path[cell - base] ?? NaN));
-}
-
-/** Output of one head of one row, [headDim]. */
-function reference(
-  row: Row,
-  q: Float32Array,
-  kvHead: number,
-  shape: Shape,
-  of: Tensors,
-  sink = -Infinity,
-): number[] {
-  const { kvHeads, headDim, scale = 1 / Math.sqrt(headDim), cap, window } = shape;
-  const at = visible(row, window).map((cell) => {
-    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
-    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
-  });
-  const scores = at.map((first) => {
-    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
-    return cap ? cap * Math.tanh(dot * scale / cap) : dot * scale;
-  });
-  const peak = Math.max(...scores);
-  const weights = scores.map((score) => Math.exp(score - peak));
-  const total = weights.reduce((sum, weight) => sum + weight, Math.exp(sink - peak));
-  return Array.from(q, (_, d) =>
-    weights.reduce((sum, weight, j) => {
-      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
-    }, 0));
 }
 
 /**
@@ -213,13 +180,14 @@ function assertReference(
   tolerance: number,
 ): void {
   const { group, kvHeads, headDim } = shape;
+  const stored = { ...of, pages: PAGES, tablePages: TABLE_PAGES, kvHeads };
   rows.forEach((row, r) => {
     const actual = new Float32Array((outputs[r] as Uint32Array).buffer);
     const expected = Array.from({ length: group * kvHeads }, (_, h) => {
       const from = r * actual.length + h * headDim;
       const q = of.q.subarray(from, from + headDim);
       const sink = shape.sinks ? SINKS[h] : undefined;
-      return reference(row, q, Math.floor(h / group), shape, of, sink);
+      return attended(row, q, Math.floor(h / group), stored, { ...shape, sink });
     });
     assertClose(actual, expected.flat(), tolerance, `row ${r} ${JSON.stringify(row)}`);
     if (!row.live) assert.deepEqual(outputs[r], new Uint32Array(actual.length));

@@ -11,6 +11,7 @@ import { tuning } from "../../src/gpu/matrix.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
+import { attended } from "../reference/attention.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows } from "./rows.ts";
 import { drawn } from "../exhaustive.ts";
@@ -212,30 +213,6 @@ async function halved(x: Uint32Array, cols: number): Promise<Uint32Array> {
   return await device.readWords(out);
 }
 
-/** Output of one head of one row, [headDim]. */
-function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
-  const { kvHeads, headDim, cap, window = Infinity, tablePages = MANY_PAGES } = shape;
-  const pages = pagesOf(shape);
-  const seen = Array.from({ length: row.live ? row.position + 1 : 0 }, (_, cell) => cell)
-    .filter((cell) => cell > row.position - window);
-  const at = seen.map((cell) => {
-    const page = pages[row.slot * tablePages + Math.floor(cell / PAGE)] ?? NaN;
-    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
-  });
-  const scores = at.map((first) => {
-    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
-    const score = dot / Math.sqrt(headDim);
-    return cap ? cap * Math.tanh(score / cap) : score;
-  });
-  const peak = Math.max(...scores);
-  const weights = scores.map((score) => Math.exp(score - peak));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
-  return Array.from(q, (_, d) =>
-    weights.reduce((sum, weight, j) => {
-      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
-    }, 0));
-}
-
 /** Places in SHAPES: a long context with a window, and reads that are shared. */
 const SHORT = [4, 9];
 
@@ -268,6 +245,8 @@ for (const [place, shape] of SHAPES.entries()) {
     const alone = await run(shape, of, { perSlot: 1, tiles: true, room: 2 * perSlot });
     assert.ok(!alone.kernels.some((name) => name.startsWith(kernel)));
     const width = group * kvHeads * headDim;
+    const { tablePages = MANY_PAGES } = shape;
+    const stored = { ...of, pages: pagesOf(shape), tablePages, kvHeads };
     rowsOf(shape).forEach((row, r) => {
       const [from, to] = [r * width, (r + 1) * width];
       const found = out.slice(from, to);
@@ -276,7 +255,7 @@ for (const [place, shape] of SHAPES.entries()) {
       if (r % 5 !== 0) return;
       const expected = Array.from({ length: group * kvHeads }, (_, h) => {
         const q = of.q.subarray(from + h * headDim, from + (h + 1) * headDim);
-        return reference(row, q, Math.floor(h / group), shape, of);
+        return attended(row, q, Math.floor(h / group), stored, shape);
       });
       assertClose(new Float32Array(found.buffer), expected.flat(), 1e-5, `row ${r}`);
     });

@@ -10,6 +10,7 @@ import { type AttentionUnits, type Precision, tuning } from "../../src/gpu/matri
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
+import { attended } from "../reference/attention.ts";
 import { kept, packedKv } from "./kv.ts";
 import { blockTable, packRows, type RowFields } from "./rows.ts";
 
@@ -184,34 +185,6 @@ async function run(
   };
 }
 
-/** Where the cells that a row sees lie, in their order. */
-function visible({ position, base, live, path }: Row, window = Infinity): number[] {
-  const cells = Array.from({ length: live ? position + 1 : 0 }, (_, cell) => cell);
-  return cells.filter((cell) => cell > position - window)
-    .map((cell) => cell < base ? cell : base + (path[cell - base] ?? NaN));
-}
-
-/** Output of one head of one row, [headDim]. */
-function reference(row: Row, q: Float32Array, kvHead: number, shape: Shape, of: Tensors): number[] {
-  const { kvHeads, headDim, cap, window } = shape;
-  const at = visible(row, window).map((cell) => {
-    const page = PAGES[row.slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
-    return ((page * kvHeads + kvHead) * PAGE + cell % PAGE) * headDim;
-  });
-  const scores = at.map((first) => {
-    const dot = q.reduce((sum, value, d) => sum + value * (of.keys[first + d] ?? NaN), 0);
-    const score = dot / Math.sqrt(headDim);
-    return cap ? cap * Math.tanh(score / cap) : score;
-  });
-  const peak = Math.max(...scores);
-  const weights = scores.map((score) => Math.exp(score - peak));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
-  return Array.from(q, (_, d) =>
-    weights.reduce((sum, weight, j) => {
-      return sum + weight / total * (of.values[(at[j] ?? NaN) + d] ?? NaN);
-    }, 0));
-}
-
 for (const shape of SHAPES) {
   const name = JSON.stringify({ ...shape, ...shape.magnitude && { magnitude: "many" } });
   Deno.test({
@@ -228,6 +201,7 @@ for (const shape of SHAPES) {
       const byFour = await run(shape, of, { perSlot, units: several, room });
       assert.equal(byFour.kernels.some((name) => /_apart/.test(name)), !shape.tree);
       const width = group * kvHeads * headDim;
+      const stored = { ...of, pages: PAGES, tablePages: TABLE_PAGES, kvHeads };
       rowsOf(shape).forEach((row, r) => {
         const [from, to] = [r * width, (r + 1) * width];
         const found = apart.out.slice(from, to);
@@ -239,7 +213,7 @@ for (const shape of SHAPES) {
         if (r % 5 !== 0 && !shape.tree) return;
         const expected = Array.from({ length: group * kvHeads }, (_, h) => {
           const q = of.q.subarray(from + h * headDim, from + (h + 1) * headDim);
-          return reference(row, q, Math.floor(h / group), shape, of);
+          return attended(row, q, Math.floor(h / group), stored, shape);
         });
         assertClose(new Float32Array(found.buffer), expected.flat(), 1e-5, why);
       });

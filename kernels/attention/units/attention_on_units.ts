@@ -9,6 +9,7 @@ import {
   scoreConstants,
 } from "../attention.ts";
 import { groupOf, launchedSplits, PAGE, pathGroups } from "../splits.ts";
+import { MULTIPROCESSORS } from "../../lib/h200.ts";
 import { ALIGNED_ROWS, alignedRows, rowBlock, tileOf } from "../../lib/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
 import { combined } from "./combine_units.ts";
@@ -29,7 +30,7 @@ const ENOUGH = 96;
  * Workgroups that keep a large GPU busy where rows are few: contexts that make as many with APART splits each take
  * these, shorter contexts take one split each.
  */
-const ENOUGH_APART = 132;
+const ENOUGH_APART = MULTIPROCESSORS;
 /** Splits of a workgroup where rows are few and contexts are long. */
 const APART = 4;
 

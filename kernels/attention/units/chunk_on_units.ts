@@ -1,4 +1,5 @@
 /** Attention over many rows of one slot on matrix units: its keys and values are converted to f16 numbers once. */
+import { ALIGNMENT } from "../../../src/gpu/arena.ts";
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../../src/gpu/kv.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
@@ -12,6 +13,7 @@ import {
 } from "../attention.ts";
 import { groupOf, launchedSplits, PAGE } from "../splits.ts";
 import { ALIGNED_ROWS, alignedRows, from, rowBlock } from "../../lib/row_blocks.ts";
+import { MULTIPROCESSORS } from "../../lib/h200.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { combined } from "./combine_units.ts";
 import { type Block, cellsOf, lowOf, SEGMENT_CELLS } from "./units_kernels.ts";
@@ -24,11 +26,9 @@ const WHOLE_DIM = 80;
 /** Rows from which converting all keys and values to f16 once is less work than doing it in every workgroup. */
 const CHUNK_ROWS = 64;
 /** Workgroups of chunk_units.wgsl that a large GPU runs at once. */
-const AT_ONCE = 264;
+const AT_ONCE = 2 * MULTIPROCESSORS;
 /** Largest share of that room that may stay empty where each workgroup takes all cells. */
 const WASTE = 0.05;
-/** Bindings begin at multiples of so many bytes. */
-const ALIGNMENT = 256;
 
 type Sizes = Pick<Heads, "kvHeads" | "headDim" | "tablePages" | "kvDtype">;
 
@@ -78,12 +78,12 @@ export function chunkTile(
  * convert them, or cells too many for one binding.
  */
 export function halvesWords(heads: Heads, rows: number, units: AttentionUnits): number {
-  const { chunkRows = CHUNK_ROWS, limits: { maxStorageBufferBindingSize = Infinity } } = units;
+  const { maxStorageBufferBindingSize = Infinity } = units.limits;
   const [halves, scales] = bytesEach(heads, units);
   const bytes = 2 * halves + scales;
   const fits = chunkFits(heads, units, chunkTile({ ...heads, perSlot: rows }, units, 1)) &&
     bytes <= maxStorageBufferBindingSize;
-  return fits && rows >= chunkRows ? bytes / 4 : 0;
+  return fits && rows >= CHUNK_ROWS ? bytes / 4 : 0;
 }
 
 /** The scratch buffer in which keys and values are converted to f16 once; undefined where they are not. */

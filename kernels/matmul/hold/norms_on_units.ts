@@ -1,18 +1,13 @@
 /** When a matmul of one row on matrix units norms the row itself. */
 import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
 import { addendBuffers, addendsOf } from "./hold.ts";
-import type { NormUse } from "./norms_rows.ts";
+import { MOST_READ, type NormUse } from "./norms_rows.ts";
+import { NORM_BYTES } from "../matmul_stages.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { fewTile } from "../tensor/few_tiles.ts";
 
-/** Most bytes that all workgroups together read to norm x themselves. */
-const MOST_READ = 12 * 2 ** 20;
-
 /** Widest row that is normed so: a subgroup takes longer for 2,048 numbers than a norm dispatched before does. */
 const WIDEST = 1024;
-
-/** Most bytes of workgroup memory that the norm of a row takes in addition: a sum for each of 512 lanes. */
-const NORM_BYTES = 2048;
 
 /** Storage buffers besides those of the epilogue and of what is added: of the matmul, the norm, and the scales. */
 const BUFFERS = 6;

@@ -8,7 +8,7 @@ import { canBeHeld, canBeResident } from "../matmul_stages.ts";
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in which
  * its caches deliver this much besides the weights.
  */
-const MOST_READ = 12 * 2 ** 20;
+export const MOST_READ: number = 12 * 2 ** 20;
 /** Approximate number of columns that a workgroup makes. */
 const COLUMNS = 32;
 

@@ -1,6 +1,8 @@
 /** The workgroup tiles of matmuls of few rows on matrix units. No choice changes a bit of the result. */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { MULTIPROCESSORS } from "../../lib/h200.ts";
+import { LEAST_LANES } from "./common.ts";
 import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
 /**
@@ -30,8 +32,13 @@ const ROWS: readonly Candidate[] = [
   { tile: shared(2, { columns: 2, stage: 64 }), enough: 1500 },
   { tile: shared(2, { columns: 1, stage: 64 }), enough: 800 },
   { tile: shared(4, { columns: 1, stage: 128 }), enough: 200 },
-  // At most as many workgroups as an H200 has multiprocessors: 8B's qkv.
-  { tile: shared(3, { columns: 1, stage: 256 }), enough: 100, most: 132, range: 4096 },
+  // For 8B's qkv.
+  {
+    tile: shared(3, { columns: 1, stage: 256 }),
+    enough: 100,
+    most: MULTIPROCESSORS,
+    range: 4096,
+  },
   { tile: { columns: 1, stage: 128, ahead: 2, branched: false }, enough: 0 },
 ];
 
@@ -63,9 +70,6 @@ const ODD: readonly FewTile[] = [HELD, { ...HELD, stage: 64 }];
 
 /** The tile whose stage divides every range of k, see LEAST_STAGE; also the tile for a CPU's subgroups. */
 const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
-
-/** Subgroups with fewer lanes than this are a CPU's (software adapter). */
-const LEAST_LANES = 16;
 
 /**
  * The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined for more rows,

@@ -8,6 +8,7 @@ import {
   scaleBytes,
 } from "../../../src/gpu/matrix.ts";
 import { kernelOf } from "../../shader.ts";
+import { ROWS_ACROSS } from "./weight_scales.ts";
 
 /** The largest size of a weight divided by its group's scale; for u4 after subtracting a zero of 0 to 16. */
 const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
@@ -31,9 +32,6 @@ function groupScalesKernel(EXPONENTS: boolean): Kernel<"groups" | "scales"> {
     bindings: ["groups", "scales"],
   });
 }
-
-/** Workgroups along x: a vocabulary has more rows than one dimension may have workgroups. */
-const ROWS_ACROSS = 1 << 15;
 
 /**
  * Records the scales of the rows of a quantized shard, f32 [rows]: powers of two, those of weightScales if a

@@ -1,12 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { kernelOf } from "../../shader.ts";
 
-interface HalfRowsParameters {
-  /** Eights of numbers that an invocation loads at once. */
-  readonly LOADS: number;
-}
-
-const HALF_ROWS = kernelOf<HalfRowsParameters>("matmul/tensor/half_rows")({ LOADS: 2 }, {
+const HALF_ROWS = kernelOf("matmul/tensor/half_rows")({}, {
   name: "half_rows",
   bindings: ["x", "scales", "out"],
   constants: ["COLS"],

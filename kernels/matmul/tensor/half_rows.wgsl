@@ -21,14 +21,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let eights = COLS / 8u;
   let first = row * eights;
   var peak = vec4<u32>();
-  for (var i = thread; i < eights; i += $LOADSu * THREADS) {
+  for (var i = thread; i < eights; i += 2u * THREADS) {
     // Past the end the last eight is loaded again.
-    //#for u in LOADS
+    //#for u in 2
     let at$u = 2u * (first + min(i + $uu * THREADS, eights - 1u));
     let a$u = x[at$u];
     let b$u = x[at$u + 1u];
     //#endfor
-    //#for u in LOADS
+    //#for u in 2
     // The bits of floats without their sign are ordered like the floats.
     peak = max(peak, bitcast<vec4<u32>>(a$u) & vec4(0x7fffffffu));
     peak = max(peak, bitcast<vec4<u32>>(b$u) & vec4(0x7fffffffu));

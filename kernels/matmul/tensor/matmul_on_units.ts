@@ -9,6 +9,7 @@ import {
 } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
+import { scaleConstants } from "../../norm/rms_norm.ts";
 import type { Hold } from "../hold/hold.ts";
 import { tensorBindings, tensorShards } from "./common.ts";
 import { formatOf } from "./loads.ts";
@@ -27,7 +28,7 @@ function withLowered(hold: Hold): Hold {
     ...hold,
     name: `${hold.name}_lowers`,
     buffers: { ...hold.buffers, lowered: lowers.lowered },
-    constants: { ...hold.constants, LOWERED_ROWS: lowers.stride, ROW_JOBS: lowers.jobs },
+    constants: { ...hold.constants, ...scaleConstants(lowers) },
   };
 }
 

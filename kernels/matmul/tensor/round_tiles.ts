@@ -4,14 +4,16 @@
  */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { MULTIPROCESSORS } from "../../lib/h200.ts";
+import { LEAST_LANES } from "./common.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 
 /** A tile and what it takes on an H200. */
 interface Timed {
   readonly tile: TensorTile;
   /**
-   * Microseconds for 4,096 numbers of k with one workgroup on a core, with two, ... up to as many as fit: the
-   * workgroups on one core share 48 KiB of workgroup memory, whatever one alone may have.
+   * Microseconds for 4,096 numbers of k with one workgroup on a multiprocessor, with two, ... up to as many as fit: the
+   * workgroups on one multiprocessor share 48 KiB of workgroup memory, whatever one alone may have.
    */
   readonly us: readonly number[];
   /** Shortest range of k that it is for; default any. */
@@ -138,23 +140,17 @@ const ROUNDS: readonly Timed[] = [
   },
 ];
 
-/** Multiprocessors of an H200. */
-const CORES = 132;
-
 /** Most rows that the tiles are for. */
 export function roundRows({ m }: MatrixUnit): number {
   return 4 * m;
 }
 
-/** Microseconds of `workgroups` workgroups, spread evenly over the cores. */
+/** Microseconds of `workgroups` workgroups, spread evenly over the multiprocessors. */
 function usOf({ us }: Timed, workgroups: number): number {
-  const each = Math.ceil(workgroups / CORES);
+  const each = Math.ceil(workgroups / MULTIPROCESSORS);
   const [last, rest] = [us.at(-1) ?? NaN, us[each % us.length - 1] ?? 0];
   return Math.floor(each / us.length) * last + rest;
 }
-
-/** Subgroups with fewer lanes than this are a CPU's (software adapter), for which long kernels take long to compile. */
-const LEAST_LANES = 16;
 
 /**
  * Whether a range of k is a multiple of what a turn of the loop loads: with 4 stages ahead, a shortened turn costs more

@@ -1,12 +1,7 @@
 import { type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { kernelOf } from "../../shader.ts";
 
-interface RowScalesParameters {
-  /** Vectors of four numbers that an invocation loads at once. */
-  readonly LOADS: number;
-}
-
-const ROW_SCALES = kernelOf<RowScalesParameters>("matmul/tensor/row_scales")({ LOADS: 4 }, {
+const ROW_SCALES = kernelOf("matmul/tensor/row_scales")({}, {
   name: "row_scales",
   bindings: ["x", "scales"],
   constants: ["COLS", "LANES"],

@@ -1,5 +1,5 @@
 // scales[r] = scale_of(max_k |x[r, k]|): the row's largest number becomes one in [2^14, 2^15).
-// LANES invocations of a workgroup share a row; each loads $LOADS vectors at once.
+// LANES invocations of a workgroup share a row; each loads four vectors at once.
 
 //#import lib/scale_of
 
@@ -23,12 +23,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first = min(row, rows - 1u) * words;
   let lane = thread % LANES;
   var peak = vec4<u32>();
-  for (var i = lane; i < words; i += $LOADSu * LANES) {
+  for (var i = lane; i < words; i += 4u * LANES) {
     // Past the end the last vector is loaded again.
-    //#for u in LOADS
+    //#for u in 4
     let x$u = x[first + min(i + $uu * LANES, words - 1u)];
     //#endfor
-    //#for u in LOADS
+    //#for u in 4
     // The bits of floats without their sign are ordered like the floats.
     peak = max(peak, bitcast<vec4<u32>>(x$u) & vec4(0x7fffffffu));
     //#endfor

@@ -1,6 +1,7 @@
 /** The workgroup tiles of matmuls on matrix units. No choice changes a bit of the result. */
 import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
+import { MULTIPROCESSORS } from "../../lib/h200.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 import { roundRows, roundTile } from "./round_tiles.ts";
 
@@ -15,17 +16,17 @@ interface Candidate {
 /** A tile for the many rows of a prompt. */
 interface PromptTile {
   readonly tile: TensorTile;
-  /** Microseconds that one wave of workgroups, `atOnce` of them, takes for 4,096 numbers of k. */
+  /** Microseconds that one wave of workgroups, `each` on every multiprocessor, takes for 4,096 numbers of k. */
   readonly wave: number;
-  /** Workgroups that an H200 runs at once on its 132 multiprocessors. */
-  readonly atOnce: number;
+  /** Workgroups that a multiprocessor of an H200 runs at once. */
+  readonly each: number;
 }
 
 /** 64 rows by 128, 96 or 160 columns, of which a multiprocessor runs two at a time. */
 const PROMPTS: readonly PromptTile[] = [
-  { tile: promptTile([2, 2], [2, 4], 32), wave: 132, atOnce: 264 },
-  { tile: promptTile([2, 2], [2, 3], 32), wave: 107, atOnce: 264 },
-  { tile: promptTile([2, 2], [2, 5], 32), wave: 170, atOnce: 264 },
+  { tile: promptTile([2, 2], [2, 4], 32), wave: 132, each: 2 },
+  { tile: promptTile([2, 2], [2, 3], 32), wave: 107, each: 2 },
+  { tile: promptTile([2, 2], [2, 5], 32), wave: 170, each: 2 },
 ];
 
 /**
@@ -34,12 +35,12 @@ const PROMPTS: readonly PromptTile[] = [
  * fastest that lab/units/tiles.ts found for one of its shapes.
  */
 const HALF_PROMPTS: readonly PromptTile[] = [
-  { tile: promptTile([2, 2], [4, 4], 32), wave: 124, atOnce: 264 },
-  { tile: { ...promptTile([2, 4], [4, 3], 64), ahead: 2, inTurn: true }, wave: 90, atOnce: 132 },
-  { tile: promptTile([2, 4], [4, 2], 64), wave: 71, atOnce: 132 },
-  { tile: promptTile([2, 2], [4, 5], 32), wave: 157, atOnce: 264 },
-  { tile: promptTile([2, 2], [4, 3], 32), wave: 107, atOnce: 264 },
-  { tile: promptTile([2, 2], [2, 3], 64), wave: 60, atOnce: 264 },
+  { tile: promptTile([2, 2], [4, 4], 32), wave: 124, each: 2 },
+  { tile: { ...promptTile([2, 4], [4, 3], 64), ahead: 2, inTurn: true }, wave: 90, each: 1 },
+  { tile: promptTile([2, 4], [4, 2], 64), wave: 71, each: 1 },
+  { tile: promptTile([2, 2], [4, 5], 32), wave: 157, each: 2 },
+  { tile: promptTile([2, 2], [4, 3], 32), wave: 107, each: 2 },
+  { tile: promptTile([2, 2], [2, 3], 64), wave: 60, each: 2 },
 ];
 
 function promptTile(
@@ -101,7 +102,8 @@ export function tensorTile(
     return Math.ceil(rows / tileRows) * Math.ceil(columns / tileColumns) * splitK;
   };
   // The last wave takes nearly as long as any, however few workgroups are left.
-  const time = ({ tile, wave, atOnce }: PromptTile) => Math.ceil(workgroups(tile) / atOnce) * wave;
+  const time = ({ tile, wave, each }: PromptTile) =>
+    Math.ceil(workgroups(tile) / (each * MULTIPROCESSORS)) * wave;
   const soonest = (prompts: readonly PromptTile[]) =>
     prompts.filter(({ tile }) => range % tile.stage === 0 && fitsTile(unit, tile, limits, low))
       .toSorted((a, b) => time(a) - time(b))[0]?.tile;

@@ -8,8 +8,8 @@ const WEIGHT_SCALES = kernelOf("matmul/tensor/weight_scales")({}, {
   constants: ["COLS", "ROWS_ACROSS"],
 });
 
-/** Workgroups of `weightScales` along x: a vocabulary has more rows than one dimension may have workgroups. */
-const ROWS_ACROSS = 1 << 15;
+/** Workgroups along x where each has a row: a vocabulary has more rows than one dimension may have workgroups. */
+export const ROWS_ACROSS: number = 1 << 15;
 
 /**
  * Records the scales [rows] of a bf16 matrix [rows, cols], cols even, and how many numbers of each row, times its

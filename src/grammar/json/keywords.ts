@@ -7,7 +7,13 @@ export type Schema = Readonly<Record<string, unknown>>;
 export type Type = "object" | "array" | "string" | "number" | "integer" | "boolean" | "null";
 
 export const TYPES: readonly Type[] = [
-  ...["object", "array", "string", "number", "integer", "boolean", "null"] as const,
+  "object",
+  "array",
+  "string",
+  "number",
+  "integer",
+  "boolean",
+  "null",
 ];
 
 /** Keywords that say something of values of one type. */
@@ -37,10 +43,25 @@ const OF_ALL = ["type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"];
 
 /** Part of JSON Schema, and no grammar is made of them. */
 const UNSUPPORTED = [
-  ...["not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"],
-  ...["contains", "minContains", "maxContains", "unevaluatedProperties", "unevaluatedItems"],
-  ...["patternProperties", "propertyNames", "multipleOf"],
-  ...["$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor"],
+  "not",
+  "if",
+  "then",
+  "else",
+  "dependentRequired",
+  "dependentSchemas",
+  "dependencies",
+  "contains",
+  "minContains",
+  "maxContains",
+  "unevaluatedProperties",
+  "unevaluatedItems",
+  "patternProperties",
+  "propertyNames",
+  "multipleOf",
+  "$dynamicRef",
+  "$recursiveRef",
+  "$anchor",
+  "$dynamicAnchor",
 ];
 
 /** The keywords of a schema that constrain values; all others are remarks. */

@@ -1,6 +1,6 @@
 /** Who reads and writes the values of a list of operations, and changes to the list. */
 import type { Value } from "../graph/graph.ts";
-import { type LoweredOp, readsOf, writesOf } from "./ops.ts";
+import { type LoweredOp, type OpOf, readsOf, writesOf } from "./ops.ts";
 
 /** Who reads and writes each value, and the place of each operation in the list. */
 interface Uses {
@@ -54,6 +54,17 @@ export class Edits {
   writer(value: Value): LoweredOp | undefined {
     const [first, ...others] = this.#asked.writers.get(value) ?? [];
     return others.length === 0 ? first : undefined;
+  }
+
+  /** The operation of a kind that is the only one to write a value, if `reader` is the only one to read it. */
+  producer<Kind extends LoweredOp["kind"]>(
+    value: Value,
+    reader: LoweredOp,
+    kind: Kind,
+  ): OpOf<Kind> | undefined {
+    const writer = this.writer(value);
+    if (writer?.kind !== kind || this.soleReader(value) !== reader) return undefined;
+    return writer as OpOf<Kind>;
   }
 
   writers(value: Value): readonly LoweredOp[] {

@@ -99,8 +99,15 @@ function textsOf(tool: Tool, json: NativeSyntax["json"]): string[] | undefined {
 
 /** Keys of a schema, besides `properties` and `required`, that do not restrict a call's arguments. */
 const ROOT_KEYS = [
-  ...["type", "additionalProperties", "$defs", "definitions"],
-  ...["title", "description", "$schema", "$id", "strict"],
+  "type",
+  "additionalProperties",
+  "$defs",
+  "definitions",
+  "title",
+  "description",
+  "$schema",
+  "$id",
+  "strict",
 ];
 const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 /** Deeper references are followed no further. */

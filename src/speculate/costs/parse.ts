@@ -10,9 +10,18 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const LISTS = ["level", "verify", "extend", "catchUp", "prefill"] as const;
 const KNOWN: readonly string[] = [
-  ...["format", "adapter", "model", "draft", "buckets"],
+  "format",
+  "adapter",
+  "model",
+  "draft",
+  "buckets",
   ...LISTS,
-  ...["perCell", "perRowCell", "host", "packing", "fitError", "refined"],
+  "perCell",
+  "perRowCell",
+  "host",
+  "packing",
+  "fitError",
+  "refined",
 ];
 
 /**

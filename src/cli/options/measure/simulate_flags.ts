@@ -239,13 +239,9 @@ export const SIMULATE_OUTPUT = {
 } as const;
 
 /** Loads, of which one at most can be given. */
-const LOADS = [
-  ...["requestRate", "trace", "concurrency", "recorded", "batches"],
-] as const;
+const LOADS = ["requestRate", "trace", "concurrency", "recorded", "batches"] as const;
 /** Flags for loads whose requests arrive over time. */
-const ARRIVING = [
-  ...["burstiness", "numRequests", "duration", "promptTokens", "outputTokens"],
-];
+const ARRIVING = ["burstiness", "numRequests", "duration", "promptTokens", "outputTokens"];
 /** Flags for what a scenario defines itself. */
 const OWN = [...LOADS, ...ARRIVING, "acceptance"];
 

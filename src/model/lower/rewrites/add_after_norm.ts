@@ -5,9 +5,9 @@ export const addAfterNorm: Rewrite = {
   name: "add_after_norm",
   apply(edits) {
     for (const add of edits.ops) {
-      if (add.kind !== "add" || edits.soleReader(add.y) !== add) continue;
-      const norm = edits.writer(add.y);
-      if (norm?.kind !== "norm" || norm.put !== "store" || norm.first > 0) continue;
+      if (add.kind !== "add") continue;
+      const norm = edits.producer(add.y, add, "norm");
+      if (norm?.put !== "store" || norm.first > 0) continue;
       edits.remove(norm);
       edits.replace(add, { ...norm, put: "add", to: add.x, out: add.out, part: add.part });
     }

@@ -5,9 +5,9 @@ export const addInMatmul: Rewrite = {
   name: "add_in_matmul",
   apply(edits) {
     for (const add of edits.ops) {
-      if (add.kind !== "add" || add.y.parts > 1 || edits.soleReader(add.y) !== add) continue;
-      const made = edits.writer(add.y);
-      if (made?.kind !== "matmul" || made.epilogue.of !== "store") continue;
+      if (add.kind !== "add" || add.y.parts > 1) continue;
+      const made = edits.producer(add.y, add, "matmul");
+      if (made?.epilogue.of !== "store") continue;
       edits.remove(made);
       edits.replace(add, {
         ...made,

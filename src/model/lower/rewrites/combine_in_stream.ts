@@ -6,8 +6,8 @@ export const combineInStream: Rewrite = {
   apply(edits) {
     for (const add of edits.ops) {
       if (add.kind !== "add") continue;
-      const combine = edits.writer(add.y);
-      if (combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add) continue;
+      const combine = edits.producer(add.y, add, "combine");
+      if (!combine || combine.to) continue;
       edits.remove(combine);
       edits.replace(add, { ...combine, to: add.x, out: add.out, part: add.part });
     }

@@ -7,9 +7,8 @@ export const combineIntoShared: Rewrite = {
   apply(edits) {
     for (const add of edits.ops) {
       if (add.kind !== "add") continue;
-      const combine = edits.writer(add.y);
-      if (combine?.kind !== "combine" || edits.soleReader(add.y) !== add) continue;
-      if (edits.writer(add.x)?.kind !== "matmul" || edits.soleReader(add.x) !== add) continue;
+      const combine = edits.producer(add.y, add, "combine");
+      if (!combine || !edits.producer(add.x, add, "matmul")) continue;
       edits.replace(combine, { ...combine, to: add.x, out: add.out });
       edits.remove(add);
     }

@@ -10,8 +10,8 @@ export const convInDelta: Rewrite = {
   apply(edits, { tuning }) {
     for (const delta of edits.ops) {
       if (delta.kind !== "delta_rule" || delta.of.paths) continue;
-      const conv = edits.writer(delta.mixed);
-      if (conv?.kind !== "short_conv" || edits.soleReader(delta.mixed) !== delta) continue;
+      const conv = edits.producer(delta.mixed, delta, "short_conv");
+      if (!conv) continue;
       const { form, taps, x, state: { ringRows }, of: { count } } = conv;
       if (!convolves({ form, taps, xCols: x.cols, ringRows, count }, tuning)) continue;
       edits.replace(delta, { ...delta, conv });

@@ -10,10 +10,8 @@ export const expertSumsInPlace: Rewrite = {
   apply(edits, { tuning }) {
     for (const add of edits.ops) {
       if (add.kind !== "add") continue;
-      const combine = edits.writer(add.y);
-      if (
-        combine?.kind !== "combine" || combine.to || edits.soleReader(add.y) !== add
-      ) continue;
+      const combine = edits.producer(add.y, add, "combine");
+      if (!combine || combine.to) continue;
       const down = edits.writer(combine.x);
       if (down?.kind !== "expert_matmul" || !down.perJob || down.gated) continue;
       const { matrix, x, experts, jobs, label } = down;

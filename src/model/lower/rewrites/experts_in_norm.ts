@@ -9,11 +9,11 @@ export const expertsInNorm: Rewrite = {
   apply(edits, { tuning: { software } }) {
     for (const add of software ? [] : edits.ops) {
       if (add.kind !== "add") continue;
-      const combine = edits.writer(add.y);
+      const combine = edits.producer(add.y, add, "combine");
       const norm = normAfter(edits, add);
-      if (combine?.kind !== "combine" || combine.to || !norm) continue;
+      if (!combine || combine.to || !norm) continue;
       const { x: outputs, shares, bias } = combine;
-      if (shares.cols > MOST_EXPERTS || edits.soleReader(add.y) !== add) continue;
+      if (shares.cols > MOST_EXPERTS) continue;
       edits.remove(combine, norm);
       edits.replace(add, {
         ...norm,

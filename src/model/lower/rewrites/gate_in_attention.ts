@@ -7,8 +7,8 @@ export const gateInAttention: Rewrite = {
   apply(edits, { tuning }) {
     for (const gated of edits.ops) {
       if (gated.kind !== "sigmoid_gate" || gated.whole) continue;
-      const attention = edits.writer(gated.x);
-      if (attention?.kind !== "attention" || edits.soleReader(gated.x) !== gated) continue;
+      const attention = edits.producer(gated.x, gated, "attention");
+      if (!attention) continue;
       const { gate: value, first, out } = gated;
       // The kernels read the gate by fours. Blocks of eight rows bind it at multiples of 256 bytes.
       if (value.cols % 8 !== 0 || first % 4 !== 0) continue;

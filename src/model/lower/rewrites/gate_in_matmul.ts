@@ -40,9 +40,9 @@ function gated(
 /** The same for experts with biases, whose gate and up rows are neighbours. */
 function clamped(edits: Edits): void {
   for (const gate of edits.ops) {
-    if (gate.kind !== "expert_gate" || edits.soleReader(gate.x) !== gate) continue;
-    const made = edits.writer(gate.x);
-    if (made?.kind !== "expert_matmul") continue;
+    if (gate.kind !== "expert_gate") continue;
+    const made = edits.producer(gate.x, gate, "expert_matmul");
+    if (!made) continue;
     const { bias, limit, out } = gate;
     edits.replace(made, { ...made, out, gated: { bias, limit } });
     edits.remove(gate);

@@ -8,9 +8,8 @@ export const gatedNormInMatmul: Rewrite = {
   apply(edits, { tuning }) {
     for (const matmul of edits.ops) {
       if (matmul.kind !== "matmul" || matmul.hold || matmul.logits) continue;
-      const norm = edits.writer(matmul.x);
-      if (norm?.kind !== "gated_norm" || norm.put !== "store") continue;
-      if (edits.soleReader(matmul.x) !== matmul) continue;
+      const norm = edits.producer(matmul.x, matmul, "gated_norm");
+      if (norm?.put !== "store") continue;
       const { matrix, x: { rows }, out: { parts: splitK }, epilogue } = matmul;
       const bound = epilogueBuffers(epilogue);
       if (!gatesHeads(matrix, { rows, splitK, bound, headDim: norm.headDim, tuning })) continue;

@@ -15,8 +15,8 @@ function placed(
 ): void {
   for (const store of edits.ops) {
     if (store.kind !== "store_heads" || store.norm || store.qkv.parts > 1) continue;
-    const made = edits.writer(store.qkv);
-    if (made?.kind !== "matmul" || edits.soleReader(store.qkv) !== store) continue;
+    const made = edits.producer(store.qkv, store, "matmul");
+    if (!made) continue;
     const { epilogue } = made;
     const bias = epilogue.of === "bias" ? epilogue.values : undefined;
     if (epilogue.of !== "store" && !bias) continue;

@@ -18,11 +18,9 @@ export const normPairs: Rewrite = {
       if (token.kind !== "place" || hidden?.kind !== "place" || token.out !== hidden.out) continue;
       const [ofToken, ofHidden] = [edits.writer(token.x), edits.writer(hidden.x)];
       if (!isPlainNorm(ofToken) || !isPlainNorm(ofHidden) || ofToken.eps !== ofHidden.eps) continue;
-      const embedding = edits.writer(ofToken.from.x);
-      if (embedding?.kind !== "embed" || !pairsNorms(embedding.table)) continue;
-      if (edits.soleReader(ofToken.out) !== token || edits.soleReader(ofToken.from.x) !== ofToken) {
-        continue;
-      }
+      const embedding = edits.producer(ofToken.from.x, ofToken, "embed");
+      if (!embedding || !pairsNorms(embedding.table)) continue;
+      if (edits.soleReader(ofToken.out) !== token) continue;
       const h = ofHidden.from.x;
       const made = edits.writer(h);
       const keepsNormed = edits.readers(hidden.x).length > 1 || hidden.x.at !== undefined;

@@ -9,12 +9,12 @@ export const normSums: Rewrite = {
     for (const experts of edits.ops) {
       if (experts.kind !== "norm" || experts.put !== "add" || experts.from.of !== "rows") continue;
       const { to, from: { x }, keep, eps, weight, out, part } = experts;
-      const combine = edits.writer(x);
-      const dense = to && edits.soleReader(to) === experts ? edits.writer(to) : undefined;
-      if (combine?.kind !== "combine" || combine.to || combine.bias || keep) continue;
-      if (dense?.kind !== "norm" || dense.put !== "store" || dense.keep) continue;
+      const combine = edits.producer(x, experts, "combine");
+      const dense = to && edits.producer(to, experts, "norm");
+      if (!combine || combine.to || combine.bias || keep) continue;
+      if (dense?.put !== "store" || dense.keep) continue;
       const y = rowsOf(dense.from);
-      if (!y || dense.eps !== eps || edits.soleReader(x) !== experts) continue;
+      if (!y || dense.eps !== eps) continue;
       if (combine.shares.cols > MOST_EXPERTS) continue;
       const { x: outputs, shares } = combine;
       edits.remove(dense, combine);

@@ -11,10 +11,8 @@ export const normSumInNorm: Rewrite = {
     for (const norm of edits.ops) {
       if (norm.kind !== "norm" || norm.from.of !== "normed") continue;
       const { y, scalar } = norm.from;
-      const sum = edits.writer(y);
-      if (sum?.kind !== "norm_sum" || edits.soleReader(y) !== norm || sum.eps !== norm.eps) {
-        continue;
-      }
+      const sum = edits.producer(y, norm, "norm_sum");
+      if (sum?.eps !== norm.eps) continue;
       const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
       const scaled = scalar !== undefined;
       const bound = branchBuffers({ scaled, notes: scales !== undefined, experts: true });

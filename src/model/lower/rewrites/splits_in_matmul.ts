@@ -13,10 +13,9 @@ export const splitsInMatmul: Rewrite = {
     const { tuning } = context;
     for (const o of edits.ops) {
       if (o.kind !== "matmul" || o.hold) continue;
-      const attention = edits.writer(o.x);
-      if (attention?.kind !== "attention" || edits.soleReader(o.x) !== o) continue;
+      const attention = edits.producer(o.x, o, "attention");
       // Partial sums of matrix units are combined in a way that no other kernel implements.
-      if (attendsOnUnits(attention, context)) continue;
+      if (!attention || attendsOnUnits(attention, context)) continue;
       const { sinks, gate } = attention;
       const bound = epilogueBuffers(o.epilogue) + Number(sinks !== undefined) +
         Number(gate !== undefined);

@@ -8,8 +8,8 @@ export const valueInAttention: Rewrite = {
   apply(edits, { tuning }) {
     for (const op of edits.ops) {
       if (op.kind !== "latent_value") continue;
-      const attention = edits.writer(op.x);
-      if (attention?.kind !== "latent_attention" || edits.soleReader(op.x) !== op) continue;
+      const attention = edits.producer(op.x, op, "latent_attention");
+      if (!attention) continue;
       const { of: { count }, heads } = attention;
       if (!tilesLatents(heads, tuning) || !mergesRuns({ count, tuning })) continue;
       const { heads: ofValue, kvB, out, notes } = op;
