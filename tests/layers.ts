@@ -178,18 +178,10 @@ function createSpreadLiterals(context: Deno.lint.RuleContext): Deno.lint.LintVis
   };
 }
 
-/** Files that have lists of words in lists still; a file that loses them is taken off. */
-const LISTS_IN_LISTS = new Set([
-  "src/cli/generate/batch_line.ts",
-  "src/cli/options/measure/breakeven_flags.ts",
-  "src/cli/options/option_remote.ts",
-  "src/grammar/json/schema.ts",
-]);
-
 /** `[...["a", "b"], c]` says no more than `["a", "b", c]`, and only keeps the formatter from giving each its line. */
 function createSpreadWords(context: Deno.lint.RuleContext): Deno.lint.LintVisitor {
   const file = fromRoot(context.filename);
-  if (!isProgram(file) || LISTS_IN_LISTS.has(file)) return {};
+  if (!isProgram(file)) return {};
   return {
     "ArrayExpression > SpreadElement": (node: Deno.lint.SpreadElement) => {
       const argument = withoutCasts(node.argument);

@@ -38,7 +38,12 @@ const NUMBERS = {
 } as const;
 
 const FIELDS = [
-  ...["id", "prompt", "messages", "stop", "ignore_eos", "logit_bias"],
+  "id",
+  "prompt",
+  "messages",
+  "stop",
+  "ignore_eos",
+  "logit_bias",
   ...Object.keys(NUMBERS),
   ...GRAMMAR_FIELDS,
 ];

@@ -39,7 +39,9 @@ const MOST_REFERENCES = 64;
 /** Rules that do not depend on a schema, at most on the syntax of arguments. */
 export const COMMON_RULES: readonly string[] = [
   ...jsonRules().map(([name]) => name),
-  ...["number", "integer", "text"],
+  "number",
+  "integer",
+  "text",
 ];
 
 /** The arguments of a call as `syntax` has them, one after the other. @throws GrammarError as below. */

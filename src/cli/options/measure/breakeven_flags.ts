@@ -111,7 +111,8 @@ export const BREAKEVEN_OUTPUT = {
 const ALWAYS = new Set([
   ...Object.keys(BREAKEVEN),
   ...Object.keys(BREAKEVEN_OUTPUT),
-  ...["force", "quiet"],
+  "force",
+  "quiet",
 ]);
 
 /** Flags of `breakeven` that contradict each other. `given` has only what was typed, no defaults. */
