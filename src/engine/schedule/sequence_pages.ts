@@ -37,13 +37,7 @@ export interface SequencePages {
 /** What this needs of a runner. */
 export type PagesRunner = Pick<
   Runner,
-  | "capacity"
-  | "pool"
-  | "openSlot"
-  | "closeSlot"
-  | "reserve"
-  | "setPages"
-  | "states"
+  "capacity" | "pool" | "openSlot" | "closeSlot" | "reserve" | "setPages" | "states"
 >;
 
 export function sequencePages(runner: PagesRunner, cache: PrefixCache): SequencePages {
