@@ -482,7 +482,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#for c in CELLS
   if (($cu + 1u) * PARTS <= SPLIT_CELLS || part + $cu * PARTS < SPLIT_CELLS) {
     var packed_value = value$c;
-    if (first + part + $cu * PARTS == newest) {
+    // Cells behind the newest have weight 0, and may hold what times 0 is no number: an earlier request's infinity.
+    if (first + part + $cu * PARTS >= newest) {
       packed_value = packed_half(made_vec8(VALUE, j % VEC8S), j);
     }
     let v = half_of(packed_value, j);

@@ -2,6 +2,7 @@ import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Runner } from "../../device/runner.ts";
 import { prefillPrompt } from "../../device/single_sequence.ts";
 import { newSequence, type Sequence } from "../../device/sequence.ts";
+import { tablePages } from "../../device/buffers.ts";
 import { PAGE } from "../../../model/device_layout.ts";
 
 /** Sequences side by side whose contexts are about equally long, for rounds that are measured. */
@@ -54,7 +55,9 @@ export function openLanes(runner: Runner): Lanes {
     lanes.push({ sequence, left: WINDOW });
     sequence.stored = sequence.draftStored = prefix.length * PAGE;
     // Two windows: a round that ends beyond the first is still within them.
-    if (!runner.reserve(sequence, context + 2 * WINDOW)) return false;
+    const cells = context + 2 * WINDOW;
+    const fits = cells <= tablePages(runner.capacity) * PAGE && runner.reserve(sequence, cells);
+    if (!fits) return false;
     runner.setSampling(sequence, GREEDY);
     await prefillPrompt(runner, sequence, promptIds(runner, context), sequence.stored);
     if (!shared.has(context)) {
