@@ -6,8 +6,13 @@ import { ROOT, SuffixAutomaton } from "./suffix_automaton.ts";
 const DEEPEST = 32;
 /** Tokens of finished requests that are remembered: about 16 MB. */
 const REMEMBERED = 131_072;
-/** Tokens added by one chore while the device works; takes less than a millisecond. */
+/** Tokens added while the device works on one group; takes less than a millisecond. */
 const MEANWHILE = 512;
+
+/**
+ * Work to do while the device is busy. Each call does one part: how many tokens it took in, and whether it was the last.
+ */
+type Chore = () => { readonly tokens: number; readonly done: boolean };
 
 /** A suffix of a text that the automaton contains: its state and its length in tokens. */
 export interface Match {
@@ -21,8 +26,7 @@ export interface Match {
  * the most frequent continuation, and the guess with the most tokens expected to be accepted is returned.
  */
 export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)): Guesser {
-  /** Work to do while the device is busy. Each call does one part and returns whether it was the last. */
-  const chores = new Set<() => boolean>();
+  const chores = new Set<Chore>();
   return {
     open(promptIds) {
       const own = new SuffixAutomaton(DEEPEST);
@@ -31,8 +35,9 @@ export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)):
         while (own.tokens < to) own.push(ids[own.tokens] as number);
       };
       const prepare = () => {
-        takeIn(promptIds, Math.min(promptIds.length, own.tokens + MEANWHILE));
-        return own.tokens >= promptIds.length;
+        const before = own.tokens;
+        takeIn(promptIds, Math.min(promptIds.length, before + MEANWHILE));
+        return { tokens: own.tokens - before, done: own.tokens >= promptIds.length };
       };
       chores.add(prepare);
       /** The longest suffix of the text that occurs in the answers of earlier requests. */
@@ -67,21 +72,28 @@ export function suffixGuesser(corpus: Corpus = openCorpus(REMEMBERED, DEEPEST)):
       };
     },
     meanwhile() {
-      const [chore] = chores;
-      if (chore?.()) chores.delete(chore);
+      // Several short answers may end in one group: as many as are taken in as fast as one long one.
+      for (let left = MEANWHILE; left > 0;) {
+        const [chore] = chores;
+        if (chore === undefined) return;
+        const { tokens, done } = chore();
+        left -= Math.max(1, tokens);
+        if (done) chores.delete(chore);
+      }
     },
   };
 }
 
 /** Returns a chore that adds a finished answer to the corpus part by part. */
-function remembering(corpus: Corpus, text: readonly number[]): () => boolean {
+function remembering(corpus: Corpus, text: readonly number[]): Chore {
   const kept = text.slice(-corpus.longest);
   let automaton: SuffixAutomaton | undefined;
   let taken = 0;
   return () => {
     automaton ??= corpus.begin(kept.length);
-    for (const token of kept.slice(taken, taken += MEANWHILE)) automaton.push(token);
-    return taken >= kept.length;
+    const part = kept.slice(taken, taken += MEANWHILE);
+    for (const token of part) automaton.push(token);
+    return { tokens: part.length, done: taken >= kept.length };
   };
 }
 

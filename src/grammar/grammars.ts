@@ -69,18 +69,29 @@ export function openGrammars(
     compiled.delete(text);
     // Running matchers keep their instance, even an aborted one; it compiles no new grammars.
     if (known && !known.of.xgrammar.aborted) return known;
-    if ((await module)?.xgrammar.aborted) {
-      module = undefined;
-      // Drops all references to the aborted instance; its memory is freed when its matchers are closed.
-      for (const [text, { of }] of compiled) if (of.xgrammar.aborted) compiled.delete(text);
+    const before = await alive();
+    try {
+      return compiledIn(before ?? await openModule(), text);
+    } catch (error) {
+      // The memory may be full of other grammars: what a fresh instance cannot compile is too large.
+      if (before?.xgrammar.aborted !== true) throw error;
+      await alive();
+      return compiledIn(await openModule(), text);
     }
-    const of = await (module ??= openCompiling(vocabulary));
-    const root = of.stripsSpace ? "spaced_root" : "root";
-    const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
-    const grammar = of.xgrammar.attempt(({ Grammar }) =>
-      of.compiler.CompileGrammar(Grammar.FromEBNF(source, root))
-    );
-    return { grammar, of };
+  }
+
+  function openModule(): Promise<Compiling> {
+    return module ??= openCompiling(vocabulary);
+  }
+
+  /** The instance that compiles, unless it was aborted. */
+  async function alive(): Promise<Compiling | undefined> {
+    const found = await module;
+    if (!found?.xgrammar.aborted) return found;
+    module = undefined;
+    // Drops all references to the aborted instance; its memory is freed when its matchers are closed.
+    for (const [text, { of }] of compiled) if (of.xgrammar.aborted) compiled.delete(text);
+    return undefined;
   }
 
   return {
@@ -109,6 +120,20 @@ export function openGrammars(
         return openConstraint(matcher, { bytes, eosTokenIds, ignoreEos, counter });
       }),
   };
+}
+
+function compiledIn(of: Compiling, text: string) {
+  const root = of.stripsSpace ? "spaced_root" : "root";
+  const source = of.stripsSpace ? `${text}\nspaced_root ::= " " root\n` : text;
+  const grammar = of.xgrammar.attempt(({ Grammar }) => {
+    const parsed = Grammar.FromEBNF(source, root);
+    try {
+      return of.compiler.CompileGrammar(parsed);
+    } finally {
+      parsed.delete();
+    }
+  });
+  return { grammar, of };
 }
 
 /**

@@ -81,3 +81,14 @@ Deno.test("texts of any number and length leave the memory bounded", () => {
     assert.ok(tokens <= 2000 && corpus.automata.length <= 2);
   }
 });
+
+Deno.test("short answers that end together are taken in together", () => {
+  const guesser = suffixGuesser();
+  const answer = (n: number) => Array.from({ length: 40 }, (_, i) => 1000 * n + i);
+  for (let group = 0; group < 50; group++) {
+    for (let i = 0; i < 4; i++) guesser.open([1]).close?.(answer(4 * group + i));
+    guesser.meanwhile?.();
+  }
+  const last = guesser.open([1, ...answer(198).slice(0, 5)]);
+  assert.deepEqual(last.guess([1, ...answer(198).slice(0, 5)], 2).tokens, [198_005, 198_006]);
+});

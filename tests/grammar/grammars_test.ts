@@ -78,3 +78,19 @@ Deno.test("a decoder that drops the first space: the text is the grammar's witho
   constraint.take(2);
   assert.deepEqual(allowed(), [1, 5]);
 });
+
+Deno.test("a grammar that fits alone is compiled, whatever is kept of others", async () => {
+  const bytes = [...Array.from({ length: 256 }, (_, i) => Uint8Array.of(i)), new Uint8Array()];
+  const tokens = () => ({ bytes, stripsSpace: false });
+  const grammars = openGrammars({ tokens, vocabSize: 257, eosTokenIds: [256] });
+  // Each takes about 25 MB of an instance's 256.
+  const schemaOf = (n: number) => {
+    const names = Array.from({ length: 1500 }, (_, i) => `p_${n}_${i}_${"x".repeat(27)}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { type: "string" }]));
+    return { type: "object", properties, required: names.slice(0, 1) };
+  };
+  for (let n = 0; n < 12; n++) {
+    const schema = schemaOf(n);
+    (await grammars.open({ kind: "json schema", schema }, { ignoreEos: false })).close();
+  }
+});

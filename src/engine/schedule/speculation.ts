@@ -65,6 +65,9 @@ export interface TierSwitch extends TierChange {
   readonly round: number;
 }
 
+/** Latest changes of the tier that are reported: the report is copied to other threads. */
+const MOST_SWITCHES = 1000;
+
 /** No drafts at all. */
 export const NO_DRAFTS: Decision = { tier: chain(0) };
 
@@ -145,6 +148,7 @@ export function openSpeculation<State>(
       );
       state = learned.state;
       if (learned.change) switches.push({ round: rounds, ...learned.change });
+      if (switches.length > MOST_SWITCHES) switches.shift();
     },
     get report(): SpeculationReport {
       const own = asked(() => policy.report(state), () => ({ json: {}, rows: [] }));

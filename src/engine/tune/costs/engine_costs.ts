@@ -1,5 +1,5 @@
 import type { CostTable } from "../../../speculate/costs/table.ts";
-import type { Runner } from "../../device/runner.ts";
+import type { DraftKind, Runner } from "../../device/runner.ts";
 import { batchBuckets } from "../../device/buckets.ts";
 import {
   costsKey,
@@ -68,7 +68,8 @@ export function openCosts(
   const cache = choice === undefined ? path : undefined;
   const cached = cache === undefined ? undefined : readCosts(cache, onWarning).get(key);
   const rows = batch * ((depths.at(-1) ?? 0) + 1);
-  const known = cached && reaches(cached, rows) ? cached : given(choice);
+  const drafts = { draft: runner.draft, deepest: depths.at(-1) ?? 0 };
+  const known = cached && reaches(cached, rows, drafts) ? cached : given(choice);
   let table: CostTable | undefined = known && { ...known, buckets };
   let changes = 0;
   return {
@@ -129,7 +130,17 @@ function given(choice: CostsChoice | undefined): CostTable | undefined {
   return choice === undefined || choice === "off" ? undefined : readCostFile(choice);
 }
 
-/** Whether this number of rows is at most twice the largest that was measured. */
-function reaches({ verify }: CostTable, rows: number): boolean {
-  return 2 * (verify.at(-1)?.at ?? 0) >= rows;
+/**
+ * Whether this number of rows is at most twice the largest that was measured, and the draft's times are there if it
+ * drafts: a table from an engine that never drafted would make drafts free.
+ */
+function reaches(
+  { verify, level, extend, catchUp }: CostTable,
+  rows: number,
+  { draft, deepest }: { readonly draft: DraftKind; readonly deepest: number },
+): boolean {
+  if (2 * (verify.at(-1)?.at ?? 0) < rows) return false;
+  if (draft === "none" || deepest === 0) return true;
+  return extend.length > 0 && (deepest === 1 || level.length > 0) &&
+    (draft !== "catches up" || catchUp.length > 0);
 }

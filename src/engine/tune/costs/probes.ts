@@ -2,7 +2,9 @@ import type { Reading } from "../../../speculate/costs/fit.ts";
 import { packedRows } from "../../../speculate/costs/cost_buckets.ts";
 import { chain } from "../../../speculate/round_shape.ts";
 import { GREEDY } from "../../../speculate/sampling.ts";
+import { PAGE } from "../../../model/device_layout.ts";
 import { rowBucket } from "../../device/buckets.ts";
+import { tablePages } from "../../device/buffers.ts";
 import type { Runner } from "../../device/runner.ts";
 import { openSequence } from "../../device/single_sequence.ts";
 import { mostCells } from "../../device/sequence.ts";
@@ -167,6 +169,7 @@ export function prefillProbe(
     context: 0,
     async run() {
       lanes.close();
+      if (tokens + 1 > tablePages(runner.capacity) * PAGE) return undefined;
       using sequence = openSequence(runner, promptIds(runner, tokens));
       if (!runner.reserve(sequence, tokens + 1)) return undefined;
       runner.setSampling(sequence, GREEDY);
