@@ -235,6 +235,22 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     const io1 = fakeIo({ stdin: '{"prompt": "one"}\n' });
     assert.equal(await runGenerate(forced, { open: fakeEngine().open, io: io1 }), 0);
     assert.equal(parsed(Deno.readTextFileSync(output)).length, 1, "replaced with --force");
+    const ownPrompts = '{"prompt": "kept"}\n';
+    Deno.writeTextFileSync(output, ownPrompts);
+    Deno.symlinkSync(output, `${output}.link`);
+    const own = parseArguments([
+      "generate",
+      "--batch",
+      output,
+      "--output",
+      `${output}.link`,
+      "--force",
+    ]);
+    assert.ok(own.command === "generate");
+    await assert.rejects(runGenerate(own, { open: fakeEngine().open, io: fakeIo() }), {
+      message: `Cannot write "${output}.link": the prompts come from it`,
+    });
+    assert.equal(Deno.readTextFileSync(output), ownPrompts);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -313,7 +313,12 @@ Deno.test("a saved chat comes back, settings too", async () => {
   const settings = withSetting(withSetting(EMPTY.settings, "top-k", "9"), "seed", "5");
   const state = { ...talked(2), settings };
   await saveChat(path, EMPTY, "fake");
-  await saveChat(path, state, "fake");
+  await Deno.chmod(path, 0o600);
+  await Deno.symlink(path, `${path}.link`);
+  await saveChat(`${path}.link`, state, "fake");
+  assert.ok((await Deno.lstat(`${path}.link`)).isSymlink, "a link is kept");
+  assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
+  await Deno.remove(`${path}.link`);
   const { answeredAs: _, ...kept } = state;
   assert.deepEqual(await loadChat(path, EMPTY), { state: { ...kept, tokens: 0 }, model: "fake" });
   assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["chat.json"]);

@@ -69,14 +69,27 @@ export function chatFromJson(
   return { state, model: typeof model === "string" ? model : undefined };
 }
 
-/** Writes a file next to it, then renames: after a crash there is the old file or the new one, never half. */
+/**
+ * Writes a file next to it, then renames: after a crash there is the old file or the new one, never half. A link keeps
+ * its place and a file its permissions; devices and pipes are written to.
+ */
 export async function saveChat(path: string, state: ChatState, model: string): Promise<void> {
-  const beside = `${path}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+  const text = chatToJson(state, model);
+  let beside: string | undefined;
   try {
-    await Deno.writeTextFile(beside, chatToJson(state, model), { createNew: true });
-    await Deno.rename(beside, path);
+    const there = await Deno.stat(path).catch(() => undefined);
+    if (there?.isDirectory) throw new Error("it is a folder");
+    if (there !== undefined && !there.isFile) return await Deno.writeTextFile(path, text);
+    const target = there === undefined ? path : await Deno.realPath(path);
+    beside = `${target}.${crypto.randomUUID().slice(0, 8)}.tmp`;
+    const mode = there?.mode ?? undefined;
+    await Deno.writeTextFile(beside, text, {
+      createNew: true,
+      ...mode === undefined ? {} : { mode: mode & 0o777 },
+    });
+    await Deno.rename(beside, target);
   } catch (cause) {
-    await Deno.remove(beside).catch(() => {});
+    if (beside !== undefined) await Deno.remove(beside).catch(() => {});
     throw new UsageError(`Cannot save "${path}": ${fileReason(cause)}`, { cause });
   }
 }

@@ -49,7 +49,7 @@ export async function runBatch(
   const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);
-  using output = openOutput(options.output, { io, force: options.force });
+  using output = openOutput(options.output, { io, force: options.force, from: file });
   await using engine = await openWithProgress(options, context, {
     constrained: grammar !== undefined || lines.some(hasGrammar),
   });

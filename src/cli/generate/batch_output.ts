@@ -8,16 +8,22 @@ export interface BatchOutput extends Disposable {
   write(line: Readonly<Record<string, unknown>>): void;
 }
 
+function isSame(path: string, other: string): boolean {
+  const [one, two] = [Deno.statSync(path), Deno.statSync(other)];
+  return one.ino !== null && one.ino === two.ino && one.dev === two.dev;
+}
+
 /**
  * Opens standard output or a file. A new file is removed again if nothing was written to it.
  *
  * @param of.force a file that is not empty is emptied before the first line is written.
+ * @param of.from the file of the prompts, or "-".
  * @throws UsageError where the file cannot be made, or is there and not empty; `write` OutputError where the disk is
  * full.
  */
 export function openOutput(
   path: string | undefined,
-  { io, force }: { readonly io: Io; readonly force: boolean },
+  { io, force, from }: { readonly io: Io; readonly force: boolean; readonly from: string },
 ): BatchOutput {
   if (path === undefined) {
     return {
@@ -30,6 +36,9 @@ export function openOutput(
     throw new UsageError(
       `Cannot write "${path}": the file exists already; name another one or give --force to replace it`,
     );
+  }
+  if (size !== undefined && from !== "-" && isSame(path, from)) {
+    throw new UsageError(`Cannot write "${path}": the prompts come from it`);
   }
   const file = writing(path, () => Deno.openSync(path, { write: true, create: true }));
   let written = false;

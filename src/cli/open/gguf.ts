@@ -1,5 +1,5 @@
 /** GGUF files, which Eyrie does not read: which model they were made from. */
-import { UsageError } from "../../errors.ts";
+import { reason, UsageError } from "../../errors.ts";
 import { readText } from "../../hub/cache.ts";
 import { namedRepo } from "../../hub/names.ts";
 import { quote } from "../../model/files/fields.ts";
@@ -38,10 +38,19 @@ function baseModel(card: string | undefined): string | undefined {
 
 /** A GGUF file of a folder without weights that are read. */
 function ggufIn(folder: string): string | undefined {
-  const files = [...Deno.readDirSync(folder)].map(({ name }) => name).toSorted();
+  const files = namesIn(folder).toSorted();
   if (files.some((name) => /\.(safetensors|bin|pth?)$/.test(name))) return undefined;
   const found = files.find((name) => /\.gguf$/i.test(name));
   return found === undefined ? undefined : `${folder}/${found}`;
+}
+
+/** @throws UsageError for a folder that may not be read. */
+function namesIn(folder: string): string[] {
+  try {
+    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+  } catch (error) {
+    throw new UsageError(`Cannot open "${folder}": ${reason(error)}`, { cause: error });
+  }
 }
 
 function statOf(path: string): Deno.FileInfo | undefined {

@@ -24,6 +24,8 @@ export function engineInWorker(url: string | URL): OpenEngine {
       return client(channel, await channel.opened, text);
     } catch (error) {
       text.end(error as Error);
+      // If the process exits while the thread still has its device, Mesa's driver may crash.
+      await setTimeout(TEARDOWN_MS);
       throw error;
     }
   };
