@@ -1,5 +1,5 @@
-// Words that workgroups of a dispatch make for other workgroups of it, in ranges that are read
-// together: 0 means that a word is not there yet. The workgroups that are done with a range are
+// Atomic words that some workgroups of a dispatch store and others wait for, in ranges that are read
+// together: 0 means that a word is not stored yet. The workgroups that are done with a range are
 // counted; the last one resets its words to 0 for the next dispatch. The reset relies on the words
 // that another workgroup stored being visible once its count is: WGSL's relaxed atomics do not
 // promise it, the drivers of Vulkan, to which handoffs are limited, keep to it. THREADS is the

@@ -4,10 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
-import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
-import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
+import { generate, idsOf } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { draftConfig, folderOf } from "./speculated.ts";
@@ -21,19 +20,6 @@ function open(
 ): Promise<LocalEngine> {
   const random = { target: `${folderOf(name)}/config.json` };
   return openEngine({ model: { random, algorithm }, limits });
-}
-
-const idsOf = (length: number, seed: number) =>
-  Array.from({ length }, (_, j) => 3 + (j * 37 + seed * 11) % 300);
-
-function generate(
-  engine: LocalEngine,
-  promptIds: readonly number[],
-  maxTokens: number,
-): Promise<GenerateResult> {
-  const sampling = GREEDY;
-  const job = { promptIds, sampling, maxTokens, stop: [], ignoreEos: true };
-  return resultOf(engine.submit(job));
 }
 
 /** A forward holds any prompt of these tests, so windows keep the whole context, which takes fewer pages than rings. */

@@ -6,9 +6,8 @@
 import assert from "node:assert/strict";
 import type { PromptTarget } from "../../src/engine/device/models.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
-import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
-import { GREEDY } from "../../src/speculate/sampling.ts";
 import { drawn } from "../exhaustive.ts";
+import { generate, idsOf } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { folderOf } from "./speculated.ts";
@@ -32,18 +31,6 @@ function open(
 function openPlain(name: string, hooks?: NonNullable<LocalOptions["hooks"]>): Promise<LocalEngine> {
   const limits = { prefixCache: false, contextLength: 512, maxBatchedRows: 1024 };
   return open(name, limits, hooks);
-}
-
-const idsOf = (length: number, seed: number) =>
-  Array.from({ length }, (_, j) => 3 + (j * 37 + seed * 11) % 300);
-
-function generate(
-  engine: LocalEngine,
-  promptIds: readonly number[],
-  maxTokens: number,
-): Promise<GenerateResult> {
-  const job = { promptIds, sampling: GREEDY, maxTokens, stop: [], ignoreEos: true };
-  return resultOf(engine.submit(job));
 }
 
 for (const name of ["fledgling", "qwen3_5", "lfm2", "gpt_oss"]) {

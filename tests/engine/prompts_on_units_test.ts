@@ -7,13 +7,12 @@ import { allocateTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
 import { unitsReport } from "../../src/engine/matrices/units_report.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import { type GenerateResult, resultOf } from "../../src/engine/schedule/events.ts";
 import { hasPromptKernels, tuning } from "../../src/gpu/matrix.ts";
-import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { variable } from "../variable.ts";
+import { generate, idsOf } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
-import { type LocalEngine, openEngine } from "./open.ts";
+import { openEngine } from "./open.ts";
 
 const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
@@ -56,18 +55,6 @@ Deno.test("only a target has kernels of its own for prompts, not a draft", async
 });
 
 const { matrixUnit } = await openGpu();
-
-function generate(
-  engine: LocalEngine,
-  promptIds: readonly number[],
-  maxTokens: number,
-): Promise<GenerateResult> {
-  const job = { promptIds, sampling: GREEDY, maxTokens, stop: [], ignoreEos: true };
-  return resultOf(engine.submit(job));
-}
-
-const idsOf = (length: number, seed: number) =>
-  Array.from({ length }, (_, j) => 3 + (j * 37 + seed * 11) % 300);
 
 Deno.test({
   name: "prompts on units, rounds not: preempted requests and later turns have the plain text",

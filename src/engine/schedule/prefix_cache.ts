@@ -370,7 +370,7 @@ class PageTree implements PrefixCache {
       const id = ids[at] as number;
       halves.push(id & 0xffff, id >>> 16);
     }
-    // Its parent's key tells how the cells before this page were stored.
+    // The keys of its ancestors contain which kernels stored the cells before this page.
     if (end > promptTokens) halves.push(Math.max(0, promptTokens - i * PAGE));
     return String.fromCharCode(...halves);
   }
