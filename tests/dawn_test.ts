@@ -16,7 +16,7 @@ const FILES = [
   "tests/gpu/readback_test.ts",
   "tests/kernels/matmul_tensor_test.ts",
   "tests/kernels/matmul_on_units_test.ts",
-  "tests/kernels/held_on_units_test.ts",
+  "tests/kernels/norms_on_units_test.ts",
   "tests/kernels/half_rows_test.ts",
   "tests/kernels/paired_rows_test.ts",
   "tests/kernels/expert_tensor_test.ts",

@@ -5,7 +5,7 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { joined } from "../joined.ts";
-import type { Hold } from "../matmul/hold/hold.ts";
+import type { Prologue } from "../matmul/prologue/prologue.ts";
 import { HANDOFF_STORE, MOST_TURNS } from "../matmul/handoff/handoff.ts";
 import { matmul } from "../matmul/matmul.ts";
 import { lanesOf } from "../matmul/matmul_lanes.ts";
@@ -15,7 +15,7 @@ import { canBeResident } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
 import { type HandoffHeads, rowThreads } from "./attention_row.ts";
 
-/** Storage buffers of the matmul and of attention, without those of the `hold` that provides x. */
+/** Storage buffers of the matmul and of attention, without those of the `prologue` that provides x. */
 const BUFFERS = 3 + 8;
 
 /** Words that hold q, k and v until attention reads them: all 0 when they are allocated and after each dispatch. */
@@ -26,14 +26,14 @@ export function headWords(width: number): number {
 /** Whether one dispatch computes q, k and v of one row and its attention, for heads of this size. */
 export function handsOffHeads(
   matrix: Matrix,
-  { hold, headDim, tuning }: {
-    readonly hold: Hold;
+  { prologue, headDim, tuning }: {
+    readonly prologue: Prologue;
     readonly headDim: number;
     readonly tuning: Tuning;
   },
 ): boolean {
   const { handoffs, storageBuffers, tensor } = tuning;
-  const bound = BUFFERS + Object.keys(hold.buffers).length;
+  const bound = BUFFERS + Object.keys(prologue.buffers).length;
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
   if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
@@ -49,8 +49,8 @@ export function headsWithHandoff(
     /** u32 [headWords], zeros. */
     readonly words: Operand;
   },
-  { hold, tuning, turns = MOST_TURNS, label }: {
-    readonly hold: Hold;
+  { prologue, tuning, turns = MOST_TURNS, label }: {
+    readonly prologue: Prologue;
     readonly tuning: Tuning;
     readonly turns?: number;
     readonly label: string;
@@ -62,7 +62,7 @@ export function headsWithHandoff(
     epilogue: HANDOFF_STORE,
     tuning,
     label,
-    hold: { ...hold, wide: true },
+    prologue: { ...prologue, wide: true },
   }) as [Dispatch];
   const second = attention({ words, makers: first.workgroups[1], turns });
   return joined([first, second], label);

@@ -7,7 +7,7 @@ import {
 } from "../../src/gpu/kernel.ts";
 import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
-import { MOST_NORMED_ROWS } from "../matmul/hold/norms_rows.ts";
+import { MOST_NORMED_ROWS } from "../matmul/prologue/norms_rows.ts";
 import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { normLanes, type RowScales, scaleBuffers, scaleConstants } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";

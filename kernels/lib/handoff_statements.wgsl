@@ -3,7 +3,7 @@
 // this workgroup makes them itself by `make_again(first, count, thread)` of joined.wgsl, with the same bits. The
 // importing file declares
 //
-//   hold_word(i, word)   keeps word i of the range: a number's bits;
+//   keep_word(i, word)   keeps word i of the range: a number's bits;
 //   take_words(thread)   is called when all words are kept.
 //#for w in WORDS
 let word_at$w = tile.z * RANGE + min(thread + $wu * THREADS, RANGE - 1u);
@@ -22,7 +22,7 @@ for (var turn = 0u; turn < TURNS; turn++) {
   //#endfor
 }
 //#for w in WORDS
-hold_word(min(thread + $wu * THREADS, RANGE - 1u), word$w);
+keep_word(min(thread + $wu * THREADS, RANGE - 1u), word$w);
 if (word$w == 0u) {
   late = 1u;
 }
@@ -32,7 +32,7 @@ if (workgroupUniformLoad(&late) != 0u) {
   make_again(tile.z * MAKERS, MAKERS, thread);
   workgroupBarrier();
   //#for w in WORDS
-  hold_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&handoff[word_at$w]));
+  keep_word(min(thread + $wu * THREADS, RANGE - 1u), atomicLoad(&handoff[word_at$w]));
   //#endfor
   workgroupBarrier();
   // The blocks are loaded again, so that no register keeps them until here.
@@ -45,7 +45,7 @@ if (workgroupUniformLoad(&late) != 0u) {
 }
 // Stores zeros behind a range that ends within a block.
 for (var i = RANGE + thread; i < $(8 * STAGE)u; i += THREADS) {
-  hold_word(i, 0u);
+  keep_word(i, 0u);
 }
 take_words(thread);
 own_range = tile.z;

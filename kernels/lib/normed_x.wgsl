@@ -19,7 +19,7 @@ fn handoff_begin(y: u32, z: u32) {
 }
 
 // As with words that are rounded (matmul_resident.wgsl), neighbours store components of one vec4.
-fn hold_word(i: u32, word: u32) {
+fn keep_word(i: u32, word: u32) {
   sums[i / 4u][i % 4u] = bitcast<f32>(word);
 }
 

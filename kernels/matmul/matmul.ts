@@ -4,7 +4,7 @@ import { type Epilogue, PLAIN, type PlainEpilogue } from "../lib/epilogue.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import { matmulKernel } from "./matmul_kernels.ts";
 import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
-import { type Hold, PLAIN_ROWS } from "./hold/hold.ts";
+import { PLAIN_ROWS, type Prologue } from "./prologue/prologue.ts";
 import { matmulOnUnits } from "./tensor/matmul_on_units.ts";
 
 export { capEpilogue } from "../lib/epilogue.ts";
@@ -43,16 +43,23 @@ export function matmul(
     /** See `splitKOf`; 1 unless the epilogue also works on the sum of one range of k: store, scale, bias. */
     readonly splitK?: number;
     /** How x is brought into workgroup memory, for a launch that keeps it there; default: as it is. */
-    readonly hold?: Hold;
+    readonly prologue?: Prologue;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch[] {
   const { matrix, x, out } = buffers;
-  const { rows, splitK = 1, hold = PLAIN_ROWS, tuning, label } = shape;
+  const { rows, splitK = 1, prologue = PLAIN_ROWS, tuning, label } = shape;
   const epilogue = typeof shape.epilogue === "string" ? PLAIN[shape.epilogue] : shape.epilogue;
-  const held = hold === PLAIN_ROWS ? undefined : hold;
-  const onUnits = matmulOnUnits(buffers, { rows, epilogue, splitK, hold: held, tuning, label });
+  const special = prologue === PLAIN_ROWS ? undefined : prologue;
+  const onUnits = matmulOnUnits(buffers, {
+    rows,
+    epilogue,
+    splitK,
+    prologue: special,
+    tuning,
+    label,
+  });
   if (onUnits) return onUnits;
   if (buffers.paired) throw new Error(`${label}: its x is f16, for matrix units alone`);
   requireLoaded(matrix, tuning.tensor, label);
@@ -62,13 +69,19 @@ export function matmul(
     tuning,
     partial: epilogue.out === "partials",
   };
-  const launch = hold === PLAIN_ROWS
+  const launch = prologue === PLAIN_ROWS
     ? matmulShape(matrix, use)
-    : residentShape(matrix, use, hold.wide);
+    : residentShape(matrix, use, prologue.wide);
   const { format, cols } = matrix;
   const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;
-  const code = matmulKernel(launch, { format, epilogue, lanes, packedLanes: matrix.lanes, hold });
+  const code = matmulKernel(launch, {
+    format,
+    epilogue,
+    lanes,
+    packedLanes: matrix.lanes,
+    prologue,
+  });
   return matrix.shards.map((shard) =>
     dispatch(code, {
       buffers: {
@@ -77,7 +90,7 @@ export function matmul(
         x: { ...x, size: 4 * rows * cols },
         out,
         ...epilogue.buffers,
-        ...hold.buffers,
+        ...prologue.buffers,
         ...shard.scales ? { scales: shard.scales } : {},
       },
       constants: {
@@ -89,7 +102,7 @@ export function matmul(
         LANES: lanes,
         GROUPS: groups,
         ...epilogue.constants,
-        ...hold.constants,
+        ...prologue.constants,
       },
       workgroups: [
         // Tiles of the same columns run side by side and share the weights in the cache.

@@ -2,7 +2,7 @@ import { type Kernel } from "../../src/gpu/kernel.ts";
 import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/matrix.ts";
 import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
-import { type Hold, type HoldParameters, PLAIN_ROWS } from "./hold/hold.ts";
+import { PLAIN_ROWS, type Prologue, type PrologueParameters } from "./prologue/prologue.ts";
 import { MOST_UNROLLED } from "./matmul_lanes.ts";
 import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
@@ -70,7 +70,7 @@ interface StagedParameters extends PrefetchParameters {
   readonly PARTS: number;
 }
 
-/** Parameters of matmul_resident.wgsl, besides those of its hold. */
+/** Parameters of matmul_resident.wgsl, besides those of its prologue. */
 interface ResidentParameters extends CommonParameters, StageParameters {
   /** Whether each invocation adds attention's splits for half a vec8 at a time, and how many halves it has. */
   readonly HALVES: boolean;
@@ -85,7 +85,7 @@ const CACHED = kernelOf<CommonParameters & Pick<StageParameters, "dots"> & Epilo
 );
 const STAGED = kernelOf<StagedParameters & EpilogueParameters>("matmul/matmul_staged");
 const PREFETCH = kernelOf<PrefetchParameters & EpilogueParameters>("matmul/matmul_prefetch");
-const RESIDENT = kernelOf<ResidentParameters & HoldParameters & EpilogueParameters>(
+const RESIDENT = kernelOf<ResidentParameters & PrologueParameters & EpilogueParameters>(
   "matmul/matmul_resident",
 );
 
@@ -107,16 +107,18 @@ interface MatmulCode {
   /** Lanes that the rows of the matrix are packed for; default `lanes`. */
   readonly packedLanes?: number;
   /** How a resident kernel brings x into workgroup memory; default: as it is. */
-  readonly hold?: Hold | undefined;
+  readonly prologue?: Prologue | undefined;
 }
 
 export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
-  const { format, epilogue, lanes, hold = PLAIN_ROWS } = of;
+  const { format, epilogue, lanes, prologue = PLAIN_ROWS } = of;
   const { rows, pairs, groups } = shape;
   const sizes = [rows, pairs, lanes, groups];
   const stage = shape.kind === "cached" ? [] : [shape.dots, shape.stage];
   const part = [...hasPart(shape) ? ["part"] : [], ...isFew(of) ? [`packed${of.packedLanes}`] : []];
-  const resident = shape.kind === "resident" ? [shape.ahead, ...hold.name ? [hold.name] : []] : [];
+  const resident = shape.kind === "resident"
+    ? [shape.ahead, ...prologue.name ? [prologue.name] : []]
+    : [];
   const name = [
     "matmul",
     shape.kind,
@@ -144,11 +146,11 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
   };
   if (shape.kind === "prefetch") return PREFETCH({ ...staged, STEPS }, { name });
   if (shape.kind !== "resident") return STAGED({ ...staged, STEPS, PARTS }, { name });
-  const held = hold.parameters({ threads });
+  const ofPrologue = prologue.parameters({ threads });
   return RESIDENT({
     ...staged,
-    ...held,
-    HALVES: held.hold === "combined" && takesHalves(shape, lanes),
+    ...ofPrologue,
+    HALVES: ofPrologue.prologue === "combined" && takesHalves(shape, lanes),
     HALF_LOADS: Math.ceil(2 * rows * shape.stage / threads),
     AHEAD: shape.ahead,
     TURNS: STEPS > shape.ahead,

@@ -3,7 +3,7 @@ import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
 import { PARTIAL_WORDS, type PartialKind } from "../lib/partial.ts";
 import { tensorShards } from "./tensor/common.ts";
 import { type Epilogue, matmul } from "./matmul.ts";
-import type { Hold } from "./hold/hold.ts";
+import type { Prologue } from "./prologue/prologue.ts";
 import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts";
 
 /** What the number of partial results depends on beside the matrix. */
@@ -12,7 +12,7 @@ interface Use {
   readonly rows: number;
   readonly tuning: Tuning;
   /** As `matmul` takes it. */
-  readonly hold?: Hold | undefined;
+  readonly prologue?: Prologue | undefined;
 }
 
 /**
@@ -42,14 +42,14 @@ export function matmulPartials(
   },
   shape: Use & { readonly kind: PartialKind; readonly vocab: number; readonly label: string },
 ): Dispatch[] {
-  const { kind, vocab, hold, ...use } = shape;
+  const { kind, vocab, prologue, ...use } = shape;
   const count = matmulPartialCount(matrix, shape);
   return matrix.shards.flatMap((shard, i) => {
     const first = countBefore(matrix, shape, i);
     const epilogue = partialEpilogue(matrix, { kind, vocab, count, first });
     return matmul({ matrix: { ...matrix, shards: [shard] }, x, out: partials }, {
       ...use,
-      ...hold && { hold },
+      ...prologue && { prologue },
       epilogue,
     });
   });
@@ -78,8 +78,8 @@ export function partialEpilogue(
 }
 
 /** Partial results of a row that the first `shards` shards make. */
-function countBefore(matrix: Matrix, { rows, tuning, hold }: Use, shards: number): number {
-  const shapeOf = hold ? residentShape : matmulShape;
+function countBefore(matrix: Matrix, { rows, tuning, prologue }: Use, shards: number): number {
+  const shapeOf = prologue ? residentShape : matmulShape;
   const launch = shapeOf(matrix, { rows, splitK: 1, tuning, partial: true });
   return matrix.shards.slice(0, shards)
     .reduce((sum, shard) => sum + columnWorkgroups(shard, launch) * launch.pairs / 2, 0);

@@ -3,7 +3,7 @@
 // no barrier follows until the lanes are added. $AHEAD blocks of every row of W are loaded ahead of their use.
 //
 // COLS / 8 / SPLIT_K is $STAGE, or the last blocks of some lanes are missing (`within`): then x is 0 there. Imports are
-// those of matmul_staged.wgsl. `put_vec8` stores x in workgroup memory ($hold): as it is, normed, normed by heads and
+// those of matmul_staged.wgsl. `put_vec8` stores x in workgroup memory ($prologue): as it is, normed, normed by heads and
 // gated, as the sum of attention's splits, or as other workgroups of the dispatch make it.
 
 //#import lib/matmul_sizes
@@ -11,9 +11,9 @@
 //#import lib/matmul_outputs
 //#import lib/weights_$weights
 //#import lib/staged_x
-//#if hold == normed
+//#if prologue == normed
 //#import lib/normed_x
-//#else if hold == combined
+//#else if prologue == combined
 // combined: x is attention's output, and its partial sums (attention/attention.wgsl) are read instead, of at most
 // $SPLITS splits that a row sees. x itself is not read, its size gives the number of rows.
 
@@ -50,7 +50,7 @@ fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
   return y;
 }
 //#endif
-//#else if hold == gated
+//#else if prologue == gated
 // gated: the heads of x are normed and gated on the way, as in norm/gated_norm.wgsl. A range of k has whole heads.
 
 //#import lib/head_gate
@@ -65,7 +65,7 @@ const EIGHTS = $EIGHTSu; // vec8s of a head
 @group(0) @binding(10) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 
 var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
-//#else if hold == handoff
+//#else if prologue == handoff
 // handoff: other workgroups of the dispatch make x, one row, while this one waits (lib/handoff_statements.wgsl); a range of
 // words is one of k. x itself is not read, its size gives the number of rows, which is one.
 
@@ -73,7 +73,7 @@ var<workgroup> squares: array<f32, $(ROWS * STAGE)>; // of the vec8s
 //#if dots == floats
 // Products of floats keep the words as they are.
 
-fn hold_word(i: u32, word: u32) {
+fn keep_word(i: u32, word: u32) {
   put_float(i, bitcast<f32>(word));
 }
 
@@ -86,7 +86,7 @@ fn take_words(thread: u32) {}
 
 var<workgroup> words_taken: array<vec4<f32>, $(2 * STAGE)>;
 
-fn hold_word(i: u32, word: u32) {
+fn keep_word(i: u32, word: u32) {
   words_taken[i / 4u][i % 4u] = bitcast<f32>(word);
 }
 
@@ -139,9 +139,9 @@ fn main(
   var block_b$p_$j = load_block(at$p + half * blocks + within($ju * LANES, last));
   //#endfor
   //#endfor
-  //#if hold == normed
+  //#if prologue == normed
   //#import lib/normed_x_statements
-  //#else if hold == combined
+  //#else if prologue == combined
   //#if HALVES
   // Adds attention's splits as below, for x as floats: each invocation makes four numbers, half of a vec8.
   //#for s in HALF_LOADS
@@ -266,7 +266,7 @@ fn main(
   }
   //#endfor
   //#endif
-  //#else if hold == gated
+  //#else if prologue == gated
   //#for s in LOADS
   let i$s = thread + $su * THREADS;
   let r$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u);
@@ -292,7 +292,7 @@ fn main(
     put_vec8(i$s / $STAGEu, i$s % $STAGEu, v_lo$s * scale * gain_lo$s, v_hi$s * scale * gain_hi$s);
   }
   //#endfor
-  //#else if hold == handoff
+  //#else if prologue == handoff
   //#import lib/handoff_statements
   //#else
   // x as it is.

@@ -27,16 +27,16 @@ export function axes(
   matrix: Matrix,
   use: MatmulUse,
   limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
-): ((held: Launch) => Launch[])[] {
+): ((current: Launch) => Launch[])[] {
   const most = limits.maxComputeWorkgroupStorageSize;
   const fits = (launch: Launch) => bytesNeeded(launch, matrix, use) <= most;
   const stages = launchStages(matrix, use);
-  const vary = (others: (held: Launch) => Launch[]) => (held: Launch) =>
-    others(held).filter((launch) => !isSame(launch, held) && fits(launch));
+  const vary = (others: (current: Launch) => Launch[]) => (current: Launch) =>
+    others(current).filter((launch) => !isSame(launch, current) && fits(launch));
   return [
-    vary((held) => oneRow(matrix, use, held)),
-    vary((held) => GROUPS.map((groups) => ({ ...held, groups }))),
-    vary((held) => stages.map((stage) => ({ ...held, stage }))),
+    vary((current) => oneRow(matrix, use, current)),
+    vary((current) => GROUPS.map((groups) => ({ ...current, groups }))),
+    vary((current) => stages.map((stage) => ({ ...current, stage }))),
   ];
 }
 
@@ -47,25 +47,25 @@ export function isLaunch(
   use: MatmulUse,
   limits: Pick<TuningLimits, "maxComputeWorkgroupStorageSize">,
 ): boolean {
-  const reach = (held: Launch[], vary: (held: Launch) => Launch[]) => [
-    ...held,
-    ...held.flatMap(vary),
+  const reach = (current: Launch[], vary: (current: Launch) => Launch[]) => [
+    ...current,
+    ...current.flatMap(vary),
   ];
   return axes(matrix, use, limits).reduce(reach, [defaultLaunch(matrix, use)])
     .some((possible) => isSame(possible, launch));
 }
 
 /**
- * The fastest launch, or the held one if no other is faster by more than noise.
+ * The fastest launch, or the current one if no other is faster by more than noise.
  *
- * @param timed milliseconds of each; the first is the held one.
+ * @param timed milliseconds of each; the first is the current one.
  */
 export function chooseLaunch(
   timed: readonly [Timed, ...Timed[]],
 ): Launch {
-  const [held] = timed;
+  const [current] = timed;
   const best = timed.reduce((a, b) => b.ms < a.ms ? b : a);
-  return best.ms < held.ms * (1 - LEAST_GAIN) ? best.launch : held.launch;
+  return best.ms < current.ms * (1 - LEAST_GAIN) ? best.launch : current.launch;
 }
 
 /** A launch and its milliseconds. */
@@ -89,11 +89,11 @@ function bytesNeeded(launch: Launch, matrix: Matrix, use: MatmulUse): number {
  * group, or with both. On an H200 down of Qwen3.6-27B in q4 takes 18.6 us instead of 28.0 (both, in workgroups of 64),
  * its gate-up 29.6 instead of 33.6 (one pair).
  */
-function oneRow(matrix: Matrix, use: MatmulUse, held: Launch): Launch[] {
-  const shape = shapeOf(matrix, use, held);
+function oneRow(matrix: Matrix, use: MatmulUse, current: Launch): Launch[] {
+  const shape = shapeOf(matrix, use, current);
   if (use.rows > 1 || shape.kind !== "staged" || shape.dots !== "packed") return [];
-  const one: Launch[] = shape.pairs > 1 ? [{ ...held, pairs: 1 }] : [];
-  return [...one, ...[held, ...one].map((launch): Launch => ({ ...launch, prefetch: true }))];
+  const one: Launch[] = shape.pairs > 1 ? [{ ...current, pairs: 1 }] : [];
+  return [...one, ...[current, ...one].map((launch): Launch => ({ ...launch, prefetch: true }))];
 }
 
 function isSame(a: Launch, b: Launch): boolean {

@@ -9,7 +9,7 @@ import {
   headWords,
 } from "../../kernels/attention/handoff_heads.ts";
 import type { OwnHeads } from "../../kernels/attention/attention_row.ts";
-import { type Hold, normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
+import { normedRows, PLAIN_ROWS, type Prologue } from "../../kernels/matmul/prologue/prologue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
@@ -70,7 +70,7 @@ async function run(
     of: {
       readonly matrix: Matrix;
       readonly x: ReturnType<typeof device.words>;
-      readonly hold: Hold;
+      readonly prologue: Prologue;
       readonly own: OwnHeads;
     },
     scored: (own: OwnHeads) => Dispatch,
@@ -97,7 +97,7 @@ async function run(
   const stream = device.filled(HIDDEN, -7);
   const lanes = normLanes({ cols: HIDDEN, lanes: HARDWARE.rowLanes });
   const sums = device.floats(numbers(2 * HIDDEN, 8));
-  const hold = entered ? PLAIN_ROWS : normedRows({
+  const prologue = entered ? PLAIN_ROWS : normedRows({
     weight: device.floats(numbers(HIDDEN, 7)),
     eps: EPS,
     lanes,
@@ -124,7 +124,7 @@ async function run(
       own,
     }, { ...launch, scale: 1 / Math.sqrt(headDim), window });
   const x = device.floats(numbers(HIDDEN, 6));
-  const of = { matrix, x, hold, own };
+  const of = { matrix, x, prologue, own };
   const scored = plan(of, (own) => attended(own)[0] as Dispatch);
   const [, ...combined] = attended(own);
   await device.run([...scored, ...combined]);
@@ -140,11 +140,11 @@ for (const [place, shape] of SHAPES.entries()) {
   const { test } = place === 3 ? Deno : drawn;
   test(`attention with its heads: ${group} x ${kvHeads} of ${headDim}, ${kind}`, async () => {
     const width = (group + 2) * kvHeads * headDim;
-    const wanted = await run(shape, ({ matrix, x, hold, own }, scored) => [
+    const wanted = await run(shape, ({ matrix, x, prologue, own }, scored) => [
       ...matmul({ matrix, x, out: own.qkv }, {
         rows: 1,
         epilogue: "store",
-        hold,
+        prologue,
         tuning: HARDWARE,
         label: "qkv",
       }),
@@ -153,9 +153,9 @@ for (const [place, shape] of SHAPES.entries()) {
     assert.ok(wanted.out.some((word) => word << 1 !== 0));
     const handoff = device.words(new Uint32Array(headWords(width)));
     for (const turns of [NO_TURNS, 50_000, 50_000]) {
-      const found = await run(shape, ({ matrix, x, hold, own }, scored) => {
-        assert.ok(handsOffHeads(matrix, { hold, headDim: 128, tuning: HARDWARE }));
-        const of = { hold, tuning: HARDWARE, turns, label: "joined" };
+      const found = await run(shape, ({ matrix, x, prologue, own }, scored) => {
+        assert.ok(handsOffHeads(matrix, { prologue, headDim: 128, tuning: HARDWARE }));
+        const of = { prologue, tuning: HARDWARE, turns, label: "joined" };
         return [
           headsWithHandoff(
             { matrix, x, words: handoff },
@@ -169,8 +169,8 @@ for (const [place, shape] of SHAPES.entries()) {
       assert.ok((await device.readWords(handoff)).every((word) => word === 0));
     }
     // Where the matmul's workgroups never run, attention's make the heads.
-    const alone = await run(shape, ({ matrix, x, hold, own }, scored) => {
-      const of = { hold, tuning: HARDWARE, turns: NO_TURNS, label: "joined" };
+    const alone = await run(shape, ({ matrix, x, prologue, own }, scored) => {
+      const of = { prologue, tuning: HARDWARE, turns: NO_TURNS, label: "joined" };
       const joined = headsWithHandoff(
         { matrix, x, words: handoff },
         of,

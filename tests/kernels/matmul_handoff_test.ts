@@ -1,6 +1,6 @@
 // gateUp and down in one dispatch: to the bit what two dispatches give, whether words are waited for or made again.
 import assert from "node:assert/strict";
-import { normedRows } from "../../kernels/matmul/hold/hold.ts";
+import { normedRows } from "../../kernels/matmul/prologue/prologue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import {
@@ -83,8 +83,8 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
       const [x, gain] = [numbers(hidden, 1), numbers(hidden, 2).map((value) => value + 2)];
       const norm = { weight: device.floats(gain), eps: EPS };
       const lanes = normLanes({ cols: hidden, lanes: HARDWARE.rowLanes });
-      const hold = normed
-        ? { hold: normedRows({ ...norm, lanes }, { cols: hidden, rows: 1 }) }
+      const prologue = normed
+        ? { prologue: normedRows({ ...norm, lanes }, { cols: hidden, rows: 1 }) }
         : {};
       const own = { x: device.floats(x), act: device.filled(intermediate) };
       const expected = device.filled(splitK * hidden);
@@ -92,7 +92,7 @@ for (const [i, { hidden, intermediate, format, normed }] of SHAPES.entries()) {
       await device.run([
         ...matmul({ matrix: gateUp, x: own.x, out: own.act }, {
           ...launch,
-          ...hold,
+          ...prologue,
           epilogue: "swiglu",
         }),
         ...matmul({ matrix: down, x: own.act, out: expected }, {

@@ -1,7 +1,7 @@
 // `o`, gateUp and down in one dispatch: to the bit what three give, whether words are waited for or made again. Those
 // are held against float64 by other tests.
 import assert from "node:assert/strict";
-import { normedRows, PLAIN_ROWS } from "../../kernels/matmul/hold/hold.ts";
+import { normedRows, PLAIN_ROWS } from "../../kernels/matmul/prologue/prologue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import {
@@ -73,7 +73,7 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
     const [ofO, splitK] = [o, down].map((matrix) => splitKOf(matrix, HARDWARE)) as [number, number];
     const use = { gateUp, down, splitK, tuning: HARDWARE };
     const [attended, x] = [device.floats(numbers(heads, 1)), device.floats(numbers(hidden, 2))];
-    const first = { matrix: o, splitK: ofO, hold: PLAIN_ROWS, x: attended };
+    const first = { matrix: o, splitK: ofO, prologue: PLAIN_ROWS, x: attended };
     assert.ok(handsOff(use, 3) && handsOffFirst(first, use, 3));
 
     const [sums, stream] = [device.filled(ofO * hidden), device.filled(hidden, NaN)];
@@ -86,10 +86,10 @@ for (const { heads, hidden, intermediate, format } of SHAPES) {
     };
     const launch = { rows: 1, tuning: HARDWARE, label: "apart" };
     const store = { ...launch, epilogue: "store" } as const;
-    const hold = normedRows(norm, { cols: hidden, rows: 1 });
+    const prologue = normedRows(norm, { cols: hidden, rows: 1 });
     await device.run([
       ...matmul({ matrix: o, x: attended, out: sums }, { ...store, splitK: ofO }),
-      ...matmul({ matrix: gateUp, x, out: act }, { ...launch, epilogue: "swiglu", hold }),
+      ...matmul({ matrix: gateUp, x, out: act }, { ...launch, epilogue: "swiglu", prologue }),
       ...matmul({ matrix: down, x: act, out }, { ...store, splitK }),
     ]);
     const wanted = [await device.readWords(out), await device.readWords(stream)];
@@ -141,9 +141,9 @@ Deno.test("three matmuls handoff where there is room for all, and few words are 
     splitK: 1,
     tuning: HARDWARE,
   };
-  const first = { matrix: matrix(512, 512), splitK: 1, hold: PLAIN_ROWS };
+  const first = { matrix: matrix(512, 512), splitK: 1, prologue: PLAIN_ROWS };
   assert.ok(handsOffFirst(first, use, 3));
-  assert.ok(!handsOffFirst({ ...first, hold: { ...PLAIN_ROWS, wide: true } }, use, 3));
+  assert.ok(!handsOffFirst({ ...first, prologue: { ...PLAIN_ROWS, wide: true } }, use, 3));
   const few = { ...use, tuning: { ...HARDWARE, storageBuffers: 11 } };
   assert.ok(!handsOffFirst(first, few, 3), "storage buffers");
   const small = { ...use, tuning: { ...HARDWARE, workgroupBytes: 16384 } };

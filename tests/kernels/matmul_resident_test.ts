@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { splitsOf } from "../../kernels/attention/splits.ts";
-import { combinedHeads, gatedHeads, normedRows } from "../../kernels/matmul/hold/hold.ts";
-import { gatesHeads, normsRows } from "../../kernels/matmul/hold/norms_rows.ts";
+import { combinedHeads, gatedHeads, normedRows } from "../../kernels/matmul/prologue/prologue.ts";
+import { gatesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { matmulShape, shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import { gatedNorm } from "../../kernels/norm/gated_norm.ts";
@@ -139,9 +139,9 @@ for (
     const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
     const place = { outCols: 3 * cols, outFirst: cols };
     const kept = keeps ? { out: device.filled(rows * 3 * cols, -1), ...place } : undefined;
-    const hold = normedRows({ weight, eps: norm.eps, lanes, added, kept }, { cols, rows });
+    const prologue = normedRows({ weight, eps: norm.eps, lanes, added, kept }, { cols, rows });
     const tuning = launched(matrix, cols / 8, groups, rows);
-    const shape = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+    const shape = { ...use, epilogue: "store", tuning, prologue, label: "test" } as const;
     await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
     assert.deepEqual(await device.readWords(out), expected);
     if (splitK > 0) {
@@ -173,8 +173,8 @@ for (const cols of [1096, 2880]) {
     await device.run(rmsNorm({ from: { x }, weight, out: normed }, norm));
     const expected = await run(matrix, normed, use, HARDWARE);
     assert.ok(expected.some((word) => word << 1 !== 0));
-    const hold = normedRows({ weight, eps: norm.eps, lanes: normLanes(norm) }, { cols, rows });
-    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    const prologue = normedRows({ weight, eps: norm.eps, lanes: normLanes(norm) }, { cols, rows });
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, prologue, label: "test" } as const;
     const plan = matmul({ matrix, x, out }, shape);
     for (const { kernel } of plan) assert.match(kernel.name, /^matmul_resident_.*_part_/);
     await device.run(plan);
@@ -209,9 +209,9 @@ for (
     const [stream, out] = [device.filled(rows * cols), device.filled(rows * N)];
     const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
     const of = { weight, eps: norm.eps, lanes, added: { ...added, stream } };
-    const hold = normedRows(of, { cols, rows });
+    const prologue = normedRows(of, { cols, rows });
     const tuning = launched(matrix, cols / 8, groups, rows);
-    const shape = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+    const shape = { ...use, epilogue: "store", tuning, prologue, label: "test" } as const;
     await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
     assert.deepEqual(await device.readWords(out), expected);
     assert.deepEqual(await device.readWords(stream), await device.readWords(before));
@@ -249,9 +249,9 @@ for (
     const use = { rows, splitK };
     const expected = await run(matrix, normed, use, launched(matrix, 32, 8, rows));
     assert.ok(expected.some((word) => word << 1 !== 0));
-    const hold = gatedHeads({ weight, headDim, eps, gate: { values, ...gate } });
+    const prologue = gatedHeads({ weight, headDim, eps, gate: { values, ...gate } });
     const out = device.filled(splitK * rows * N);
-    const shape = { ...use, epilogue: "store", tuning: HARDWARE, hold, label: "test" } as const;
+    const shape = { ...use, epilogue: "store", tuning: HARDWARE, prologue, label: "test" } as const;
     await device.run(matmul({ matrix, x, out }, shape));
     assert.deepEqual(await device.readWords(out), expected);
   });
@@ -368,7 +368,7 @@ for (
 
     for (const wide of [false, true]) {
       const out = device.filled(splitK * rows * outputs);
-      const hold = combinedHeads({
+      const prologue = combinedHeads({
         ...partial,
         rows: list,
         heads,
@@ -379,7 +379,7 @@ for (
         gate,
       }, wide);
       const tuning = launched(matrix, cols / 8, 8, rows);
-      const of = { ...use, epilogue: "store", tuning, hold, label: "test" } as const;
+      const of = { ...use, epilogue: "store", tuning, prologue, label: "test" } as const;
       await device.run(matmul({ matrix, x: device.filled(rows * cols), out }, of));
       assert.deepEqual(await device.readWords(out), expected);
     }

@@ -1,7 +1,7 @@
 // Where a matmul norms x or adds the splits of attention itself.
 
 import assert from "node:assert/strict";
-import { combinesHeads, normsRows } from "../../kernels/matmul/hold/norms_rows.ts";
+import { combinesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
 

@@ -7,7 +7,7 @@ import type { Epilogue } from "../../lib/epilogue.ts";
 import type { GateName } from "../../lib/gate.ts";
 import { joined } from "../../joined.ts";
 import { tensorShards } from "../tensor/common.ts";
-import { type Hold, normedRows, type NormOfRows } from "../hold/hold.ts";
+import { normedRows, type NormOfRows, type Prologue } from "../prologue/prologue.ts";
 import { lanesOf } from "../matmul_lanes.ts";
 import { isSmall } from "../matmul_rows.ts";
 import {
@@ -25,7 +25,7 @@ import { residentBytes } from "../matmul_stages.ts";
  */
 export const MOST_TURNS = 10_000;
 
-/** Storage buffers of both matmuls besides those of the first one's hold and of scales. */
+/** Storage buffers of both matmuls besides those of the first one's prologue and of scales. */
 const BUFFERS = 6;
 
 /** The matrices [gate; up] and down of one row. */
@@ -49,7 +49,7 @@ export function handoffWords(intermediate: number): number {
  * Whether both matmuls can go as one dispatch: x of both is resident, their workgroups have one size, and each range of
  * k is made by workgroups of its own.
  *
- * @param bound storage buffers that the hold of the first matmul binds.
+ * @param bound storage buffers that the prologue of the first matmul binds.
  */
 export function handsOff({ gateUp, down, splitK, tuning }: HandoffUse, bound: number): boolean {
   const { handoffs, tensor, storageBuffers } = tuning;
@@ -108,7 +108,7 @@ interface HandoffFirst {
   /** See `splitKOf`. */
   readonly splitK: number;
   /** How its x comes to workgroup memory. */
-  readonly hold: Hold;
+  readonly prologue: Prologue;
   /** f32 [matrix.cols] or more; neither read nor written. */
   readonly x: Operand;
   /** u32 [sumWords], zeros. */
@@ -128,15 +128,15 @@ const MOST_LOOKED_AT = 2 ** 20;
 
 /** Whether a matmul is faster in one dispatch with the MLP that follows, which norms the sums itself. */
 export function handsOffFirst(
-  { matrix, splitK, hold }: Pick<HandoffFirst, "matrix" | "splitK" | "hold">,
+  { matrix, splitK, prologue }: Pick<HandoffFirst, "matrix" | "splitK" | "prologue">,
   { gateUp, down, splitK: ranges, tuning }: HandoffUse,
   bound: number,
 ): boolean {
   const { storageBuffers, workgroupBytes } = tuning;
   const all = [matrix, gateUp, down];
   const scales = all.filter(({ format }) => isQuantized(format)).length;
-  const buffers = BUFFERS + 3 + scales + bound + Object.keys(hold.buffers).length;
-  if (storageBuffers < buffers || matrix.shards.length > 1 || hold.wide) return false;
+  const buffers = BUFFERS + 3 + scales + bound + Object.keys(prologue.buffers).length;
+  if (storageBuffers < buffers || matrix.shards.length > 1 || prologue.wide) return false;
   const [first, second] = [{ rows: 1, splitK, tuning }, { rows: 1, splitK: 1, tuning }];
   const shape = residentShape(gateUp, second);
   if (columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows > MOST_LOOKED_AT) return false;
@@ -146,8 +146,8 @@ export function handsOffFirst(
     residentShape(matrix, first).groups === shape.groups;
 }
 
-/** The hold of the second matmul: it waits for its x. */
-function handoffHold(
+/** The prologue of the second matmul: it waits for its x. */
+function handoffPrologue(
   handoff: Operand,
   { makers, turns, floats, ranges }: {
     readonly makers: number;
@@ -156,13 +156,13 @@ function handoffHold(
     readonly floats: number;
     readonly ranges: number;
   },
-): Hold {
+): Prologue {
   return {
     name: `handoff_${floats}`,
     buffers: { handoff },
     constants: { TURNS: turns, MAKERS: makers, RANGES: ranges },
     parameters: ({ threads }) => ({
-      hold: "handoff",
+      prologue: "handoff",
       WORDS: Math.ceil(floats / threads),
       RANGE: floats,
     }),
@@ -197,7 +197,7 @@ export function matmulsWithHandoff(
   const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!making || !reading) throw new Error(`${label}: cannot hand off`);
   const floats = down.cols / splitK;
-  const read = handoffHold(handoff, {
+  const read = handoffPrologue(handoff, {
     makers: floats / (making.groups * making.pairs),
     turns,
     floats,
@@ -209,22 +209,27 @@ export function matmulsWithHandoff(
   const made = matmul({ matrix: gateUp, x, out: handoff }, {
     ...launch,
     epilogue: gatedHandoff(gate),
-    ...norm && { hold: normedRows(norm, { cols: gateUp.cols, rows: 1 }) },
+    ...norm && { prologue: normedRows(norm, { cols: gateUp.cols, rows: 1 }) },
   });
   const used = matmul({ matrix: down, x: act, out }, {
     ...launch,
     epilogue: "store",
     splitK,
-    hold: read,
+    prologue: read,
   });
   return joined([...before, ...made, ...used], label);
 }
 
 function recordFirst(
-  { matrix, splitK, hold, x, words }: HandoffFirst,
+  { matrix, splitK, prologue, x, words }: HandoffFirst,
   launch: { readonly rows: number; readonly tuning: Tuning; readonly label: string },
 ): Dispatch[] {
-  return matmul({ matrix, x, out: words }, { ...launch, epilogue: HANDOFF_STORE, splitK, hold });
+  return matmul({ matrix, x, out: words }, {
+    ...launch,
+    epilogue: HANDOFF_STORE,
+    splitK,
+    prologue,
+  });
 }
 
 /** The norm of x to which sums are added that other workgroups of the dispatch make. */

@@ -110,14 +110,14 @@ function tensorWork(of: TensorMatmul, { moved }: Epilogue): Cost {
   };
 }
 
-/** Records the launch of a kernel, with what a `hold` binds besides. */
+/** Records the launch of a kernel, with what a `prologue` binds besides. */
 export function tensorDispatch(
   kernel: Kernel,
   { x, out, wScales, xScales }: TensorBuffers,
-  { of, workgroups, hold }: {
+  { of, workgroups, prologue }: {
     readonly of: TensorMatmul;
     readonly workgroups: Dispatch["workgroups"];
-    readonly hold?: Pick<Epilogue, "buffers" | "constants"> | undefined;
+    readonly prologue?: Pick<Epilogue, "buffers" | "constants"> | undefined;
   },
 ): Dispatch {
   const { shard, epilogue = PLAIN.store, label } = of;
@@ -127,12 +127,12 @@ export function tensorDispatch(
       x: { ...x, size: bytesOfX(of) },
       out,
       ...epilogue.buffers,
-      ...hold?.buffers,
+      ...prologue?.buffers,
       w_scales: wScales,
-      ...hold ? {} : { x_scales: xScales },
+      ...prologue ? {} : { x_scales: xScales },
       ...shard.scales ? { scales: shard.scales } : {},
     },
-    constants: { ...tensorConstants(of, epilogue), ...hold?.constants },
+    constants: { ...tensorConstants(of, epilogue), ...prologue?.constants },
     workgroups,
     label,
     work: tensorWork(of, epilogue),

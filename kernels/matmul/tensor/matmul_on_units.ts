@@ -10,7 +10,7 @@ import {
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
 import { scaleConstants } from "../../norm/rms_norm.ts";
-import type { Hold } from "../hold/hold.ts";
+import type { Prologue } from "../prologue/prologue.ts";
 import { tensorBindings, tensorShards } from "./common.ts";
 import { formatOf } from "./loads.ts";
 import { matmulTensor, type TensorTile } from "./matmul_tensor.ts";
@@ -20,15 +20,15 @@ import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
-/** The hold with the buffer of the scales that its first workgroup resets to the largest. */
-function withLowered(hold: Hold): Hold {
-  const { lowers } = hold;
-  if (!lowers) return hold;
+/** The prologue with the buffer of the scales that its first workgroup resets to the largest. */
+function withLowered(prologue: Prologue): Prologue {
+  const { lowers } = prologue;
+  if (!lowers) return prologue;
   return {
-    ...hold,
-    name: `${hold.name}_lowers`,
-    buffers: { ...hold.buffers, lowered: lowers.lowered },
-    constants: { ...hold.constants, ...scaleConstants(lowers) },
+    ...prologue,
+    name: `${prologue.name}_lowers`,
+    buffers: { ...prologue.buffers, lowered: lowers.lowered },
+    constants: { ...prologue.constants, ...scaleConstants(lowers) },
   };
 }
 
@@ -65,12 +65,12 @@ export function matmulOnUnits(
     readonly paired?: boolean | undefined;
     readonly out: Operand;
   },
-  { rows, epilogue, splitK, hold, tuning: { tensor }, label }: {
+  { rows, epilogue, splitK, prologue, tuning: { tensor }, label }: {
     readonly rows: number;
     readonly epilogue: Epilogue;
     readonly splitK: number;
     /** How x of one row comes to workgroup memory whole, see `normsOnUnits`. */
-    readonly hold?: Hold | undefined;
+    readonly prologue?: Prologue | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
@@ -92,14 +92,14 @@ export function matmulOnUnits(
     const few = fewTile(unit, limits, {
       ...use,
       columns: shard.rows,
-      held: hold !== undefined,
+      held: prologue !== undefined,
     });
     if (few) {
       return matmulTensorFew(buffers, {
         ...of,
         tile: few,
         paired,
-        hold: hold && withLowered(hold),
+        prologue: prologue && withLowered(prologue),
       });
     }
     const columns = shard.rows;
@@ -108,7 +108,7 @@ export function matmulOnUnits(
   });
   const first = { rows, cols, label: `${label}.scales` };
   return [
-    ...xScales || hold || halves ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
+    ...xScales || prologue || halves ? [] : [rowScales({ x, scales: tensor.xScales }, first)],
     ...dispatches,
   ];
 }

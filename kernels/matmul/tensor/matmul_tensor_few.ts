@@ -3,7 +3,7 @@ import type { TensorLimits } from "../../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { kernelOf } from "../../shader.ts";
-import type { Hold, NormedParameters } from "../hold/hold.ts";
+import type { NormedParameters, Prologue } from "../prologue/prologue.ts";
 import { formatOf, type LoadParameters } from "./loads.ts";
 import {
   type EpilogueFlags,
@@ -67,7 +67,7 @@ interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags
 }
 
 /** How x, one row, is normed on its way to workgroup memory. */
-type HeldParameters = Omit<NormedParameters, "hold"> & {
+type HeldParameters = Omit<NormedParameters, "prologue"> & {
   /** Rows of x that are normed. */
   readonly ROWS: number;
   /** Whether the first workgroup resets the scales of other inputs to the largest. */
@@ -99,7 +99,7 @@ export interface FewTile {
 
 type FewMatmul = TensorMatmul<FewTile> & {
   /** How x, one row, is brought whole into workgroup memory; default: as it is, stage by stage. */
-  readonly hold?: Hold | undefined;
+  readonly prologue?: Prologue | undefined;
 };
 
 /** Most rows that the kernel is for. */
@@ -191,12 +191,12 @@ export function fewFits(
 }
 
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows, matrix, splitK = 1, hold, paired = false } = of;
+  const { unit, tile, rows, matrix, splitK = 1, prologue, paired = false } = of;
   const format = formatOf(of);
   const { m, k, lanes } = unit;
   const { columns, stage, ahead, branched, subgroups = 1 } = tile;
   const range = matrix.cols / splitK;
-  const held = hold ? range / 8 : 0;
+  const held = prologue ? range / 8 : 0;
   // With loads in branches, one more branch costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
@@ -204,8 +204,8 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, held });
   const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, subgroups, loads];
   const kind = `${format.name}${paired ? "_paired" : ""}`;
-  const holds = hold ? `_${held}_${hold.name}` : "";
-  const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${holds}`;
+  const prologueName = prologue ? `_${held}_${prologue.name}` : "";
+  const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${prologueName}`;
   const parameters = {
     ...counts,
     PAIRED: paired,
@@ -213,30 +213,30 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     ...format.parameters,
     ...epilogueParameters(epilogue),
   };
-  if (!hold) return FEW(parameters, { name });
-  const row = hold.parameters({ threads: lanes });
-  if (row.hold !== "normed") throw new Error(`${name}: x is ${row.hold}`);
-  const { hold: _, ...normed } = row;
+  if (!prologue) return FEW(parameters, { name });
+  const row = prologue.parameters({ threads: lanes });
+  if (row.prologue !== "normed") throw new Error(`${name}: x is ${row.prologue}`);
+  const { prologue: _, ...normed } = row;
   return FEW({
     ...parameters,
     ...normed,
     ROWS: 1,
-    LOWERS: hold.lowers !== undefined,
+    LOWERS: prologue.lowers !== undefined,
   }, { name });
 }
 
 /** Records what `matmulTensor` does, to the bit, for at most `fewRows` rows. */
 export function matmulTensorFew(buffers: TensorBuffers, of: FewMatmul): Dispatch {
-  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, hold, label } = of;
+  const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, prologue, label } = of;
   const { subgroups = 1, columns } = tile;
   // A held row is brought, whole, by one subgroup.
-  const held = hold && (rows > 1 || subgroups > 1 || splitK > 1);
+  const held = prologue && (rows > 1 || subgroups > 1 || splitK > 1);
   if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || held) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
   return tensorDispatch(fewKernel(of, of.epilogue ?? PLAIN.store), buffers, {
     of,
     workgroups: [1, Math.ceil(shard.rows / (subgroups * columns * unit.m)), splitK],
-    hold,
+    prologue,
   });
 }

@@ -41,11 +41,11 @@ import { launchStages, shapeKey, splitKOf } from "../../../kernels/matmul/matmul
 import {
   combinedHeads,
   gatedHeads,
-  type Hold,
   normedRows,
   type NormOfRows,
   PLAIN_ROWS,
-} from "../../../kernels/matmul/hold/hold.ts";
+  type Prologue,
+} from "../../../kernels/matmul/prologue/prologue.ts";
 import { halfRows } from "../../../kernels/matmul/tensor/half_rows.ts";
 import { matmulsWithHandoff } from "../../../kernels/matmul/handoff/handoff.ts";
 import { prepareRows, valueRows } from "../../../kernels/mla/kv_b.ts";
@@ -79,8 +79,8 @@ import type {
   ExpertMatmulOp,
   LatentAttentionOp,
   LoweredOp,
-  MatmulHold,
   MatmulOp,
+  MatmulPrologue,
   NormKeep,
   NormOp,
   NormSource,
@@ -330,13 +330,13 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     }
     case "handoff_heads": {
       const { qkv, attention: scores, label } = op;
-      const hold = qkv.hold ? holdOf(to, qkv, qkv.hold) : PLAIN_ROWS;
+      const prologue = qkv.prologue ? prologueOf(to, qkv, qkv.prologue) : PLAIN_ROWS;
       const words = (context.handoff ?? missing("handoff buffers")).heads;
       const buffers = { matrix: qkv.matrix, x: at(qkv.x), words };
       return [
         headsWithHandoff(
           buffers,
-          { hold, tuning, label },
+          { prologue, tuning, label },
           (handoff) => attendOnce(to, scores, handoff)[0] as Dispatch,
         ),
       ];
@@ -488,11 +488,11 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   const { context, at } = to;
   const { x, matrix, out, epilogue, xScales, paired, onUnits, label } = op;
   const tuning = onUnits ? context.tuning : { ...context.tuning, tensor: undefined };
-  const hold = op.hold && holdOf(to, op, op.hold);
-  const launch = { rows: x.rows, tuning, label, ...hold && { hold } };
+  const prologue = op.prologue && prologueOf(to, op, op.prologue);
+  const launch = { rows: x.rows, tuning, label, ...prologue && { prologue } };
   if (epilogue.of === "partials") {
     const { choice: kind, vocab } = epilogue;
-    to.partials.set(out, matmulPartialCount(matrix, { rows: x.rows, tuning, hold }));
+    to.partials.set(out, matmulPartialCount(matrix, { rows: x.rows, tuning, prologue }));
     return matmulPartials({ matrix, x: at(x), partials: at(out) }, { ...launch, kind, vocab });
   }
   return matmul(
@@ -585,16 +585,16 @@ export function epilogueOf(
 }
 
 /** The kernel's parameter for how a matmul brings x to workgroup memory. */
-export function holdOf(
+export function prologueOf(
   { context, at }: Pick<Emitting, "context" | "at">,
   { x, matrix }: Pick<MatmulOp, "x" | "matrix">,
-  hold: MatmulHold,
-): Hold {
-  if (hold.of === "norm") {
-    return normedRows(normOf({ context, at }, hold), { cols: matrix.cols, rows: x.rows });
+  prologue: MatmulPrologue,
+): Prologue {
+  if (prologue.of === "norm") {
+    return normedRows(normOf({ context, at }, prologue), { cols: matrix.cols, rows: x.rows });
   }
-  if (hold.of === "gated_norm") {
-    const { weight, headDim, eps, gate, first } = hold.norm;
+  if (prologue.of === "gated_norm") {
+    const { weight, headDim, eps, gate, first } = prologue.norm;
     return gatedHeads({
       weight,
       headDim,
@@ -602,7 +602,7 @@ export function holdOf(
       gate: { values: at(gate), cols: gate.cols, first },
     });
   }
-  const { attention: { partial, of, heads, window, sinks, gate }, wide } = hold;
+  const { attention: { partial, of, heads, window, sinks, gate }, wide } = prologue;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
   const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
@@ -611,16 +611,18 @@ export function holdOf(
 }
 
 /** Number of storage buffers that a matmul binds to bring x to workgroup memory. */
-export function holdBuffers(
+export function prologueBuffers(
   context: DecoderContext,
-  op: Pick<MatmulOp, "x" | "matrix" | "hold">,
+  op: Pick<MatmulOp, "x" | "matrix" | "prologue">,
 ): number {
-  return op.hold ? Object.keys(holdOf({ context, at: onPaper }, op, op.hold).buffers).length : 0;
+  return op.prologue
+    ? Object.keys(prologueOf({ context, at: onPaper }, op, op.prologue).buffers).length
+    : 0;
 }
 
 function normOf(
   { context, at }: Pick<Emitting, "context" | "at">,
-  { from, weight, eps, window, lowers }: Extract<MatmulHold, { of: "norm" }>,
+  { from, weight, eps, window, lowers }: Extract<MatmulPrologue, { of: "norm" }>,
 ): NormOfRows {
   const { config: { hiddenSize: cols }, tuning, scales } = context;
   return {
@@ -635,7 +637,7 @@ function normOf(
 
 function addedOf(
   at: Emitting["at"],
-  from: Extract<MatmulHold, { of: "norm" }>["from"],
+  from: Extract<MatmulPrologue, { of: "norm" }>["from"],
 ): NormOfRows["added"] {
   if (from.of === "rows") return undefined;
   const stream = at(from.stream ?? missing("stream of a norm"));
@@ -840,7 +842,7 @@ function emitHandoffMlp(to: Emitting, op: OpOf<"handoff_mlp">): Dispatch {
   const { context, at } = to;
   const { gateUp, down, first, label } = op;
   const { tuning, handoff = missing("handoff buffers") } = context;
-  const { epilogue, hold } = gateUp;
+  const { epilogue, prologue } = gateUp;
   if (epilogue.of !== "gate") throw new Error(`${label}: an MLP without a gate`);
   return matmulsWithHandoff(
     { x: at(gateUp.x), handoff: handoff.act, act: at(down.x), out: at(down.out) },
@@ -849,11 +851,11 @@ function emitHandoffMlp(to: Emitting, op: OpOf<"handoff_mlp">): Dispatch {
       down: down.matrix,
       splitK: splitKOf(down.matrix, tuning),
       tuning,
-      norm: hold?.of === "norm" ? normOf(to, hold) : undefined,
+      norm: prologue?.of === "norm" ? normOf(to, prologue) : undefined,
       first: first && {
         matrix: first.matrix,
         splitK: first.out.parts,
-        hold: first.hold ? holdOf(to, first, first.hold) : PLAIN_ROWS,
+        prologue: first.prologue ? prologueOf(to, first, first.prologue) : PLAIN_ROWS,
         x: at(first.x),
         words: handoff.heads,
       },

@@ -136,7 +136,7 @@ export type MatmulEpilogue =
   | { readonly of: "partials"; readonly choice: PartialKind; readonly vocab: number };
 
 /** What a matmul does to x while it brings x to workgroup memory. */
-export type MatmulHold =
+export type MatmulPrologue =
   /** The rows are normed. */
   | {
     readonly of: "norm";
@@ -158,7 +158,7 @@ export interface MatmulOp {
   readonly matrix: Matrix;
   readonly out: Value;
   readonly epilogue: MatmulEpilogue;
-  readonly hold: MatmulHold | undefined;
+  readonly prologue: MatmulPrologue | undefined;
   /** Which stored row scales belong to x; undefined where none are stored. */
   readonly xScales: ScaledInput | undefined;
   /** Whether x is stored as f16, see `takesF16`. */
@@ -408,20 +408,20 @@ function streamOf(from: NormSource): Value[] {
   return "stream" in from && from.stream ? [from.stream] : [];
 }
 
-function matmulReads({ x, hold, epilogue }: MatmulOp): Value[] {
+function matmulReads({ x, prologue, epilogue }: MatmulOp): Value[] {
   const to = epilogue.of === "add" ? [epilogue.to] : [];
-  if (hold?.of === "norm") return [...normReads(hold.from), ...to];
-  if (hold?.of === "gated_norm") return [x, hold.norm.gate, ...to];
+  if (prologue?.of === "norm") return [...normReads(prologue.from), ...to];
+  if (prologue?.of === "gated_norm") return [x, prologue.norm.gate, ...to];
   // Attention's output is bound too, although only its partial sums are read.
-  if (hold?.of === "splits") {
-    const { partial, gate } = hold.attention;
+  if (prologue?.of === "splits") {
+    const { partial, gate } = prologue.attention;
     return [x, ...partialsOf(partial), ...gate ? [gate.value] : [], ...to];
   }
   return [x, ...to];
 }
 
-function matmulWrites({ out, hold }: MatmulOp): Value[] {
-  return hold?.of === "norm" ? [...streamOf(hold.from), out] : [out];
+function matmulWrites({ out, prologue }: MatmulOp): Value[] {
+  return prologue?.of === "norm" ? [...streamOf(prologue.from), out] : [out];
 }
 
 function attentionReads({ stage, partial, own, q, gate }: AttentionOp): Value[] {

@@ -133,7 +133,7 @@ function linear(
     matrix,
     out,
     epilogue: bias ? { of: "bias", values: bias } : { of: "store" },
-    hold: undefined,
+    prologue: undefined,
     xScales: undefined,
     paired: false,
     logits,

@@ -13,7 +13,7 @@ export const f16Rows: Rewrite = {
   name: "f16_rows",
   apply(edits, { tuning }) {
     for (const matmul of edits.ops) {
-      if (matmul.kind !== "matmul" || matmul.paired || matmul.hold || !matmul.onUnits) continue;
+      if (matmul.kind !== "matmul" || matmul.paired || matmul.prologue || !matmul.onUnits) continue;
       const { x, matrix, epilogue, label, part } = matmul;
       if (epilogue.of === "partials") continue;
       // A gate may store the scales of its output.

@@ -1,4 +1,4 @@
-import { gatesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
+import { gatesHeads } from "../../../../kernels/matmul/prologue/norms_rows.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";
 
@@ -7,13 +7,13 @@ export const gatedNormInMatmul: Rewrite = {
   name: "gated_norm_in_matmul",
   apply(edits, { tuning }) {
     for (const matmul of edits.ops) {
-      if (matmul.kind !== "matmul" || matmul.hold || matmul.logits) continue;
+      if (matmul.kind !== "matmul" || matmul.prologue || matmul.logits) continue;
       const norm = edits.producer(matmul.x, matmul, "gated_norm");
       if (norm?.put !== "store") continue;
       const { matrix, x: { rows }, out: { parts: splitK }, epilogue } = matmul;
       const bound = epilogueBuffers(epilogue);
       if (!gatesHeads(matrix, { rows, splitK, bound, headDim: norm.headDim, tuning })) continue;
-      edits.replace(matmul, { ...matmul, x: norm.x, hold: { of: "gated_norm", norm } });
+      edits.replace(matmul, { ...matmul, x: norm.x, prologue: { of: "gated_norm", norm } });
       edits.remove(norm);
     }
   },

@@ -1,5 +1,5 @@
 import { handsOffFirst } from "../../../../kernels/matmul/handoff/handoff.ts";
-import { holdBuffers, holdOf } from "../emit.ts";
+import { prologueBuffers, prologueOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -13,16 +13,18 @@ export const handoffFirst: Rewrite = {
     for (const mlp of edits.ops) {
       if (mlp.kind !== "handoff_mlp") continue;
       const { gateUp, down } = mlp;
-      if (gateUp.hold?.of !== "norm" || gateUp.hold.from.of !== "sums") continue;
-      const first = edits.writers(gateUp.hold.from.y).find((op) =>
-        op.kind === "matmul" && op.hold?.of === "splits" && op.epilogue.of === "store"
+      if (gateUp.prologue?.of !== "norm" || gateUp.prologue.from.of !== "sums") continue;
+      const first = edits.writers(gateUp.prologue.from.y).find((op) =>
+        op.kind === "matmul" && op.prologue?.of === "splits" && op.epilogue.of === "store"
       );
-      if (first?.kind !== "matmul" || !first.hold || !first.forCells) continue;
-      const hold = holdOf({ context, at: onPaper }, first, first.hold);
+      if (first?.kind !== "matmul" || !first.prologue || !first.forCells) continue;
+      const prologue = prologueOf({ context, at: onPaper }, first, first.prologue);
       const splitK = first.out.parts;
       const use = { gateUp: gateUp.matrix, down: down.matrix, splitK: down.out.parts, tuning };
       const { matrix, forCells } = first;
-      if (!handsOffFirst({ matrix, splitK, hold }, use, holdBuffers(context, gateUp))) continue;
+      if (!handsOffFirst({ matrix, splitK, prologue }, use, prologueBuffers(context, gateUp))) {
+        continue;
+      }
       edits.remove(first);
       edits.replace(
         mlp,

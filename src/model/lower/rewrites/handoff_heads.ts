@@ -1,6 +1,6 @@
 import { handsOffHeads } from "../../../../kernels/attention/handoff_heads.ts";
-import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
-import { holdOf } from "../emit.ts";
+import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
+import { prologueOf } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -16,8 +16,10 @@ export const headsWithHandoff: Rewrite = {
       // keys are read twice.
       const { heads: { heads, kvHeads, headDim } } = attention;
       if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
-      const hold = qkv.hold ? holdOf({ context, at: onPaper }, qkv, qkv.hold) : PLAIN_ROWS;
-      if (!handsOffHeads(qkv.matrix, { hold, headDim, tuning: context.tuning })) continue;
+      const prologue = qkv.prologue
+        ? prologueOf({ context, at: onPaper }, qkv, qkv.prologue)
+        : PLAIN_ROWS;
+      if (!handsOffHeads(qkv.matrix, { prologue, headDim, tuning: context.tuning })) continue;
       const { label, part, forCells } = attention;
       const handoff = { kind: "handoff_heads", qkv, attention, label, part, forCells } as const;
       // For more cells the matmul stays separate: other operations read its output there.

@@ -1,6 +1,6 @@
 import { handsOff } from "../../../../kernels/matmul/handoff/handoff.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
-import { holdBuffers } from "../emit.ts";
+import { prologueBuffers } from "../emit.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP share a dispatch: workgroups of the second wait for the outputs of the first. */
@@ -10,13 +10,13 @@ export const handoffMlp: Rewrite = {
     const { tuning } = context;
     for (const gateUp of edits.ops) {
       if (!context.handoff || gateUp.kind !== "matmul" || gateUp.epilogue.of !== "gate") continue;
-      if (gateUp.x.rows > 1 || gateUp.hold?.of === "splits") continue;
+      if (gateUp.x.rows > 1 || gateUp.prologue?.of === "splits") continue;
       const down = edits.soleReader(gateUp.out);
       if (down?.kind !== "matmul" || down.epilogue.of !== "store") continue;
       const splitK = splitKOf(down.matrix, tuning);
       if (down.out.parts !== splitK) continue;
       const use = { gateUp: gateUp.matrix, down: down.matrix, splitK, tuning };
-      if (!handsOff(use, holdBuffers(context, gateUp))) continue;
+      if (!handsOff(use, prologueBuffers(context, gateUp))) continue;
       const { part } = down;
       const label = gateUp.label.replace("gateUp", "mlp");
       edits.remove(gateUp);

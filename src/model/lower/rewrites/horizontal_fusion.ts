@@ -6,7 +6,7 @@ import { emitFused } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import { type LoweredOp, type OpOf, readsOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { type HeldNorm, holding, normHeldBy } from "./norm_in_matmul.ts";
+import { type FusedNorm, fusedNorm, fuseNorm } from "./norm_in_matmul.ts";
 
 /** Most rows of x. */
 const MOST_ROWS = 8;
@@ -48,7 +48,7 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
   const both = { kind: "fused", first, second, label, part } as const;
   const norm = normOf(edits, { first, second }, context);
   const normed = norm &&
-    { ...both, first: holding(first, norm), second: holding(second, norm) };
+    { ...both, first: fuseNorm(first, norm), second: fuseNorm(second, norm) };
   if (normed && fits(normed, context)) {
     edits.replace(norm, normed);
     edits.remove(first, second);
@@ -66,10 +66,10 @@ function normOf(
   edits: Edits,
   { first, second }: Readonly<Record<"first" | "second", OpOf<"matmul">>>,
   context: DecoderContext,
-): HeldNorm | undefined {
-  const norm = normHeldBy(edits, first, context, 2);
+): FusedNorm | undefined {
+  const norm = fusedNorm(edits, first, context, 2);
   if (norm?.from.of !== "rows" || norm.keep) return undefined;
-  return normHeldBy(edits, second, context, 2) && norm;
+  return fusedNorm(edits, second, context, 2) && norm;
 }
 
 /** The operations that choose experts, and the experts' first matmul. */
@@ -134,12 +134,12 @@ function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boo
  * resets these to the largest value.
  */
 function isOfMlp(op: LoweredOp): boolean {
-  if (op.kind !== "matmul" || op.hold || op.forCells || op.xScales === "act") return false;
+  if (op.kind !== "matmul" || op.prologue || op.forCells || op.xScales === "act") return false;
   const { epilogue } = op;
   return epilogue.of === "store" || epilogue.of === "gate" && !epilogue.notes;
 }
 
 function isPlain(op: LoweredOp): op is OpOf<"matmul"> {
   return op.kind === "matmul" && op.x.rows <= MOST_ROWS && op.epilogue.of === "store" &&
-    !op.hold && !op.forCells && !op.logits && op.out.at === undefined;
+    !op.prologue && !op.forCells && !op.logits && op.out.at === undefined;
 }

@@ -1,9 +1,9 @@
 import { QKV_BUFFERS } from "../../../../kernels/matmul/qkv.ts";
-import { normsOnUnits } from "../../../../kernels/matmul/hold/norms_on_units.ts";
-import { normsRows } from "../../../../kernels/matmul/hold/norms_rows.ts";
+import { normsOnUnits } from "../../../../kernels/matmul/prologue/norms_on_units.ts";
+import { normsRows } from "../../../../kernels/matmul/prologue/norms_rows.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
-import type { MatmulEpilogue, MatmulHold, NormSource, OpOf } from "../ops.ts";
+import type { MatmulEpilogue, MatmulPrologue, NormSource, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
@@ -15,21 +15,21 @@ export const normInMatmul: Rewrite = {
   apply(edits, context) {
     for (const matmul of edits.ops) {
       if (matmul.kind !== "matmul") continue;
-      const norm = normHeldBy(edits, matmul, context);
+      const norm = fusedNorm(edits, matmul, context);
       if (!norm) continue;
       // The matmul takes the norm's place, so it stores the residual stream before its other readers run.
-      edits.replace(norm, holding(matmul, norm));
+      edits.replace(norm, fuseNorm(matmul, norm));
       edits.remove(matmul);
     }
   },
 };
 
 /** Returns the matmul with the norm fused into it. */
-export function holding(
+export function fuseNorm(
   matmul: OpOf<"matmul">,
-  { from, weight, eps, keep, notes }: HeldNorm,
+  { from, weight, eps, keep, notes }: FusedNorm,
 ): OpOf<"matmul"> {
-  const hold: MatmulHold = {
+  const prologue: MatmulPrologue = {
     of: "norm",
     from,
     weight,
@@ -38,7 +38,7 @@ export function holding(
     // Before an MLP this is not needed: the norm before the attention has reset the scales to the largest value.
     lowers: notes && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
-  return { ...matmul, x: from.x, hold };
+  return { ...matmul, x: from.x, prologue };
 }
 
 /** Storage buffers that an epilogue binds. */
@@ -47,7 +47,7 @@ export function epilogueBuffers(epilogue: MatmulEpilogue): number {
   return Number(epilogue.of === "bias");
 }
 
-export type HeldNorm = OpOf<"norm"> & {
+export type FusedNorm = OpOf<"norm"> & {
   readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }> & {
     readonly x: NonNullable<Extract<NormSource, { of: "sums" }>["x"]>;
   };
@@ -58,14 +58,14 @@ export type HeldNorm = OpOf<"norm"> & {
  *
  * @param readers most readers of the normed rows; default: the matmul alone.
  */
-export function normHeldBy(
+export function fusedNorm(
   edits: Edits,
   matmul: OpOf<"matmul">,
   { config: { hiddenSize }, tuning }: DecoderContext,
   readers = 1,
-): HeldNorm | undefined {
+): FusedNorm | undefined {
   const { x, matrix, epilogue, logits } = matmul;
-  if (matmul.hold || logits && (epilogue.of !== "partials" || matrix.shards.length > 1)) return;
+  if (matmul.prologue || logits && (epilogue.of !== "partials" || matrix.shards.length > 1)) return;
   const norm = edits.writer(x);
   if (norm?.kind !== "norm" || edits.readers(x).length > readers || x.at) return;
   const { from, put, first, cols, keep } = norm;
@@ -88,5 +88,5 @@ export function normHeldBy(
     tuning: matmul.onUnits ? tuning : { ...tuning, tensor: undefined },
   };
   const norms = normsRows(matrix, use) || !kept && normsOnUnits(matrix, use);
-  return norms ? norm as HeldNorm : undefined;
+  return norms ? norm as FusedNorm : undefined;
 }

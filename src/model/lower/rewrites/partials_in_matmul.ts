@@ -2,12 +2,12 @@ import {
   canStorePartials,
   matmulPartialCount,
 } from "../../../../kernels/matmul/matmul_partials.ts";
-import { PLAIN_ROWS } from "../../../../kernels/matmul/hold/hold.ts";
+import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
 import { PARTIAL_WORDS } from "../../../../kernels/lib/partial.ts";
 import { widen } from "../../graph/graph.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { normHeldBy } from "./norm_in_matmul.ts";
+import { fusedNorm } from "./norm_in_matmul.ts";
 
 /** The head stores a partial result per group of columns instead of its logits, if nothing else reads the logits. */
 export const partialsInMatmul: Rewrite = {
@@ -24,9 +24,9 @@ export const partialsInMatmul: Rewrite = {
       if (others || !canStorePartials(head.matrix, tuning)) continue;
       const epilogue = { of: "partials", choice, vocab } as const;
       const storing: OpOf<"matmul"> = { ...head, out: partials.out, epilogue };
-      const hold = normHeldBy(edits, storing, context) && PLAIN_ROWS;
+      const prologue = fusedNorm(edits, storing, context) && PLAIN_ROWS;
       const { rows } = head.x;
-      const count = matmulPartialCount(head.matrix, { rows, tuning, hold });
+      const count = matmulPartialCount(head.matrix, { rows, tuning, prologue });
       if (rows * count > most) continue;
       widen(partials.out, PARTIAL_WORDS[choice] * count);
       edits.replace(head, storing);

@@ -1,6 +1,6 @@
 import { SPLIT_CELLS } from "../../../../kernels/attention/splits.ts";
-import { combinesHeads } from "../../../../kernels/matmul/hold/norms_rows.ts";
-import { MOST_SPLITS } from "../../../../kernels/matmul/hold/hold.ts";
+import { combinesHeads } from "../../../../kernels/matmul/prologue/norms_rows.ts";
+import { MOST_SPLITS } from "../../../../kernels/matmul/prologue/prologue.ts";
 import { attendOnce, attendsOnUnits } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -12,7 +12,7 @@ export const splitsInMatmul: Rewrite = {
   apply(edits, context) {
     const { tuning } = context;
     for (const o of edits.ops) {
-      if (o.kind !== "matmul" || o.hold) continue;
+      if (o.kind !== "matmul" || o.prologue) continue;
       const attention = edits.producer(o.x, o, "attention");
       // Partial sums of matrix units are combined in a way that no other kernel implements.
       if (!attention || attendsOnUnits(attention, context)) continue;
@@ -31,7 +31,7 @@ export const splitsInMatmul: Rewrite = {
         o,
         {
           ...o,
-          hold: { of: "splits", attention: scores, wide },
+          prologue: { of: "splits", attention: scores, wide },
           forCells: { from: 0, upTo: most },
         },
         { ...attention, stage: "combine", forCells: many },

@@ -1,5 +1,5 @@
 import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
-import { addendBuffers, type AddendCount, addendsOf } from "./hold.ts";
+import { addendBuffers, type AddendCount, addendsOf } from "./prologue.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
 import { canBeHeld, canBeResident } from "../matmul_stages.ts";

@@ -1,6 +1,6 @@
 /** When a matmul of one row on matrix units norms the row itself. */
 import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
-import { addendBuffers, addendsOf } from "./hold.ts";
+import { addendBuffers, addendsOf } from "./prologue.ts";
 import { MOST_READ, type NormUse } from "./norms_rows.ts";
 import { NORM_BYTES } from "../matmul_stages.ts";
 import { tensorShards } from "../tensor/common.ts";

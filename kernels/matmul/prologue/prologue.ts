@@ -4,15 +4,15 @@ import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
 /** How x is brought into workgroup memory, and the parameters of matmul_resident.wgsl for it. */
-export type HoldParameters =
+export type PrologueParameters =
   | {
     /** x is copied as it is. */
-    readonly hold: "rows";
+    readonly prologue: "rows";
   }
   | NormedParameters
   | {
     /** x is attention's output, whose splits are added up. */
-    readonly hold: "combined";
+    readonly prologue: "combined";
     /** Most splits that a row sees. */
     readonly SPLITS: number;
     /** Half of them: so many are loaded however many splits there are, the others only if there are more. */
@@ -26,13 +26,13 @@ export type HoldParameters =
   }
   | {
     /** The heads of x are normed and gated. */
-    readonly hold: "gated";
+    readonly prologue: "gated";
     /** Vec8s of a head. */
     readonly EIGHTS: number;
   }
   | HandoffParameters & {
     /** Other workgroups of the dispatch make x. */
-    readonly hold: "handoff";
+    readonly prologue: "handoff";
   };
 
 /** Parameters of lib/handoff.wgsl and handoff_statements.wgsl. */
@@ -45,7 +45,7 @@ interface HandoffParameters {
 
 /** x is normed, after something may have been added to it: lib/normed_x.wgsl and normed_x_statements.wgsl. */
 export interface NormedParameters extends HandoffParameters {
-  readonly hold: "normed";
+  readonly prologue: "normed";
   /** Lanes that sum squares. */
   readonly NORM_LANES: number;
   /** Vec8s of a row that a lane has, at most. */
@@ -70,7 +70,7 @@ export interface NormedParameters extends HandoffParameters {
 }
 
 /** How a matmul that keeps x in workgroup memory brings it there, and what it binds for that. */
-export interface Hold {
+export interface Prologue {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
   /** Whether workgroups have twice as many groups of lanes; default false. */
@@ -81,15 +81,15 @@ export interface Hold {
   /** On matrix units: the scales that the first workgroup resets to the largest. */
   readonly lowers?: RowScales | undefined;
   /** Parameters of the kernel's WGSL, for workgroups of `threads` invocations. */
-  parameters(of: { readonly threads: number }): HoldParameters;
+  parameters(of: { readonly threads: number }): PrologueParameters;
 }
 
 /** x is copied as it is. */
-export const PLAIN_ROWS: Hold = {
+export const PLAIN_ROWS: Prologue = {
   name: "",
   buffers: {},
   constants: {},
-  parameters: () => ({ hold: "rows" }),
+  parameters: () => ({ prologue: "rows" }),
 };
 
 /** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
@@ -184,7 +184,7 @@ const HALF = MOST_SPLITS / 2;
 export function combinedHeads(
   { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks, gate }: PartialHeads,
   wide = false,
-): Hold {
+): Prologue {
   return {
     wide,
     name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? "_gated" : ""}`,
@@ -202,7 +202,7 @@ export function combinedHeads(
       ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
     },
     parameters: () => ({
-      hold: "combined",
+      prologue: "combined",
       SPLITS: MOST_SPLITS,
       HALF,
       HEAD: headDim / 4,
@@ -222,12 +222,12 @@ interface HeadsGated {
 }
 
 /** Rows of heads, each normed and gated; see `gatesHeads`. */
-export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Hold {
+export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Prologue {
   return {
     name: `gated_${headDim}`,
     buffers: { norm_weight: weight, gate: gate.values },
     constants: { EPS: eps, GATE_COLS: gate.cols, GATE_FIRST: gate.first },
-    parameters: () => ({ hold: "gated", EIGHTS: headDim / 8 }),
+    parameters: () => ({ prologue: "gated", EIGHTS: headDim / 8 }),
   };
 }
 
@@ -235,7 +235,7 @@ export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Hold {
 export function normedRows(
   { weight, eps, lanes, kept, lowers, added }: NormOfRows,
   { cols, rows }: { readonly cols: number; readonly rows: number },
-): Hold {
+): Prologue {
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added && "sums" in added ? added.splitK : 0;
   const experts = added && "outputs" in added ? added.experts : 0;
@@ -255,7 +255,7 @@ export function normedRows(
     },
     ...lowers ? { lowers } : {},
     parameters: ({ threads }) => ({
-      hold: "normed",
+      prologue: "normed",
       HANDOFF: handoff !== undefined,
       NORM_LANES: lanes,
       NORM_EACH: each,

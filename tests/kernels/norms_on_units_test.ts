@@ -2,8 +2,8 @@
 // makes and in all that the norm leaves. EYRIE_WEBGPU=dawn has units, if any.
 
 import assert from "node:assert/strict";
-import { normedRows } from "../../kernels/matmul/hold/hold.ts";
-import { normsOnUnits } from "../../kernels/matmul/hold/norms_on_units.ts";
+import { normedRows } from "../../kernels/matmul/prologue/prologue.ts";
+import { normsOnUnits } from "../../kernels/matmul/prologue/norms_on_units.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { notedEpilogue } from "../../kernels/lib/epilogue.ts";
 import { normLanes, rmsNorm } from "../../kernels/norm/rms_norm.ts";
@@ -86,7 +86,7 @@ for (const of of CASES) {
         sums: { x: apart.x, ...sums },
         experts: { stream: apart.x, ...experts },
       }[added];
-      const hold = normedRows({
+      const prologue = normedRows({
         weight,
         eps: EPS,
         lanes: normLanes(shape),
@@ -96,7 +96,7 @@ for (const of of CASES) {
       const launch = { rows: 1, epilogue: "store", tuning: rules, label: "test" } as const;
       assert.ok(normsOnUnits(matrix, { rows: 1, added: adding, bound: 0, tuning: rules }));
       await device.run([
-        ...matmul({ matrix, x: own.x, out: own.out }, { ...launch, hold }),
+        ...matmul({ matrix, x: own.x, out: own.out }, { ...launch, prologue }),
         ...rmsNorm({ from, weight, out: normed, scales: noted }, {
           rows: 1,
           ...shape,
@@ -125,9 +125,9 @@ Deno.test({
     const weight = device.floats(numbers(cols, 5));
     const x = device.floats(numbers(cols, 4));
     const shape = { cols, lanes: rules.rowLanes };
-    const hold = normedRows({ weight, eps: EPS, lanes: normLanes(shape) }, { cols, rows: 1 });
-    const of = [hold, undefined].map((hold) => ({
-      hold,
+    const prologue = normedRows({ weight, eps: EPS, lanes: normLanes(shape) }, { cols, rows: 1 });
+    const of = [prologue, undefined].map((prologue) => ({
+      prologue,
       out: device.filled(rows / 2),
       noted: device.filled(1, 2 ** 74),
     }));
@@ -135,15 +135,15 @@ Deno.test({
     await device.run(
       rmsNorm({ from: { x }, weight, out: normed }, { rows: 1, ...shape, eps: EPS, label: "norm" }),
     );
-    for (const { hold, out, noted } of of) {
+    for (const { prologue, out, noted } of of) {
       const launch = {
         rows: 1,
         epilogue: notedEpilogue("silu", noted),
         tuning: rules,
         label: "test",
       };
-      const io = { matrix, x: hold ? x : normed, out };
-      await device.run(matmul(io, hold ? { ...launch, hold } : launch));
+      const io = { matrix, x: prologue ? x : normed, out };
+      await device.run(matmul(io, prologue ? { ...launch, prologue } : launch));
     }
     const [own, apart] = of as [typeof of[0], typeof of[0]];
     assert.deepEqual(await device.readWords(own.out), await device.readWords(apart.out));
@@ -161,14 +161,14 @@ Deno.test("a matmul on matrix units that norms its row is recorded on any machin
   const experts = { ...outputs, shares: device.filled(3), stream };
   const lanes = normLanes({ cols, lanes: rules.rowLanes });
   const kernels = [undefined, sums, experts].map((added) => {
-    const hold = normedRows({ weight, eps: EPS, lanes, added }, { cols, rows: 1 });
+    const prologue = normedRows({ weight, eps: EPS, lanes, added }, { cols, rows: 1 });
     const launch = {
       rows: 1,
       epilogue: "store",
       tuning: { ...rules, tensor },
       label: "test",
     } as const;
-    return matmul({ matrix, x, out: device.filled(rows) }, { ...launch, hold })[0]?.kernel.name;
+    return matmul({ matrix, x, out: device.filled(rows) }, { ...launch, prologue })[0]?.kernel.name;
   });
   for (const name of kernels) assert.match(name ?? "", /^matmul_tensor_few_.*normed/);
   assert.equal(new Set(kernels).size, kernels.length);
