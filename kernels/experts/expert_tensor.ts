@@ -2,7 +2,7 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { type Epilogue, type EpilogueParameters, notedEpilogue } from "../lib/epilogue.ts";
+import { type Epilogue, type EpilogueParameters, scaledEpilogue } from "../lib/epilogue.ts";
 import { formatOf, type LoadParameters } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
 import {
@@ -79,7 +79,7 @@ interface ExpertTileParameters {
 
 interface ExpertTensorParameters extends ExpertTileParameters, LoadParameters {
   /** Whether the scales of the rows are lowered. */
-  readonly NOTED: boolean;
+  readonly OUT_SCALES: boolean;
   /** Whether weights are as `tileWeights` leaves them. */
   readonly TILED: boolean;
   /** Whether the stages are no multiple of those ahead. */
@@ -191,7 +191,7 @@ function expertKernel(
   ].join("_");
   return TENSOR({
     ...epilogue.parameters,
-    NOTED: epilogue.noted ?? false,
+    OUT_SCALES: epilogue.outScales ?? false,
     ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
     ...load.parameters,
     TILED: format === "bf16",
@@ -228,14 +228,14 @@ interface ExpertTensor {
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16
  * weights are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has
- * one, else the tiles of job_lists.wgsl. With `noted`, f32 [jobs], a gated epilogue lowers the scales of its output
+ * one, else the tiles of job_lists.wgsl. With `outScales`, f32 [jobs], a gated epilogue lowers the scales of its output
  * rows there.
  */
 export function expertTensor(
-  { x, out, noted, lists, wScales, xScales, choice }: {
+  { x, out, outScales, lists, wScales, xScales, choice }: {
     readonly x: Operand;
     readonly out: Operand;
-    readonly noted?: Operand | undefined;
+    readonly outScales?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
@@ -248,7 +248,9 @@ export function expertTensor(
   const { cols, format = "bf16", lanes = 1 } = matrix;
   const activation = of.epilogue === "geglu" ? "gelu_tanh" : "silu";
   const gated = of.epilogue === "geglu" || of.epilogue === "swiglu";
-  const epilogue = noted && gated ? notedEpilogue(activation, noted) : expertEpilogue(of.epilogue);
+  const epilogue = outScales && gated
+    ? scaledEpilogue(activation, outScales)
+    : expertEpilogue(of.epilogue);
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;

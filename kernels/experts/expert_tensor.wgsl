@@ -30,7 +30,7 @@ override ROW_JOBS: u32; // jobs that a row of x has
 
 //#import lib/expert_jobs
 //#import lib/expert_rows
-//#if NOTED
+//#if OUT_SCALES
 // The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is lowered
 // (lib/scale_of.wgsl): each row's largest number is found in workgroup memory first, and lowers its scale once.
 
@@ -38,7 +38,7 @@ override ROW_JOBS: u32; // jobs that a row of x has
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 // Bits of f32 [rows]; positive ones are in the order of the numbers.
-@group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
+@group(0) @binding(13) var<storage, read_write> out_scales: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
 // Bits of numbers without sign, by row of the workgroup.
@@ -58,7 +58,7 @@ fn gather(own: u32) {
 
 // Called by one invocation after the workgroup gave the epilogue all its outputs of the row.
 fn end_row(row: u32, own: u32) {
-  atomicMin(&noted[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
+  atomicMin(&out_scales[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
 }
 //#else
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
@@ -153,7 +153,7 @@ fn main(
   //#if epilogue == clamped
   own_expert = expert + FIRST_EXPERT;
   //#endif
-  //#if epilogue == clamped_noted
+  //#if epilogue == clamped_scaled
   own_expert = expert + FIRST_EXPERT;
   //#endif
   let half = MATRIX_ROWS / 2u;

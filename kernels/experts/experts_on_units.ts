@@ -47,7 +47,7 @@ export function expertScales(
  * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for at most as many rows as a
  * unit has. More rows were not timed.
  */
-export function notesExperts(
+export function expertsStoreScales(
   matrix: Pick<Matrix, "shards">,
   { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
 ): boolean {
@@ -61,12 +61,12 @@ export function notesExperts(
  * no scales, which does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, xScales: given, out, noted, experts, tiles, choice }: {
+  { matrix, x, xScales: given, out, outScales, experts, tiles, choice }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
-    readonly noted?: Operand | undefined;
+    readonly outScales?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
     readonly choice?: ExpertChoice | undefined;
@@ -95,7 +95,7 @@ export function expertsOnUnits(
       {
         x,
         out,
-        noted,
+        outScales,
         lists: tile === 1 ? experts : tiles,
         xScales,
         choice,

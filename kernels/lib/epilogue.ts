@@ -14,12 +14,12 @@ export type EpilogueParameters =
       | "scale"
       | "cap"
       | "clamped"
-      | "clamped_noted"
+      | "clamped_scaled"
       | "handoff";
   }
   | {
-    /** "gated_noted": also lowers the scales of its rows; "handoff_gated": stored as by "handoff". */
-    readonly epilogue: "gated" | "gated_noted" | "handoff_gated";
+    /** "gated_scaled": also lowers the scales of its rows; "handoff_gated": stored as by "handoff". */
+    readonly epilogue: "gated" | "gated_scaled" | "handoff_gated";
     /** What the gate goes through. */
     readonly gate: GateName;
   }
@@ -49,7 +49,7 @@ export interface Epilogue {
    */
   readonly out?: "numbers" | "partials" | "handoff";
   /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */
-  readonly noted?: boolean;
+  readonly outScales?: boolean;
   /**
    * Whether it also declares `prepare(row, c)` and `finish(prepared, c, sum)`, so that its reads can be issued before
    * anything is written; default false.
@@ -86,17 +86,17 @@ export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
 };
 
 /**
- * On matrix units alone: a gated epilogue that lowers the scales `noted` of its rows, f32 [rows]. They must be the
+ * On matrix units alone: a gated epilogue that lowers the scales `outScales` of its rows, f32 [rows]. They must be the
  * largest scale before.
  */
-export function notedEpilogue(activation: Activation, noted: Operand): Epilogue {
+export function scaledEpilogue(activation: Activation, outScales: Operand): Epilogue {
   const { epilogue, gate } = GATES[activation];
   return {
     ...PLAIN[epilogue],
-    name: `${epilogue}_noted`,
-    parameters: { epilogue: "gated_noted", gate },
-    noted: true,
-    buffers: { noted },
+    name: `${epilogue}_scaled`,
+    parameters: { epilogue: "gated_scaled", gate },
+    outScales: true,
+    buffers: { out_scales: outScales },
   };
 }
 
@@ -118,19 +118,19 @@ export function biasEpilogue(bias: Operand): Epilogue {
  * The epilogue of experts whose gate and up are neighbouring rows: see lib/clamped_gate.wgsl.
  *
  * @param bias of the experts' rows, f32 [experts, rows].
- * @param noted as of `notedEpilogue`.
+ * @param outScales as of `scaledEpilogue`.
  */
 export function clampedEpilogue(
   { bias, limit }: { readonly bias: Operand; readonly limit: number },
-  noted?: Operand,
+  outScales?: Operand,
 ): Epilogue {
-  const epilogue = noted ? "clamped_noted" : "clamped";
+  const epilogue = outScales ? "clamped_scaled" : "clamped";
   return {
     name: epilogue,
     parameters: { epilogue },
-    noted: noted !== undefined,
+    outScales: outScales !== undefined,
     neighbours: true,
-    buffers: { bias, ...noted && { noted } },
+    buffers: { bias, ...outScales && { out_scales: outScales } },
     constants: { LIMIT: limit },
     outShare: 0.5,
     moved: 0.5,

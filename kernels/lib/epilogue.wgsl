@@ -46,7 +46,7 @@ var<private> own_expert: u32;
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = clamped(sum + bias[own_expert * OUT_COLS + c]);
 }
-//#else if epilogue == clamped_noted
+//#else if epilogue == clamped_scaled
 // The same, and passes each number to the importer's `consider(y)`, for the scales of out's rows.
 
 //#import lib/clamped_gate
@@ -68,7 +68,7 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
 fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   out[row * OUT_COLS + FIRST + c] = gated(sum);
 }
-//#else if epilogue == gated_noted
+//#else if epilogue == gated_scaled
 // The same, and passes each number to the importer's `consider(y)`, for the scales of out's rows.
 
 //#import lib/gate

@@ -34,7 +34,7 @@ export function matmul(
     /** Scales of x's rows, f32 [rows], if the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     /** Whether x is stored as f16 for matrix units: see `takesF16`. */
-    readonly paired?: boolean | undefined;
+    readonly xIsF16?: boolean | undefined;
     readonly out: Operand;
   },
   shape: {
@@ -61,7 +61,7 @@ export function matmul(
     label,
   });
   if (onUnits) return onUnits;
-  if (buffers.paired) throw new Error(`${label}: its x is f16, for matrix units alone`);
+  if (buffers.xIsF16) throw new Error(`${label}: its x is f16, for matrix units alone`);
   requireLoaded(matrix, tuning.tensor, label);
   const use = {
     rows,

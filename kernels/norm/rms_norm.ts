@@ -61,14 +61,14 @@ export interface NormedExperts {
 
 /** Storage buffers of a norm that norms and adds a branch first, and keeps nothing. */
 export function branchBuffers(
-  { scaled, notes, experts = false }: {
+  { scaled, storesScales, experts = false }: {
     readonly scaled: boolean;
-    readonly notes: boolean;
+    readonly storesScales: boolean;
     /** Whether the branch has experts, see `NormedBranch`. */
     readonly experts?: boolean;
   },
 ): number {
-  return 5 + (experts ? 4 : 0) + Number(scaled) + (notes ? 2 : 0);
+  return 5 + (experts ? 4 : 0) + Number(scaled) + (storesScales ? 2 : 0);
 }
 
 /** What the rows of a verify forward of chains are made of; see lib/verify_row.wgsl. */
@@ -149,7 +149,7 @@ export interface NormShape {
   readonly outFirst?: number | undefined;
   /**
    * What happens to the result: "store", the default, is `out = y`, "add" is `out += y`. "pair" and "half", with
-   * `scales`, store each number as two f16 numbers or as one, in rows of cols, as matmuls on matrix units take `paired`
+   * `scales`, store each number as two f16 numbers or as one, in rows of cols, as matmuls on matrix units read f16
    * x.
    */
   readonly put?: "store" | "add" | "pair" | "half";

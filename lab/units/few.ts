@@ -19,7 +19,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
-import { type Epilogue, notedEpilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
+import { type Epilogue, PLAIN, scaledEpilogue } from "../../kernels/lib/epilogue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
 import {
@@ -107,7 +107,7 @@ const SHAPES = small ? ODD : flags.shapes.split(",").map((text) => {
 interface Spec {
   readonly text: string;
   readonly numbers: readonly number[];
-  readonly paired: boolean;
+  readonly xIsF16: boolean;
 }
 
 /** The tiles of a list that are for a shape. */
@@ -115,9 +115,9 @@ function specsOf(list: string, shape: string): Spec[] {
   return list.split(",").filter((text) => text !== "").flatMap((text) => {
     const [names, spec = names] = text.includes("=") ? text.split("=") : ["", text];
     if (names !== "" && !names?.split("+").includes(shape)) return [];
-    const paired = spec?.endsWith(".p") ?? false;
+    const xIsF16 = spec?.endsWith(".p") ?? false;
     const numbers = (spec ?? "").split(".").filter((part) => part !== "p").map(Number);
-    return [{ text: spec ?? "", numbers, paired }];
+    return [{ text: spec ?? "", numbers, xIsF16 }];
   });
 }
 
@@ -164,8 +164,8 @@ function placeOf({ n }: Shape, rows: number): Epilogue {
 /** The epilogue on matrix units, and the one of the SIMT kernels. */
 function endsOf(shape: Shape, rows: number): readonly [Epilogue, Epilogue] {
   if (shape.end === "swiglu") {
-    const noted = { buffer: storage(gpu.device, "noted", 64) };
-    return [notedEpilogue("silu", noted), PLAIN.swiglu];
+    const outScales = { buffer: storage(gpu.device, "outScales", 64) };
+    return [scaledEpilogue("silu", outScales), PLAIN.swiglu];
   }
   const end = shape.end === "qkv" ? placeOf(shape, rows) : PLAIN.store;
   return [end, end];
@@ -236,9 +236,9 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     const [x, scales] = [await floatsOf(b.x, 16 * k), await floatsOf(b.xScales, 16)];
     inputs.set(b, words(pairsOf(x, scales, k)));
   }
-  const given = (b: Buffers, paired: boolean): Buffers =>
-    paired ? { ...b, x: inputs.get(b) as Operand } : b;
-  for (const { text, numbers, paired } of specsOf(flags.tensor, name)) {
+  const given = (b: Buffers, xIsF16: boolean): Buffers =>
+    xIsF16 ? { ...b, x: inputs.get(b) as Operand } : b;
+  for (const { text, numbers, xIsF16 } of specsOf(flags.tensor, name)) {
     const [subgroups = 1, r = 1, c = 1, ownR = 1, ownC = 1, stage = 64, ahead = 1] = numbers;
     const [early = false, joined = false, inTurn = false] = numbers.slice(7).map((number) =>
       number === 1
@@ -256,22 +256,22 @@ async function shapeAt(shape: Shape, rows: number): Promise<void> {
     if (range % stage !== 0 || tileBytes(unit, one) > gpu.limits.maxComputeWorkgroupStorageSize) {
       continue;
     }
-    const multiply = { ...of, tile: one, paired };
+    const multiply = { ...of, tile: one, xIsF16 };
     await add(
       `tensor ${text}`,
-      (b) => [matmulTensor(given(b, paired), { ...multiply, shard: shardOf(b) })],
+      (b) => [matmulTensor(given(b, xIsF16), { ...multiply, shard: shardOf(b) })],
     );
   }
-  for (const { text, numbers, paired } of specsOf(flags.tiles, name)) {
+  for (const { text, numbers, xIsF16 } of specsOf(flags.tiles, name)) {
     const [columns = 1, stage = 64, ahead = 2, branched, subgroups = 1] = numbers;
     const few: FewTile = { columns, stage, ahead, branched: branched === 1, subgroups };
     if (rows > fewRows(unit) || range % stage !== 0 || !fewFits(unit, few, gpu.limits, { rows })) {
       continue;
     }
-    const multiply = { ...of, tile: few, paired };
+    const multiply = { ...of, tile: few, xIsF16 };
     await add(
       text,
-      (b) => [matmulTensorFew(given(b, paired), { ...multiply, shard: shardOf(b) })],
+      (b) => [matmulTensorFew(given(b, xIsF16), { ...multiply, shard: shardOf(b) })],
     );
   }
   await timeRounds(variants);

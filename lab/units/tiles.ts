@@ -10,7 +10,7 @@
 // cache holds. All must give the same bits. --table times the tiles that round_tiles.ts has.
 import { parseArgs } from "node:util";
 import process from "node:process";
-import { notedEpilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
+import { PLAIN, scaledEpilogue } from "../../kernels/lib/epilogue.ts";
 import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
 import { fewTile } from "../../kernels/matmul/tensor/few_tiles.ts";
 import {
@@ -204,8 +204,8 @@ async function search(shape: Shape, rows: number): Promise<void> {
     } else all.push(buffers);
   }
   const swiglu = "swiglu" in shape;
-  const noted = { buffer: storage(gpu.device, "noted", 4 * rows) };
-  const epilogue = swiglu ? notedEpilogue("silu", noted) : PLAIN.store;
+  const outScales = { buffer: storage(gpu.device, "outScales", 4 * rows) };
+  const epilogue = swiglu ? scaledEpilogue("silu", outScales) : PLAIN.store;
   const use = { rows, columns: n, range: k / split, splitK: split, low: 0, halves } as const;
   const rule = fewTile(unit, gpu.limits, use) ?? tensorTile(unit, gpu.limits, use) as TensorTile;
   // Candidates are shuffled, so that the ones that time is left for are of all kinds.
@@ -222,7 +222,7 @@ async function search(shape: Shape, rows: number): Promise<void> {
           splitK: split,
           halved: true,
           precision: "f16",
-          paired: halves,
+          xIsF16: halves,
           epilogue,
           label: name,
         } as const;
@@ -291,14 +291,14 @@ async function table(): Promise<void> {
     halveWeights({ ...buffers, scales: buffers.wScales }, { rows: most, cols: k }),
   ]);
   // The programs take turns and have separate weights, so that no cache holds them.
-  const programsOf = (tile: TensorTile, each: number, paired: boolean) => {
+  const programsOf = (tile: TensorTile, each: number, xIsF16: boolean) => {
     const [rows, columns] = tileSize(unit, tile);
     const n = columns * MULTIPROCESSORS * each;
     const size = 2 * n * k;
     return Promise.all(
       Array.from({ length: Math.ceil((160 << 20) / size) }, (_, i) =>
         bench.make.compile([
-          matmulTensor(paired ? { ...buffers, x: out } : buffers, {
+          matmulTensor(xIsF16 ? { ...buffers, x: out } : buffers, {
             unit,
             tile,
             rows,
@@ -306,7 +306,7 @@ async function table(): Promise<void> {
             shard: { operand: { ...buffers.weights, offset: i * size, size }, first: 0, rows: n },
             halved: true,
             precision: "f16",
-            paired,
+            xIsF16,
             label: "table",
           }),
         ])),
@@ -329,8 +329,8 @@ async function table(): Promise<void> {
     const room = Math.min(4, Math.floor(49152 / tileBytes(unit, tile, 0)));
     const counts = Array.from({ length: room }, (_, i) => i + 1);
     const made = await Promise.all(
-      [true, false].map((paired) =>
-        Promise.all(counts.map((each) => programsOf(tile, each, paired)))
+      [true, false].map((xIsF16) =>
+        Promise.all(counts.map((each) => programsOf(tile, each, xIsF16)))
       ),
     );
     const texts: string[] = [];

@@ -157,7 +157,7 @@ Deno.test({
       ) as [Operand, Operand, Operand];
       await device.run([
         ...expertTiles(lists, { ...of, matrix }),
-        ...expertMatmul({ matrix, x, out, noted: scales, ...lists }, of),
+        ...expertMatmul({ matrix, x, out, outScales: scales, ...lists }, of),
         ...expertMatmul({ matrix, x, out: plain, ...lists }, of),
       ]);
       assert.deepEqual(await device.readWords(out), await device.readWords(plain));

@@ -105,7 +105,7 @@ for (const { tile, rows: asked, splitK } of CASES) {
       await device.run([weightScales({ weights, scales: wScales, faults }, matrix)]);
       const shard = { operand: weights, first: 0, rows: matrixRows };
       const { scales: xScales, out: halves } = await halved(x, cols);
-      const [plain, paired] = await Promise.all([false, true].map(async (paired) => {
+      const [plain, fromF16] = await Promise.all([false, true].map(async (xIsF16) => {
         const out = device.filled(splitK * rows * matrixRows, 7);
         const of = {
           unit,
@@ -113,11 +113,11 @@ for (const { tile, rows: asked, splitK } of CASES) {
           matrix,
           shard,
           splitK,
-          paired,
+          xIsF16,
           precision: "f16",
           label: "t",
         } as const;
-        const buffers = { x: paired ? halves : device.floats(x), xScales, wScales, out };
+        const buffers = { x: xIsF16 ? halves : device.floats(x), xScales, wScales, out };
         await device.run([
           "own" in tile
             ? matmulTensor(buffers, { ...of, tile })
@@ -125,7 +125,7 @@ for (const { tile, rows: asked, splitK } of CASES) {
         ]);
         return await device.readWords(out);
       }));
-      assert.deepEqual(paired, plain);
+      assert.deepEqual(fromF16, plain);
       assert.ok(new Set(plain).size > matrixRows);
     },
   });

@@ -3,10 +3,10 @@
 
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
-import { notedEpilogue } from "../../kernels/lib/epilogue.ts";
+import { scaledEpilogue } from "../../kernels/lib/epilogue.ts";
 import { GATES } from "../../kernels/lib/gate.ts";
 import { fewTile } from "../../kernels/matmul/tensor/few_tiles.ts";
-import { fitsUnits, notesOnUnits } from "../../kernels/matmul/tensor/matmul_on_units.ts";
+import { fitsUnits, storesScalesOnUnits } from "../../kernels/matmul/tensor/matmul_on_units.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { halveWeights, weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
 import { fewRows } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
@@ -153,9 +153,9 @@ for (const activation of ["silu", "gelu_tanh"] as const) {
         const xScales = device.filled(rows);
         await device.run([rowScales({ x, scales: xScales }, { rows, cols: COLS })]);
         const [plain, out] = [device.filled(rows * width), device.filled(rows * width)];
-        const noted = device.filled(rows, 2 ** 74);
-        const epilogue = notedEpilogue(activation, noted);
-        assert.ok(notesOnUnits(matrix, { epilogue, tuning: launch.tuning }));
+        const outScales = device.filled(rows, 2 ** 74);
+        const epilogue = scaledEpilogue(activation, outScales);
+        assert.ok(storesScalesOnUnits(matrix, { epilogue, tuning: launch.tuning }));
         const plan = matmul({ matrix, x, xScales, out }, { ...launch, rows, epilogue });
         assert.equal(plan.length, matrix.shards.length);
         await device.run(plan);
@@ -166,7 +166,7 @@ for (const activation of ["silu", "gelu_tanh"] as const) {
           const peak = Math.max(...made.subarray(r * width, (r + 1) * width).map(Math.abs));
           return 2 ** (14 - Math.floor(Math.log2(peak)));
         });
-        assert.deepEqual(await device.readFloats(noted), expected);
+        assert.deepEqual(await device.readFloats(outScales), expected);
       }
     },
   });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { normedRows } from "../../kernels/matmul/prologue/prologue.ts";
 import { normsOnUnits } from "../../kernels/matmul/prologue/norms_on_units.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
-import { notedEpilogue } from "../../kernels/lib/epilogue.ts";
+import { scaledEpilogue } from "../../kernels/lib/epilogue.ts";
 import { normLanes, rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { fewTile } from "../../kernels/matmul/tensor/few_tiles.ts";
 import { halveWeights, weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
@@ -138,7 +138,7 @@ Deno.test({
     for (const { prologue, out, noted } of of) {
       const launch = {
         rows: 1,
-        epilogue: notedEpilogue("silu", noted),
+        epilogue: scaledEpilogue("silu", noted),
         tuning: rules,
         label: "test",
       };

@@ -91,10 +91,10 @@ for (const tile of TILES) {
       await device.run([weightScales({ weights, scales: wScales, faults }, matrix)]);
       const shard = { operand: weights, first: 0, rows: MATRIX_ROWS };
       const rows = "own" in tile ? ROWS : Math.min(ROWS, fewRows(unit));
-      const [plain, paired] = await Promise.all((["store", "pair"] as const).map(async (put) => {
+      const [plain, fromF16] = await Promise.all((["store", "pair"] as const).map(async (put) => {
         const { out: x, scales: xScales } = await normed(put);
         const out = device.filled(rows * MATRIX_ROWS, 7);
-        const of = { unit, rows, matrix, shard, paired: put === "pair", label: "test" };
+        const of = { unit, rows, matrix, shard, xIsF16: put === "pair", label: "test" };
         const buffers = { x, xScales, wScales, out };
         await device.run([
           "own" in tile
@@ -103,7 +103,7 @@ for (const tile of TILES) {
         ]);
         return await device.readWords(out);
       }));
-      assert.deepEqual(paired, plain);
+      assert.deepEqual(fromF16, plain);
       assert.ok(new Set(plain).size > MATRIX_ROWS);
     },
   });

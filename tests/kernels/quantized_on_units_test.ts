@@ -83,7 +83,7 @@ async function product(
     device.filled(rows),
   ];
   const out = device.filled(splitK * rows * MATRIX_ROWS, 7);
-  const of = { unit, rows, matrix, shard, splitK, paired: halves, label: "test" };
+  const of = { unit, rows, matrix, shard, splitK, xIsF16: halves, label: "test" };
   const rounded = device.filled(rows * cols / 2);
   const buffers = { wScales, x: halves ? rounded : input, xScales, out };
   await device.run([

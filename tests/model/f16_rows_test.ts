@@ -50,19 +50,19 @@ function kernelsOf(rows: number, { precision = "f16", normed = true, matrices = 
 /** The part of a kernel's name that says how it takes or stores x. */
 function formsOf(kernels: readonly [string, string][]): string[] {
   return kernels.map(([label, name]) =>
-    [label, ...name.split("_").filter((part) => ["half", "pair", "paired"].includes(part))]
+    [label, ...name.split("_").filter((part) => ["half", "pair", "xf16"].includes(part))]
       .join(" ")
   );
 }
 
 Deno.test("norms store x of two rows and more as f16, two numbers each with --precision f32", () => {
   for (const rows of [2, 16, 17, 64, 65]) {
-    assert.deepEqual(formsOf(kernelsOf(rows)), ["norm half", "matmul0 paired"], `${rows} rows`);
+    assert.deepEqual(formsOf(kernelsOf(rows)), ["norm half", "matmul0 xf16"], `${rows} rows`);
   }
   for (const rows of [2, 16, 17, 64]) {
     assert.deepEqual(
       formsOf(kernelsOf(rows, { precision: "f32" })),
-      ["norm pair", "matmul0 paired"],
+      ["norm pair", "matmul0 xf16"],
       `${rows} rows`,
     );
   }
@@ -82,7 +82,7 @@ Deno.test("x stays f32 at one row, where two matmuls read it, and in prompts wit
 Deno.test("a dispatch rounds x of prompts where no norm does, not that of rounds", () => {
   const [first, ...others] = kernelsOf(65, { normed: false });
   assert.equal(first?.[1], "half_rows");
-  assert.deepEqual(formsOf(others), ["matmul0 paired"]);
+  assert.deepEqual(formsOf(others), ["matmul0 xf16"]);
   const rounds = kernelsOf(64, { normed: false });
   assert.deepEqual(formsOf(rounds), rounds.map(([label]) => label));
 });
@@ -120,7 +120,7 @@ Deno.test("attention rounds x of a prompt's matmul, at any length of context, wh
     const kernels = attended(rows, { cells });
     const last = kernels.filter(([label]) => label === "attention.combine").at(-1);
     assert.equal(last?.[1], "attention_combine_rows_128_scale_half1", `${rows} rows of ${cells}`);
-    assert.deepEqual(formsOf(kernels.slice(-1)), ["o paired"]);
+    assert.deepEqual(formsOf(kernels.slice(-1)), ["o xf16"]);
     assert.ok(!kernels.some(([, name]) => name === "half_rows"));
   }
   // Few rows of each slot are not attended in tiles, and what is read twice stays f32.

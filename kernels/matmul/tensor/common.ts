@@ -38,15 +38,15 @@ export function tensorBindings(
 /** What the matmuls on matrix units take of an epilogue, besides its own parameters. */
 export interface EpilogueFlags {
   /** Whether it lowers the scales of its rows. */
-  readonly NOTED: boolean;
+  readonly OUT_SCALES: boolean;
   /** Whether its reads are issued before anything is written. */
   readonly PREPARED: boolean;
 }
 
 export function epilogueParameters(
-  { parameters, noted = false, prepares = false }: Epilogue,
+  { parameters, outScales = false, prepares = false }: Epilogue,
 ): EpilogueFlags & EpilogueParameters {
-  return { ...parameters, NOTED: noted, PREPARED: prepares };
+  return { ...parameters, OUT_SCALES: outScales, PREPARED: prepares };
 }
 
 /** What one dispatch multiplies: a shard of a matrix by rows of x, in workgroups of a `Tile`. */
@@ -66,13 +66,13 @@ export interface TensorMatmul<Tile = unknown> {
   /** Precision of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
   /** Whether x is f16 already, vectors of eight [rows, 1 + LOW, cols / 8]; default false. */
-  readonly paired?: boolean | undefined;
+  readonly xIsF16?: boolean | undefined;
   readonly label: string;
 }
 
 /** The scales are what `rowScales` and `weightScales` write. */
 export interface TensorBuffers {
-  /** f32 [rows, cols], or f16 where x is `paired`. */
+  /** f32 [rows, cols], or f16 where `xIsF16`. */
   readonly x: Operand;
   readonly out: Operand;
   readonly wScales: Operand;
@@ -96,8 +96,8 @@ function tensorConstants(
 }
 
 function bytesOfX(of: TensorMatmul): number {
-  const { rows, matrix: { cols }, paired } = of;
-  return (paired && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols;
+  const { rows, matrix: { cols }, xIsF16 } = of;
+  return (xIsF16 && formatOf(of).parameters.LOW === 0 ? 2 : 4) * rows * cols;
 }
 
 /** Cost of one dispatch: it reads the weights and x and writes the outputs. */

@@ -57,12 +57,12 @@ export function fitsUnits(
  * does not depend on the rows.
  */
 export function matmulOnUnits(
-  { matrix, x, xScales, paired, out }: {
+  { matrix, x, xScales, xIsF16, out }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
     /** Whether x is stored as `takesF16` says. */
-    readonly paired?: boolean | undefined;
+    readonly xIsF16?: boolean | undefined;
     readonly out: Operand;
   },
   { rows, epilogue, splitK, prologue, tuning: { tensor }, label }: {
@@ -83,7 +83,7 @@ export function matmulOnUnits(
   const { cols, format } = matrix;
   const use = { format, rows, range: cols / splitK, splitK };
   const { LOW: low } = formatOf({ matrix, precision }).parameters;
-  const halves = paired === true && low === 0;
+  const halves = xIsF16 === true && low === 0;
   const dispatches = matrix.shards.map((shard, i) => {
     const { scales: wScales, stored } = shards[i] as TensorShard;
     const halved = stored === "f16";
@@ -98,13 +98,13 @@ export function matmulOnUnits(
       return matmulTensorFew(buffers, {
         ...of,
         tile: few,
-        paired,
+        xIsF16,
         prologue: prologue && withLowered(prologue),
       });
     }
     const columns = shard.rows;
     const tile = tensorTile(unit, limits, { ...use, columns, halves, low }) as TensorTile;
-    return matmulTensor(buffers, { ...of, tile, paired });
+    return matmulTensor(buffers, { ...of, tile, xIsF16 });
   });
   const first = { rows, cols, label: `${label}.scales` };
   return [
@@ -116,7 +116,7 @@ export function matmulOnUnits(
 /**
  * Whether `matmul` notes scales, with an epilogue that does so, at any number of rows: it must run on matrix units.
  */
-export function notesOnUnits(
+export function storesScalesOnUnits(
   matrix: Matrix,
   { epilogue, tuning: { tensor } }: {
     readonly epilogue: Epilogue;

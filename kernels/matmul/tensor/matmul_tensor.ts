@@ -75,7 +75,7 @@ interface TensorParameters extends TileParameters, LoadParameters, EpilogueFlags
   /** Whether the last turn of the loop over k has fewer stages. */
   readonly RAGGED: boolean;
   /** Whether x is f16 already: two numbers for each, or one if LOW is 0. */
-  readonly PAIRED: boolean;
+  readonly X_IS_F16: boolean;
   /** Whether eight numbers of x are read as two vectors. */
   readonly READS_TWO: boolean;
 }
@@ -211,13 +211,13 @@ function tensorKernel(of: TensorMatmul<TensorTile>): Kernel {
     ...tile.joined ? ["joined"] : [],
     ...tile.inTurn ? ["turn"] : [],
   ];
-  const kind = `${format.name}${of.paired ? "_paired" : ""}${ragged ? "_ragged" : ""}`;
+  const kind = `${format.name}${of.xIsF16 ? "_xf16" : ""}${ragged ? "_ragged" : ""}`;
   const name = `matmul_tensor${kind}_${epilogue.name}_${parts.join("_")}`;
   return TENSOR({
     ...countsOf(unit, tile, format.parameters),
     RAGGED: ragged,
-    PAIRED: of.paired ?? false,
-    READS_TWO: !(of.paired && format.parameters.LOW === 0),
+    X_IS_F16: of.xIsF16 ?? false,
+    READS_TWO: !(of.xIsF16 && format.parameters.LOW === 0),
     ...format.parameters,
     ...epilogueParameters(epilogue),
   }, { name });

@@ -2,7 +2,7 @@
 //
 // x = (hi + lo) / x_scales[r], two f16 numbers: 22 bits. hi is x truncated to 11 bits by a mask: a driver simplifies
 // unpack2x16float(pack2x16float(x)) to x, so that lo would be 0. W, bf16, is exact in f16 after its row's scale;
-// quantized weights are rounded to f16, and k is in the order in which they are stored. Where $PAIRED is 1 the kernel
+// quantized weights are rounded to f16, and k is in the order in which they are stored. Where $X_IS_F16 is 1 the kernel
 // that wrote x has split or rounded it. The scales are powers of two. An output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales[r] / w_scales[n],
 // or, where $LOW is 0, the first sum alone, of x rounded to the nearest f16: half the products. Each sum goes over
@@ -33,7 +33,7 @@ override OUT_COLS: u32; // row stride of out
 override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
-//#if NOTED
+//#if OUT_SCALES
 // As below, for an epilogue that passes what it stores to `consider`: lowers the scale of a row of `out` to that of its
 // largest number. It does so once per workgroup, because all workgroups lower the same few numbers, one after the
 // other.
@@ -42,7 +42,7 @@ override SPLIT_K: u32;
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 // Bits of f32 [rows]; those of positive floats are ordered like the floats.
-@group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
+@group(0) @binding(13) var<storage, read_write> out_scales: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
 // Bits of the largest absolute value in each row of the workgroup.
@@ -69,12 +69,12 @@ fn gather(own: u32, own_peak: f32, lanes: u32, first: bool) {
 }
 
 fn end_row(row: u32, own: u32) {
-  atomicMin(&noted[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
+  atomicMin(&out_scales[row], bitcast<u32>(scale_of(bitcast<f32>(atomicLoad(&row_peaks[own])))));
 }
 //#else
 // The output of matmul_tensor.wgsl whose epilogue stores numbers.
 //
-//   taken(): where scales are noted, the largest size of what the invocation gave the epilogue since the last call;
+//   taken(): where the epilogue stores scales, the largest size of what the invocation gave the epilogue since the last call;
 //   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of some rows are there. Each
 //     invocation passes a row `own` of the workgroup and its largest `taken` of that row; `lanes` neighbours, a power
 //     of two, have the same row, and one of them is `first`;
@@ -99,7 +99,7 @@ const CHUNKS = $CHUNKSu; // of eight numbers, in a stage of a row
 const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
 // Its size gives the rows.
-//#if PAIRED
+//#if X_IS_F16
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // hi and lo as f16, [rows, 1 + $LOW, COLS / 8]
 
 const X_STEP = 1u;
@@ -163,7 +163,7 @@ fn main(
   let begin = tile.z * range;
   let subgroup = thread / $LANESu;
   let lane = thread % $LANESu;
-  //#if PAIRED
+  //#if X_IS_F16
   let x_second = COLS / 8u;
   //#else
   let x_second = 1u; // behind the first of the two vectors of eight numbers
@@ -247,7 +247,7 @@ fn main(
         //#endfor
         //#for u in X_LOADS
         if (x_chunk$u < $TILE_ROWSu * CHUNKS) {
-          //#if PAIRED
+          //#if X_IS_F16
           //#if LOW
           staged[x_to$u] = xa$(a * SET)_$u;
           //#else

@@ -61,7 +61,7 @@ interface FewTileParameters {
 
 interface FewParameters extends FewTileParameters, LoadParameters, EpilogueFlags {
   /** Whether x is f16 already: two numbers for each, or one if LOW is 0. */
-  readonly PAIRED: boolean;
+  readonly X_IS_F16: boolean;
   /** Whether eight numbers of x are read as two vectors. */
   readonly READS_TWO: boolean;
 }
@@ -191,7 +191,7 @@ export function fewFits(
 }
 
 function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
-  const { unit, tile, rows, matrix, splitK = 1, prologue, paired = false } = of;
+  const { unit, tile, rows, matrix, splitK = 1, prologue, xIsF16 = false } = of;
   const format = formatOf(of);
   const { m, k, lanes } = unit;
   const { columns, stage, ahead, branched, subgroups = 1 } = tile;
@@ -203,13 +203,13 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { VEC8S: vec8s, LOW: low } = format.parameters;
   const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, held });
   const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, subgroups, loads];
-  const kind = `${format.name}${paired ? "_paired" : ""}`;
+  const kind = `${format.name}${xIsF16 ? "_xf16" : ""}`;
   const prologueName = prologue ? `_${held}_${prologue.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${prologueName}`;
   const parameters = {
     ...counts,
-    PAIRED: paired,
-    READS_TWO: !(paired && low === 0),
+    X_IS_F16: xIsF16,
+    READS_TWO: !(xIsF16 && low === 0),
     ...format.parameters,
     ...epilogueParameters(epilogue),
   };

@@ -26,7 +26,7 @@ override OUT_COLS: u32; // row stride of out
 override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
-//#if NOTED
+//#if OUT_SCALES
 // For an epilogue that passes what it stores to `consider`: lowers the scale of a row of `out` to that of its largest
 // number. The scale is the largest one before, so the order does not matter.
 
@@ -34,7 +34,7 @@ override SPLIT_K: u32;
 
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, OUT_COLS]
 // Bits of f32 [rows]; those of positive floats are ordered like the floats.
-@group(0) @binding(13) var<storage, read_write> noted: array<atomic<u32>>;
+@group(0) @binding(13) var<storage, read_write> out_scales: array<atomic<u32>>;
 
 var<private> peak: f32 = 0.0;
 var<private> folded: f32 = 0.0;
@@ -44,7 +44,7 @@ fn consider(y: f32) {
 }
 
 fn end_row(row: u32) {
-  atomicMin(&noted[row], bitcast<u32>(scale_of(max(peak, folded))));
+  atomicMin(&out_scales[row], bitcast<u32>(scale_of(max(peak, folded))));
   peak = 0.0;
   folded = 0.0;
 }
@@ -78,7 +78,7 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 
 const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 
-//#if PAIRED
+//#if X_IS_F16
 // hi and, where $LOW is 1, lo as f16, [X_ROWS, 1 + $LOW, COLS / 8]
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 
@@ -231,7 +231,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   split_x(lane, range, row_scale0);
   workgroupBarrier();
   //#else
-  //#if PAIRED
+  //#if X_IS_F16
   let x_second = COLS / 8u;
   //#else
   let x_second = 1u; // behind the first of the two vectors of eight numbers
@@ -281,7 +281,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       //#endfor
       //#if !HELD
       //#for u in X_LOADS
-      //#if PAIRED
+      //#if X_IS_F16
       //#if LOW
       xs[x_to$u] = xa$a_$u;
       //#else

@@ -30,7 +30,7 @@ import {
   biasEpilogue,
   capEpilogue,
   clampedEpilogue,
-  notedEpilogue,
+  scaledEpilogue,
   scaleEpilogue,
 } from "../../../kernels/lib/epilogue.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../kernels/matmul/matmul.ts";
@@ -183,11 +183,11 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "gated_norm": {
-      const { x, gate, first, weight, headDim, eps, put, notes, out, label } = op;
+      const { x, gate, first, weight, headDim, eps, put, storesScales, out, label } = op;
       const { rows, cols } = out;
       const values = { x: at(x), gate: at(gate), weight, out: at(out) };
       return [
-        gatedNorm({ ...values, scales: notes ? context.scales : undefined }, {
+        gatedNorm({ ...values, scales: storesScales ? context.scales : undefined }, {
           rows,
           cols,
           headDim,
@@ -224,8 +224,8 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     case "latent_attention":
       return emitLatentAttention(to, op);
     case "latent_value": {
-      const { x, kvB, out, notes } = op;
-      const scales = scalesOf(context, notes ? "attentionOutput" : undefined);
+      const { x, kvB, out, storesScales } = op;
+      const scales = scalesOf(context, storesScales ? "attentionOutput" : undefined);
       return [
         valueRows({ kvB, attentionOutput: at(x), out: at(out), scales }, {
           ...op.heads,
@@ -255,13 +255,23 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "normed_router": {
-      const { from, weight: norm, expertsWeight, eps, matrix, bias, normed, logits, notes, label } =
-        op;
+      const {
+        from,
+        weight: norm,
+        expertsWeight,
+        eps,
+        matrix,
+        bias,
+        normed,
+        logits,
+        storesScales,
+        label,
+      } = op;
       const added = from.of === "sums"
         ? { sums: at(from.y), splitK: from.y.parts, stream: at(from.stream) }
         : undefined;
       const row = { x: at(from.x), added, norm, expertsNorm: expertsWeight, normed: at(normed) };
-      const scales = notes ? context.scales : undefined;
+      const scales = storesScales ? context.scales : undefined;
       return [
         routerLogits({ matrix, bias, ...row, logits: at(logits), scales }, {
           rows: from.x.rows,
@@ -312,7 +322,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
         hidden: { x: at(x), splitK: x.parts, index, weight },
         out: at(out),
         kept: { what: keep.what, out: at(keep.out) },
-        scales: op.notes ? context.scales : undefined,
+        scales: op.storesScales ? context.scales : undefined,
         put: op.put,
       };
       const shape = { rows: out.rows, cols: config.hiddenSize, eps, lanes: tuning.rowLanes };
@@ -420,13 +430,13 @@ function emitNorm(
   { context, at }: Emitting,
   op: OpOf<"norm"> | NormOp & { label: string },
 ): Dispatch[] {
-  const { from, weight, eps, cols, out, first, put, keep, notes, label } = op;
+  const { from, weight, eps, cols, out, first, put, keep, storesScales, label } = op;
   return rmsNorm({
     from: normInput(at, from),
     weight,
     out: at(out),
     keep: keep && normKept(at, keep),
-    scales: notes ? context.scales : undefined,
+    scales: storesScales ? context.scales : undefined,
   }, {
     rows: out.rows,
     cols,
@@ -486,7 +496,7 @@ function normKept(at: Emitting["at"], keep: NormKeep): NormKept {
 
 function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   const { context, at } = to;
-  const { x, matrix, out, epilogue, xScales, paired, onUnits, label } = op;
+  const { x, matrix, out, epilogue, xScales, xIsF16, onUnits, label } = op;
   const tuning = onUnits ? context.tuning : { ...context.tuning, tensor: undefined };
   const prologue = op.prologue && prologueOf(to, op, op.prologue);
   const launch = { rows: x.rows, tuning, label, ...prologue && { prologue } };
@@ -496,7 +506,7 @@ function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
     return matmulPartials({ matrix, x: at(x), partials: at(out) }, { ...launch, kind, vocab });
   }
   return matmul(
-    { matrix, x: at(x), xScales: scalesOf(context, xScales), paired, out: at(out) },
+    { matrix, x: at(x), xScales: scalesOf(context, xScales), xIsF16, out: at(out) },
     { ...launch, epilogue: epilogueOf(context, op), splitK: out.parts },
   );
 }
@@ -565,9 +575,9 @@ export function epilogueOf(
     case "bias":
       return biasEpilogue(epilogue.values);
     case "gate": {
-      const scales = epilogue.notes ? scalesOf(context, "act") : undefined;
+      const scales = epilogue.storesScales ? scalesOf(context, "act") : undefined;
       return scales
-        ? notedEpilogue(epilogue.activation, scales)
+        ? scaledEpilogue(epilogue.activation, scales)
         : GATES[epilogue.activation].epilogue;
     }
     case "cap":
@@ -697,7 +707,7 @@ export function attendOnce(
     kv,
     of,
     partial,
-    notes,
+    storesScales,
     put,
     own,
     gate,
@@ -717,7 +727,7 @@ export function attendOnce(
     pages: kv.pages ?? context.pages,
     partial: partialOf(at, partial),
     out: output,
-    scales: notes ? scalesOf(context, "attentionOutput") : undefined,
+    scales: storesScales ? scalesOf(context, "attentionOutput") : undefined,
     halfScales: put === "half" ? halfScalesOf(context, label) : undefined,
     sinks,
     gate: gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first },
@@ -773,7 +783,7 @@ function emitLatentAttention(
     return attention({ ...kv, ...buffers }, { ...heads, ...launch });
   }
   const shape = value && { ...value.heads, count, tuning, label: value.out.label };
-  const scales = scalesOf(context, value?.notes ? "attentionOutput" : undefined);
+  const scales = scalesOf(context, value?.storesScales ? "attentionOutput" : undefined);
   return tiledAttention({ ...buffers, latents: kv.keys }, {
     ...heads,
     ...launch,
@@ -804,15 +814,28 @@ function emitExpertMatmul(
 ): Dispatch[] {
   const { context, at } = to;
   const { tuning } = context;
-  const { x, perJob, matrix, experts, jobs, out, gated, xScales, notes, choice, tiles, label } = op;
+  const {
+    x,
+    perJob,
+    matrix,
+    experts,
+    jobs,
+    out,
+    gated,
+    xScales,
+    storesScales,
+    choice,
+    tiles,
+    label,
+  } = op;
   const rows = perJob ? x.rows / jobsOfRow(jobs) : x.rows;
-  const noted = notes ? scalesOf(context, "act") : undefined;
+  const outScales = storesScales ? scalesOf(context, "act") : undefined;
   return expertMatmul({
     matrix,
     x: at(x),
     xScales: scalesOf(context, xScales),
     out: at(out),
-    noted,
+    outScales,
     experts: at(experts),
     tiles: at(tiles ?? experts),
     choice: choice && {
@@ -827,15 +850,15 @@ function emitExpertMatmul(
     ...tiledJobs(to, jobs, rows, matrix),
     shared: jobs.shared,
     tuning,
-    epilogue: expertEpilogueOf(gated, noted),
+    epilogue: expertEpilogueOf(gated, outScales),
     perJob,
     label,
   });
 }
 
-function expertEpilogueOf(gated: ExpertMatmulOp["gated"], noted: Operand | undefined) {
+function expertEpilogueOf(gated: ExpertMatmulOp["gated"], outScales: Operand | undefined) {
   if (!gated) return "store";
-  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, noted);
+  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, outScales);
 }
 
 function emitHandoffMlp(to: Emitting, op: OpOf<"handoff_mlp">): Dispatch {

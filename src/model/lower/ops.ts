@@ -104,7 +104,7 @@ export interface NormOp {
   readonly to: Value | undefined;
   readonly keep: NormKeep | undefined;
   /** Whether the scales of the rows are stored. */
-  readonly notes: boolean;
+  readonly storesScales: boolean;
 }
 
 export interface DeltaRuleOp extends DeltaRule {
@@ -116,7 +116,7 @@ export interface GatedNormOp extends GatedNorm {
   /** "pair", "half": stored as f16 for matrix units. */
   readonly put: "store" | "pair" | "half";
   /** Whether the scales of the rows are stored. */
-  readonly notes: boolean;
+  readonly storesScales: boolean;
 }
 
 /** The epilogue of a matmul. */
@@ -126,7 +126,7 @@ export type MatmulEpilogue =
   | { readonly of: "add"; readonly to: Value }
   /** `values`, one per column, are added. */
   | { readonly of: "bias"; readonly values: Operand }
-  | { readonly of: "gate"; readonly activation: Activation; readonly notes: boolean }
+  | { readonly of: "gate"; readonly activation: Activation; readonly storesScales: boolean }
   | ElementFunction
   | {
     readonly of: "heads";
@@ -162,7 +162,7 @@ export interface MatmulOp {
   /** Which stored row scales belong to x; undefined where none are stored. */
   readonly xScales: ScaledInput | undefined;
   /** Whether x is stored as f16, see `takesF16`. */
-  readonly paired: boolean;
+  readonly xIsF16: boolean;
   /** Whether the outputs are logits over a vocabulary. */
   readonly logits: boolean;
   /** Whether it may run on matrix units. */
@@ -182,7 +182,7 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   /** Both dispatches ("all"), only the first, which stores partial sums, or only the second, which combines them. */
   readonly stage: "all" | "scores" | "combine";
   /** Whether the scales of out's rows are lowered. */
-  readonly notes: boolean;
+  readonly storesScales: boolean;
   /** "half": stored as f16 for matrix units. */
   readonly put: "store" | "half";
   /** Present where attention itself norms, rotates and stores q, k and v of its rows. */
@@ -198,7 +198,7 @@ export interface LatentAttentionOp extends LatentAttention {
 }
 
 export interface LatentValueOp extends LatentValue {
-  readonly notes: boolean;
+  readonly storesScales: boolean;
 }
 
 export type ClampedGate = Pick<ExpertGate, "bias" | "limit">;
@@ -215,7 +215,7 @@ export interface ExpertMatmulOp {
   readonly gated: Activation | ClampedGate | undefined;
   readonly xScales: ScaledInput | undefined;
   /** Whether the scales of out's rows are lowered. */
-  readonly notes: boolean;
+  readonly storesScales: boolean;
   /** Present where this matmul chooses the experts; it then stores their shares too. */
   readonly choice: {
     readonly logits: Value;
@@ -270,7 +270,7 @@ export interface NormedRouterOp {
   readonly bias: Operand | undefined;
   readonly normed: Value;
   readonly logits: Value;
-  readonly notes: boolean;
+  readonly storesScales: boolean;
 }
 
 /** Two independent operations of few rows as one dispatch (horizontal fusion). */
@@ -292,7 +292,7 @@ export interface NormPairOp {
   readonly eps: number;
   readonly keep: { readonly what: "input" | "output"; readonly out: Value };
   readonly out: Value;
-  readonly notes: boolean;
+  readonly storesScales: boolean;
   readonly put: "store" | "pair" | "half";
 }
 

@@ -46,7 +46,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
           put: "store",
           to: undefined,
           keep: undefined,
-          notes: false,
+          storesScales: false,
           label,
           part,
         }];
@@ -62,7 +62,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
       }
       case "attention": {
         const partial = partialsOf(op.heads);
-        const plain = { stage: "all", notes: false, put: "store" } as const;
+        const plain = { stage: "all", storesScales: false, put: "store" } as const;
         return [{ ...op, partial, ...plain, own: undefined, gate: undefined }];
       }
       case "latent_attention": {
@@ -70,11 +70,11 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
         return [{ ...op, partial, value: undefined }];
       }
       case "latent_value":
-        return [{ ...op, notes: false }];
+        return [{ ...op, storesScales: false }];
       case "delta_rule":
         return [{ ...op, conv: undefined }];
       case "gated_norm":
-        return [{ ...op, put: "store", notes: false }];
+        return [{ ...op, put: "store", storesScales: false }];
       case "expert_linear": {
         const { x, perJob, matrix, experts, jobs, out } = op;
         const rows = experts.rows;
@@ -102,7 +102,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
           out,
           gated: undefined,
           xScales: undefined,
-          notes: false,
+          storesScales: false,
           choice: undefined,
           tiles: lists,
           label,
@@ -135,7 +135,7 @@ function linear(
     epilogue: bias ? { of: "bias", values: bias } : { of: "store" },
     prologue: undefined,
     xScales: undefined,
-    paired: false,
+    xIsF16: false,
     logits,
     // Few rows of a router do not use matrix units, so more rows must not either: the bits have to be the same.
     onUnits: !exact,

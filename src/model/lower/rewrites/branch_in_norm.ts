@@ -21,7 +21,10 @@ export const branchInNorm: Rewrite = {
       const norm = normAfter(edits, { out: stream });
       if (!y || norm?.put !== "store" || norm.eps !== branch.eps) continue;
       const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
-      const bound = branchBuffers({ scaled: scalar !== undefined, notes: scales !== undefined });
+      const bound = branchBuffers({
+        scaled: scalar !== undefined,
+        storesScales: scales !== undefined,
+      });
       if (bound + kept > storageBuffers) continue;
       const from = {
         of: "normed",

@@ -13,7 +13,7 @@ export const f16Rows: Rewrite = {
   name: "f16_rows",
   apply(edits, { tuning }) {
     for (const matmul of edits.ops) {
-      if (matmul.kind !== "matmul" || matmul.paired || matmul.prologue || !matmul.onUnits) continue;
+      if (matmul.kind !== "matmul" || matmul.xIsF16 || matmul.prologue || !matmul.onUnits) continue;
       const { x, matrix, epilogue, label, part } = matmul;
       if (epilogue.of === "partials") continue;
       // A gate may store the scales of its output.
@@ -23,16 +23,16 @@ export const f16Rows: Rewrite = {
       const writer = edits.soleReader(x) === matmul ? edits.writer(x) : undefined;
       const norms = writer?.kind === "norm" || writer?.kind === "gated_norm" ||
         writer?.kind === "norm_pair";
-      if (norms && writer.notes && writer.put === "store" && matmul.xScales) {
+      if (norms && writer.storesScales && writer.put === "store" && matmul.xScales) {
         edits.replace(writer, { ...writer, put: taken.put });
-        edits.replace(matmul, { ...matmul, paired: true });
+        edits.replace(matmul, { ...matmul, xIsF16: true });
       } else if (taken.before) {
         const halves = { label: `${label}.halves`, rows: x.rows, cols: x.cols / 2, parts: 1 };
-        const rounded = { ...matmul, x: halves, xScales: undefined, paired: true };
+        const rounded = { ...matmul, x: halves, xScales: undefined, xIsF16: true };
         // No operation between the two may store other scales in the same buffer.
         const follows = writer && edits.placeOf(matmul) === edits.placeOf(writer) + 1;
         if (follows && writer.kind === "attention" && storesHalf(writer, tuning)) {
-          edits.replace(writer, { ...writer, out: halves, put: "half", notes: false });
+          edits.replace(writer, { ...writer, out: halves, put: "half", storesScales: false });
           edits.replace(matmul, rounded);
         } else {
           const before = { kind: "half_rows", x, out: halves, label: halves.label, part } as const;

@@ -27,7 +27,11 @@ function gated(
     const { activation, out } = gate;
     const made = edits.writer(gate.x);
     if (made?.kind === "matmul" && made.epilogue.of === "store" && where(made)) {
-      edits.replace(made, { ...made, out, epilogue: { of: "gate", activation, notes: false } });
+      edits.replace(made, {
+        ...made,
+        out,
+        epilogue: { of: "gate", activation, storesScales: false },
+      });
       edits.remove(gate);
     }
     if (made?.kind === "expert_matmul" && where(made)) {

@@ -112,7 +112,7 @@ function fuseExperts(
     if (second.matrix.rows * second.matrix.cols > MOST_WEIGHTS) continue;
     // The router's scales overwrite the normed rows' scales, which a matmul in between may still read.
     const between = edits.ops.slice(begin + i, end);
-    const stores = first.kind === "normed_router" && first.notes;
+    const stores = first.kind === "normed_router" && first.storesScales;
     if (stores && between.some((op) => readsNormed(op, context))) continue;
     const both = { kind: "fused", first, second, label: first.label, part: first.part } as const;
     if (!fits(both, context)) continue;
@@ -136,7 +136,7 @@ function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boo
 function isOfMlp(op: LoweredOp): boolean {
   if (op.kind !== "matmul" || op.prologue || op.forCells || op.xScales === "act") return false;
   const { epilogue } = op;
-  return epilogue.of === "store" || epilogue.of === "gate" && !epilogue.notes;
+  return epilogue.of === "store" || epilogue.of === "gate" && !epilogue.storesScales;
 }
 
 function isPlain(op: LoweredOp): op is OpOf<"matmul"> {

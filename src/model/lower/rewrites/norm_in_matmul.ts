@@ -27,7 +27,7 @@ export const normInMatmul: Rewrite = {
 /** Returns the matmul with the norm fused into it. */
 export function fuseNorm(
   matmul: OpOf<"matmul">,
-  { from, weight, eps, keep, notes }: FusedNorm,
+  { from, weight, eps, keep, storesScales }: FusedNorm,
 ): OpOf<"matmul"> {
   const prologue: MatmulPrologue = {
     of: "norm",
@@ -36,7 +36,7 @@ export function fuseNorm(
     eps,
     window: keep && "window" in keep ? keep.window : undefined,
     // Before an MLP this is not needed: the norm before the attention has reset the scales to the largest value.
-    lowers: notes && matmul.epilogue.of !== "gate" && !matmul.logits,
+    lowers: storesScales && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
   return { ...matmul, x: from.x, prologue };
 }

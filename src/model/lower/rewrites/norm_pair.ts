@@ -40,7 +40,7 @@ export const normPairs: Rewrite = {
         eps: ofHidden.eps,
         keep: keepsNormed ? { what: "output", out: hidden.x } : { what: "input", out: h },
         out: hidden.out,
-        notes: false,
+        storesScales: false,
         put: "store",
         label: "draft.inputNorms",
         part: hidden.part,

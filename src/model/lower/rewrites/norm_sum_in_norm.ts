@@ -15,7 +15,7 @@ export const normSumInNorm: Rewrite = {
       if (sum?.eps !== norm.eps) continue;
       const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
       const scaled = scalar !== undefined;
-      const bound = branchBuffers({ scaled, notes: scales !== undefined, experts: true });
+      const bound = branchBuffers({ scaled, storesScales: scales !== undefined, experts: true });
       if (bound + kept > storageBuffers) continue;
       const { x, experts } = sum;
       edits.remove(sum);

@@ -28,7 +28,7 @@ export const normedRouter: Rewrite = {
         matrix: router.matrix,
         bias: epilogue.of === "bias" ? epilogue.values : undefined,
         logits: route.logits,
-        notes: false,
+        storesScales: false,
         label: router.label,
         part,
       } as const;

@@ -1,7 +1,7 @@
 import { attentionLowersScales } from "../../../../kernels/attention/attention_on_device.ts";
-import { notesExperts } from "../../../../kernels/experts/experts_on_units.ts";
+import { expertsStoreScales } from "../../../../kernels/experts/experts_on_units.ts";
 import { routerStoresScales } from "../../../../kernels/experts/router_logits.ts";
-import { notesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
+import { storesScalesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import { pairStoresScales } from "../../../../kernels/norm/norm_pair.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { jobsOfRow, type Value } from "../../graph/graph.ts";
@@ -62,7 +62,7 @@ function normScales(edits: Edits, op: LoweredOp, { config, tuning }: DecoderCont
     if (tuning.storageBuffers < BIASED_BUFFERS + Number(op.keep !== undefined)) return;
   }
   if (op.kind === "norm_pair" && !(tuning.tensor && pairStoresScales(tuning.tensor.limits))) return;
-  edits.replace(op, { ...op, notes: true } as LoweredOp);
+  edits.replace(op, { ...op, storesScales: true } as LoweredOp);
   for (const reader of readers) {
     if (reader.kind === "matmul" || reader.kind === "expert_matmul") {
       edits.replace(reader, { ...reader, xScales: "normed" });
@@ -84,36 +84,37 @@ function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): 
   if (op.kind === "attention") {
     const onUnits = attendsOnUnits(op, context);
     if (onUnits && op.of.count > MOST_LOWERED || !attentionLowersScales(op.heads, tuning)) return;
-    if (isNoted(edits, op.q)) noteFor(edits, op, op.out);
+    if (hasScales(edits, op.q)) storeScales(edits, op, op.out);
   }
-  if (op.kind === "latent_value" && op.x.rows <= MOST_LOWERED && isNoted(edits, op.x)) {
-    noteFor(edits, op, op.out);
+  if (op.kind === "latent_value" && op.x.rows <= MOST_LOWERED && hasScales(edits, op.x)) {
+    storeScales(edits, op, op.out);
   }
 }
 
-function noteFor(edits: Edits, op: OpOf<"attention" | "latent_value">, out: Value): void {
+function storeScales(edits: Edits, op: OpOf<"attention" | "latent_value">, out: Value): void {
   const o = edits.soleReader(out);
   if (o?.kind !== "matmul") return;
-  edits.replace(op, { ...op, notes: true });
+  edits.replace(op, { ...op, storesScales: true });
   edits.replace(o, { ...o, xScales: "attentionOutput" });
 }
 
 /** Whether a value is computed from rows whose norm stored scales and so reset those of attention's output. */
-function isNoted(edits: Edits, value: Value): boolean {
+function hasScales(edits: Edits, value: Value): boolean {
   const [op] = edits.writers(value);
   switch (op?.kind) {
     case "store_heads":
-      return isNoted(edits, op.qkv);
+      return hasScales(edits, op.qkv);
     case "latent_attention":
-      return isNoted(edits, op.q);
+      return hasScales(edits, op.q);
     case "latent_prepare":
-      return isNoted(edits, op.x);
+      return hasScales(edits, op.x);
     case "matmul":
-      return op.xScales === "normed" || op.xScales === undefined && isNoted(edits, op.x);
+      return op.xScales === "normed" || op.xScales === undefined && hasScales(edits, op.x);
     case "norm":
-      return op.notes || op.from.of === "rows" && op.put === "store" && isNoted(edits, op.from.x);
+      return op.storesScales ||
+        op.from.of === "rows" && op.put === "store" && hasScales(edits, op.from.x);
     case "norm_pair":
-      return op.notes;
+      return op.storesScales;
     case "call":
       return op.resetsScales === true;
     default:
@@ -129,10 +130,10 @@ function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void 
   const { tuning } = context;
   if (op.kind === "matmul" && op.xScales && op.epilogue.of === "gate") {
     const down = edits.soleReader(op.out);
-    const epilogue = { ...op.epilogue, notes: true };
+    const epilogue = { ...op.epilogue, storesScales: true };
     const storing: OpOf<"matmul"> = { ...op, epilogue };
     if (down?.kind !== "matmul" || op.out.rows * op.out.cols >= MANY_GATED) return;
-    if (!notes(storing, context)) return;
+    if (!storesScales(storing, context)) return;
     edits.replace(op, storing);
     edits.replace(down, { ...down, xScales: "act" });
   }
@@ -143,20 +144,20 @@ function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void 
       of.kind === "matmul" && of.epilogue.of === "gate"
     );
     if (shared || down?.kind !== "expert_matmul") return;
-    if (!notesExperts(op.matrix, { rows, tensor: tuning.tensor })) return;
-    if (tuning.storageBuffers < notedBuffers(op)) return;
-    edits.replace(op, { ...op, notes: true });
+    if (!expertsStoreScales(op.matrix, { rows, tensor: tuning.tensor })) return;
+    if (tuning.storageBuffers < scaledBuffers(op)) return;
+    edits.replace(op, { ...op, storesScales: true });
     edits.replace(down, { ...down, xScales: "act" });
   }
 }
 
 /** Storage buffers of an experts' matmul of quantized weights that lowers the scales of its outputs. */
-function notedBuffers({ gated, choice }: OpOf<"expert_matmul">): number {
+function scaledBuffers({ gated, choice }: OpOf<"expert_matmul">): number {
   return 8 + (choice ? 2 : 0) + Number(typeof gated === "object");
 }
 
-function notes(op: MatmulOp, context: DecoderContext): boolean {
+function storesScales(op: MatmulOp, context: DecoderContext): boolean {
   const epilogue = epilogueOf(context, op);
   return typeof epilogue !== "string" &&
-    notesOnUnits(op.matrix, { epilogue, tuning: context.tuning });
+    storesScalesOnUnits(op.matrix, { epilogue, tuning: context.tuning });
 }

@@ -12,8 +12,8 @@ export const valueInAttention: Rewrite = {
       if (!attention) continue;
       const { of: { count }, heads } = attention;
       if (!tilesLatents(heads, tuning) || !mergesRuns({ count, tuning })) continue;
-      const { heads: ofValue, kvB, out, notes } = op;
-      edits.replace(attention, { ...attention, value: { heads: ofValue, kvB, out, notes } });
+      const { heads: ofValue, kvB, out, storesScales } = op;
+      edits.replace(attention, { ...attention, value: { heads: ofValue, kvB, out, storesScales } });
       edits.remove(op);
     }
   },
