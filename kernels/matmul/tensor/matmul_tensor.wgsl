@@ -74,7 +74,7 @@ fn end_row(row: u32, own: u32) {
 //#else
 // The output of matmul_tensor.wgsl whose epilogue stores numbers.
 //
-//   taken(): where the epilogue stores scales, the largest size of what the invocation gave the epilogue since the last call;
+//   taken(): where the epilogue stores scales, the largest size of what the invocation gave it since the last call;
 //   gather(own, peak, lanes, first): called by a subgroup when all of its outputs of some rows are there. Each
 //     invocation passes a row `own` of the workgroup and its largest `taken` of that row; `lanes` neighbours, a power
 //     of two, have the same row, and one of them is `first`;
