@@ -5,14 +5,16 @@ import { type GpuMemory, gpuMemory } from "../gpu/memory.ts";
 import { checkQuantize } from "../model/config/quantize_choice.ts";
 import { DEFAULT_CONTEXT, PAGE } from "../model/device_layout.ts";
 import { lazyGrammars } from "../grammar/lazy.ts";
-import { relaxing } from "../speculate/accept_thresholds.ts";
+import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.ts";
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
 import type { Runner } from "./device/runner.ts";
 import { openRunner } from "./device/device_runner.ts";
 import { checkRejection, drafterOf, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
-import { fitMemory, loadOrAdvise } from "./load/fits.ts";
+import type { HostDrafter } from "../draft/host_drafter.ts";
+import { type Capacity, fitMemory, type FitQuery, loadOrAdvise } from "./load/fits.ts";
 import { type LoadProgress, loadWeights, openModels } from "./load/load.ts";
+import type { OpenedModels } from "./load/opened_models.ts";
 import { type EngineLoop, engineLoop } from "./schedule/loop.ts";
 import type { OutputConfig } from "./schedule/output.ts";
 import { checkDrafter } from "./schedule/rounds/proposing.ts";
@@ -30,10 +32,11 @@ import type { LocalOptions } from "./options.ts";
 import { unitsReport } from "./matrices/units_report.ts";
 import { costsLine } from "./tune/costs/costs_line.ts";
 import { costsOf } from "./tune/costs/costs_of.ts";
+import type { MeasuredCosts } from "./tune/costs/measure.ts";
 import { checkCosts, type EngineCosts, openCosts } from "./tune/costs/engine_costs.ts";
 import { learningCosts, learnPrefill } from "./tune/costs/learning.ts";
 import { tuneWeights } from "./tune/tuned.ts";
-import type { Speculation } from "./schedule/speculation.ts";
+import type { Speculation, SpeculationPlan } from "./schedule/speculation.ts";
 
 const RANDOM_SEED = 1;
 
@@ -73,9 +76,9 @@ export interface LocalEngine extends Engine, Disposable {
 
 /**
  * Opens device and models, loads the weights and makes the round programs of the tier that requests get by default, or
- * of all tiers if the policy is adaptive; with these, their packed rounds if the policy is confident, and the rounds of a host
- * drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch` above 1.
- * All other programs are made when they are first needed.
+ * of all tiers if the policy is adaptive; with these, their packed rounds if the policy is confident, and the rounds of
+ * a host drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch` above
+ * 1. All other programs are made when they are first needed.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
  * too small: before loading where its size is known, else when a buffer cannot be allocated.
@@ -90,10 +93,6 @@ export async function openEngine(
     options;
   const { random } = model;
   const { drafter = drafterOf(model, speculating), onWarning = () => {} } = hooks;
-  const onProgress = (progress: LoadProgress) => {
-    hooks.signal?.throwIfAborted();
-    hooks.onProgress?.(progress);
-  };
   if (drafter) checkDrafter(drafter, speculating);
   const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
   checkCosts(device.costs);
@@ -102,8 +101,7 @@ export async function openEngine(
   }
   using models = random ? openRandomModels(random, model.algorithm) : openModels(model);
   checkQuantize(model);
-  const warnings = [...models.warnings, ...quantizeWarnings(models, model)];
-  for (const line of warnings) onWarning(line);
+  for (const line of [...models.warnings, ...quantizeWarnings(models, model)]) onWarning(line);
   const { checkpoint, config } = models.target;
   const contextLength = contextOf(limits.contextLength, config.maxPositions);
   const text = random ? noText(checkpoint.name, config.vocabSize) : openText(checkpoint, {
@@ -113,138 +111,68 @@ export async function openEngine(
   });
   const draftAlgorithm = models.draft?.config.algorithm ?? "NONE";
   const algorithm = drafter?.name ?? draftAlgorithm;
-  const { architecture } = config;
-  const { maxBatch } = limits;
   const plan = planOf(
-    { plan: hooks.plan, speculate: speculating.speculate, maxBatch, onWarning },
-    { algorithm: draftAlgorithm, architecture, drafter },
-  );
-  const { tiers, warmed = [plan.tier], confident } = plan;
-  const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
-  const { rejection, simulateAcceptance } = speculating;
-  const acceptThresholds = relaxing(speculating.acceptThresholds);
-  if (rejection) checkRejection(rejection, draftAlgorithm, tiers, acceptThresholds);
-  const gpu = stack.use(await machine.openGpu(device));
-  const predicted = predicting?.shapes;
-  const settings = {
-    ...model,
-    ...limits,
-    contextLength,
-    rejection,
-    drafter,
-    predicted,
-    tiers,
-    confident,
-  };
-  const layers = allLayers(models);
-  const elasticDraft = limits.elasticDraft &&
-    mayLeave(draftAlgorithm, capacityOf(settings, gpu, layers).shapes, onWarning);
-  const { precision, autotune } = device;
-  const relaxed = acceptThresholds !== undefined;
-  const allocated = { ...settings, precision, elasticDraft, relaxed };
-  const paper = openPaper(models, allocated, gpu);
-  const loading = {
-    ...model,
-    precision,
-    maxBatch,
-    elasticDraft,
-    measured: paper.measured,
-    onProgress,
-  };
-  const query = { models, settings: allocated, gpu, paper };
-  const { gpuMemoryUtilization } = limits;
-  const { capacity, known } = await fitMemory(query, machine.gpuMemory, gpuMemoryUtilization);
-  const kvTokens = capacity.pages * PAGE;
-  if (!known && limits.maxKvTokens === undefined && capacity.batch > 1) {
-    onWarning(
-      `the memory of ${gpu.info.adapter} is not known: the KV cache has ${kvTokens} tokens, ` +
-        `a whole context for each of ${capacity.batch} requests; --max-kv-tokens sets another number`,
-    );
-  }
-  const fitted = { ...allocated, maxKvTokens: kvTokens };
-  const plain = capacityOf({ ...fitted, tiers: [chain(0)] }, gpu, layers);
-  const asked = { ...query, settings: fitted };
-  const { runner, compileMs, tuned, units } = await loadOrAdvise(asked, async () => {
-    const loaded = random
-      ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
-      : await loadWeights(gpu, models, loading);
-    const { weights, report } = await tuneWeights(gpu, loaded, {
-      ...defined({ autotune }),
+    {
+      plan: hooks.plan,
+      speculate: speculating.speculate,
+      maxBatch: limits.maxBatch,
       onWarning,
-    });
-    const opened = await openRunner(gpu, weights, capacity, {
-      profile: device.profile ?? false,
-      ...defined({ mail: hooks.mail, acceptance: simulateAcceptance }),
-      thresholds: acceptThresholds,
-      promptTarget: hooks.promptTarget,
-      meanwhile: drafter?.meanwhile &&
-        observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
-      onCompile: ({ done, total }) =>
-        onProgress({ label: "kernels", unit: "kernels", bytes: done, total }),
-    });
-    const warming = performance.now();
-    await opened.warmUp(warmed);
-    // With an ITL limit, forwards of prompts have all sizes; their programs should not be made while requests wait.
-    const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
-    if (limits.preparePrompts || anySize) await opened.warmUpPrompts();
-    if (confident) await opened.warmUpPacked(warmed);
-    if (drafter) await opened.warmUp([chain(0), ...drafter.shapes], true, warmed);
-    const compileMs = performance.now() - warming;
-    return { runner: opened, compileMs, tuned: report, units: unitsReport(gpu, weights, capacity) };
-  });
-  const { name } = checkpoint;
-  const { vocabSize } = config;
+    },
+    { algorithm: draftAlgorithm, architecture: config.architecture, drafter },
+  );
+  const tier = models.draft ? plan.tier : drafter?.shapes.at(-1) ?? plan.tier;
+  const acceptThresholds = relaxing(speculating.acceptThresholds);
+  if (speculating.rejection) {
+    checkRejection(speculating.rejection, draftAlgorithm, plan.tiers, acceptThresholds);
+  }
+  const gpu = stack.use(await machine.openGpu(device));
+  const planned: Planned = { models, gpu, plan, drafter, acceptThresholds };
+  const sized = await sizeEngine(
+    options,
+    { ...planned, contextLength, predicted: predicting?.shapes },
+    machine,
+  );
+  const { capacity, query: { paper } } = sized;
+  const { runner, compileMs, tuned, units } = await loadOrAdvise(
+    sized.query,
+    () => loadRunner(options, planned, sized),
+  );
   const { tokenizer, reasoning } = text;
-  const eosTokenIds = [...new Set([...config.eosTokenIds, ...reasoning.stops ?? []])];
   const outputs = {
     tokenizer,
     tokens: text.tokens,
     reasoning,
-    name,
-    vocabSize,
-    eosTokenIds,
+    name: checkpoint.name,
+    vocabSize: config.vocabSize,
+    eosTokenIds: [...new Set([...config.eosTokenIds, ...reasoning.stops ?? []])],
     algorithm,
     contextLength,
     tier,
   };
-  const { roundsPerSync = "auto", residency } = limits;
+  const { roundsPerSync = "auto", residency, maxBatchedRows, sloItlMs } = limits;
   const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(runner, draftAlgorithm);
-  const { maxBatchedRows, sloItlMs } = limits;
   const chunkRows = maxBatchedRows ??
     (gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows);
   const weights = weightReport(models, model, paper.measured.tensorBytes);
   const costs = openCosts({
     runner,
     chunkRows,
-    depths: depthsOf(tiers),
+    depths: depthsOf(plan.tiers),
     choice: device.costs,
     of: costsOf(models, {
       gpu,
       weights,
       kvDtype: capacity.kvDtype,
-      precision,
-      maxBatch,
+      precision: device.precision,
+      maxBatch: limits.maxBatch,
     }),
     onWarning,
   });
   stack.defer(() => costs.keep());
-  // With one request at a time, no request waits for another's prompt.
-  const limited = sloItlMs !== undefined && capacity.batch > 1;
-  const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
-  const measured = lacking
-    ? await costs.measure({ seconds: QUICK_SECONDS, prompts: limited ? "all" : "few" })
-    : undefined;
-  // A cost file that the caller names is used as it is.
-  if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {
-    await costs.measurePrompts({ seconds: QUICK_SECONDS });
-  }
-  if (limited && !costs.hasPrompts) {
-    onWarning(
-      "--slo-itl-ms may not be held: it is not known what prompts as long as a chunk cost here",
-    );
-  }
+  const measured = await measureWanted(costs, options, { plan, batch: capacity.batch, onWarning });
   const speculation = learningCosts(plan.speculation, costs);
-  const grammars = lazyGrammars({ tokens: text.tokens, vocabSize, eosTokenIds });
+  const { tokens, vocabSize, eosTokenIds } = outputs;
+  const grammars = lazyGrammars({ tokens, vocabSize, eosTokenIds });
   stack.defer(grammars.close);
   const scheduler = openScheduler({
     runner,
@@ -267,26 +195,23 @@ export async function openEngine(
   stack.defer(close);
   const { hasChatTemplate, chatTemplate, generation } = text;
   const info = {
-    name,
+    name: checkpoint.name,
     draftName: models.draft?.checkpoint.name,
     algorithm,
     weights,
     tuned,
     units,
     kvDtype: capacity.kvDtype,
-    kvTokens,
+    kvTokens: capacity.pages * PAGE,
     requestTokens: mostTokens(capacity),
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,
     compileMs,
     device: gpu.info,
-    costsLine: measured && costsLine(measured, depthsOf(tiers)),
+    costsLine: measured && costsLine(measured, depthsOf(plan.tiers)),
     tier,
-    tiers: {
-      shapes: tiers,
-      bytes: paper.need(capacity).scratch - paper.need(plain).scratch,
-    },
+    tiers: { shapes: plan.tiers, bytes: sized.tierBytes },
     hasChatTemplate,
     chatTemplate,
     reasoning,
@@ -327,6 +252,157 @@ export async function openEngine(
     [Symbol.dispose]: dispose,
     [Symbol.asyncDispose]: () => Promise.resolve(dispose()),
   };
+}
+
+/** What is known before anything is allocated. */
+interface Planned {
+  readonly models: OpenedModels;
+  readonly gpu: Gpu;
+  readonly plan: SpeculationPlan;
+  readonly drafter: HostDrafter | undefined;
+  readonly acceptThresholds: AcceptThresholds | undefined;
+}
+
+/** Sizes of all buffers, and what was asked for, to advise on where they do not fit. */
+interface Sized {
+  readonly capacity: Capacity;
+  readonly query: FitQuery;
+  readonly elasticDraft: boolean;
+  /** Working memory that the tiers take besides plain decoding's. */
+  readonly tierBytes: number;
+}
+
+/** Decides the sizes of all buffers by what the GPU has. @throws UsageError where it is known to be too little. */
+async function sizeEngine(
+  { model, device = {}, limits = {}, speculation = {}, hooks = {} }: LocalOptions,
+  { models, gpu, plan, drafter, acceptThresholds, contextLength, predicted }: Planned & {
+    readonly contextLength: number;
+    /** Shapes of rounds that verify a request's prediction. */
+    readonly predicted: HostDrafter["shapes"] | undefined;
+  },
+  machine: Machine,
+): Promise<Sized> {
+  const { onWarning = () => {} } = hooks;
+  const layers = allLayers(models);
+  const settings = {
+    ...model,
+    ...limits,
+    contextLength,
+    rejection: speculation.rejection,
+    drafter,
+    predicted,
+    tiers: plan.tiers,
+    confident: plan.confident,
+  };
+  const elasticDraft = limits.elasticDraft === true && mayLeave(
+    models.draft?.config.algorithm ?? "NONE",
+    capacityOf(settings, gpu, layers).shapes,
+    onWarning,
+  );
+  const relaxed = acceptThresholds !== undefined;
+  const allocated = { ...settings, precision: device.precision, elasticDraft, relaxed };
+  const paper = openPaper(models, allocated, gpu);
+  const query = { models, settings: allocated, gpu, paper };
+  const { capacity, known } = await fitMemory(
+    query,
+    machine.gpuMemory,
+    limits.gpuMemoryUtilization,
+  );
+  const maxKvTokens = capacity.pages * PAGE;
+  if (!known && limits.maxKvTokens === undefined && capacity.batch > 1) {
+    onWarning(
+      `the memory of ${gpu.info.adapter} is not known: the KV cache has ${maxKvTokens} tokens, ` +
+        `a whole context for each of ${capacity.batch} requests; --max-kv-tokens sets another number`,
+    );
+  }
+  const fitted = { ...allocated, maxKvTokens };
+  const plain = capacityOf({ ...fitted, tiers: [chain(0)] }, gpu, layers);
+  return {
+    capacity,
+    query: { ...query, settings: fitted },
+    elasticDraft,
+    tierBytes: paper.need(capacity).scratch - paper.need(plain).scratch,
+  };
+}
+
+/** Loads the weights, chooses launches, and makes the programs that the first requests need. */
+async function loadRunner(
+  { model = {}, device = {}, limits = {}, speculation = {}, hooks = {} }: LocalOptions,
+  { models, gpu, plan, drafter, acceptThresholds }: Planned,
+  { capacity, query: { paper }, elasticDraft }: Sized,
+) {
+  const { onWarning = () => {} } = hooks;
+  const onProgress = (progress: LoadProgress) => {
+    hooks.signal?.throwIfAborted();
+    hooks.onProgress?.(progress);
+  };
+  const loading = {
+    ...model,
+    precision: device.precision,
+    maxBatch: limits.maxBatch,
+    elasticDraft,
+    measured: paper.measured,
+    onProgress,
+  };
+  const loaded = model.random
+    ? await loadRandomWeights(gpu, models, RANDOM_SEED, loading)
+    : await loadWeights(gpu, models, loading);
+  const { weights, report: tuned } = await tuneWeights(gpu, loaded, {
+    ...defined({ autotune: device.autotune }),
+    onWarning,
+  });
+  const runner = await openRunner(gpu, weights, capacity, {
+    profile: device.profile ?? false,
+    ...defined({ mail: hooks.mail, acceptance: speculation.simulateAcceptance }),
+    thresholds: acceptThresholds,
+    promptTarget: hooks.promptTarget,
+    meanwhile: drafter?.meanwhile &&
+      observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
+    onCompile: ({ done, total }) =>
+      onProgress({ label: "kernels", unit: "kernels", bytes: done, total }),
+  });
+  const warming = performance.now();
+  const { warmed = [plan.tier], confident } = plan;
+  await runner.warmUp(warmed);
+  // With an ITL limit, forwards of prompts have all sizes; their programs should not be made while requests wait.
+  const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
+  if (limits.preparePrompts || anySize) await runner.warmUpPrompts();
+  if (confident) await runner.warmUpPacked(warmed);
+  if (drafter) await runner.warmUp([chain(0), ...drafter.shapes], true, warmed);
+  const compileMs = performance.now() - warming;
+  return { runner, compileMs, tuned, units: unitsReport(gpu, weights, capacity) };
+}
+
+/**
+ * Measures costs if the policy or an ITL limit goes by them and there are none.
+ *
+ * @returns what was measured; undefined where nothing was, or prompts alone.
+ */
+async function measureWanted(
+  costs: EngineCosts,
+  { device = {}, limits = {} }: LocalOptions,
+  { plan, batch, onWarning }: {
+    readonly plan: SpeculationPlan;
+    readonly batch: number;
+    readonly onWarning: (line: string) => void;
+  },
+): Promise<MeasuredCosts | undefined> {
+  // With one request at a time, no request waits for another's prompt.
+  const limited = limits.sloItlMs !== undefined && batch > 1;
+  const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
+  const measured = lacking
+    ? await costs.measure({ seconds: QUICK_SECONDS, prompts: limited ? "all" : "few" })
+    : undefined;
+  // A cost file that the caller names is used as it is.
+  if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {
+    await costs.measurePrompts({ seconds: QUICK_SECONDS });
+  }
+  if (limited && !costs.hasPrompts) {
+    onWarning(
+      "--slo-itl-ms may not be held: it is not known what prompts as long as a chunk cost here",
+    );
+  }
+  return measured;
 }
 
 /** Draft levels of the chains among the tiers, ascending. */

@@ -178,7 +178,8 @@ function needOf(query: FitQuery): MemoryNeed {
   return query.paper.need(sizesOf(query));
 }
 
-type Capacity = ReturnType<typeof capacityOf>;
+/** Sizes of everything on the device. */
+export type Capacity = ReturnType<typeof capacityOf>;
 
 function sizesOf({ models, settings, gpu }: FitQuery): Capacity {
   return capacityOf(settings, gpu, allLayers(models));
