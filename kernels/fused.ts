@@ -4,7 +4,8 @@
  * equal: all workgroups of a multiprocessor share 48 KiB (docs/kernels/README.md).
  */
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
-import { MOST_DISPATCHED, type Tuning } from "../src/gpu/matrix.ts";
+import { MOST_DISPATCHED } from "../src/gpu/matrices_on_units.ts";
+import type { Tuning } from "../src/gpu/tuning.ts";
 import { link, type WorkgroupVariable, workgroupVariables } from "../src/gpu/wgsl.ts";
 import { BINDINGS_EACH, BUILTINS, countOf, named, together } from "./joined.ts";
 import { shader } from "./shader.ts";

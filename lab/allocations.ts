@@ -1,15 +1,9 @@
 import { fillParams, fillRandom } from "../kernels/matmul/fill_random.ts";
 import { type Gpu, largestBinding } from "../src/gpu/device.ts";
 import type { Operand } from "../src/gpu/kernel.ts";
-import {
-  lanesFor,
-  type Matrix,
-  type RowOrder,
-  scaleBytes,
-  tuning,
-  WEIGHT_BYTES,
-  type WeightFormat,
-} from "../src/gpu/matrix.ts";
+import type { Matrix, RowOrder } from "../src/gpu/matrix.ts";
+import { tuning } from "../src/gpu/tuning.ts";
+import { lanesFor, scaleBytes, WEIGHT_BYTES, type WeightFormat } from "../src/gpu/weight_format.ts";
 import { compiler, encode } from "../src/gpu/program.ts";
 import { ScratchPool } from "../src/gpu/scratch_pool.ts";
 

@@ -13,7 +13,7 @@ import { prepareRows, valueRows } from "../kernels/mla/kv_b.ts";
 import { storage } from "../src/gpu/arena.ts";
 import { openGpu } from "../src/gpu/device.ts";
 import type { Dispatch, Operand } from "../src/gpu/kernel.ts";
-import { tuning } from "../src/gpu/matrix.ts";
+import { tuning } from "../src/gpu/tuning.ts";
 import { openProfiler } from "../src/gpu/profile.ts";
 import { compiler, type Program, submit, within } from "../src/gpu/program.ts";
 import { readBuffer } from "../src/gpu/readback.ts";

@@ -8,7 +8,7 @@ import { knownPair } from "../src/cli/open/drafts.ts";
 import type { ModelSizes } from "../src/cli/hub/known.ts";
 import { sequenceMemory } from "../src/engine/load/memory_report.ts";
 import type { PaperModels } from "../src/engine/load/paper.ts";
-import type { Quantization } from "../src/gpu/matrix.ts";
+import type { Quantization } from "../src/gpu/weight_format.ts";
 import { fieldsOf, parseModelConfig } from "../src/model/config/config.ts";
 import type { TensorInfo } from "../src/model/files/safetensors.ts";
 import type { ModelConfig } from "../src/model/config/types.ts";

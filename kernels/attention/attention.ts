@@ -7,7 +7,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import { combinesRows, combineSums } from "./attention_combine.ts";
 import { type OwnHeads, rowSums } from "./attention_row.ts";
 import { inLanes, lanesAttention } from "./attention_lanes.ts";

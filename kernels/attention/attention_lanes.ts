@@ -10,7 +10,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads } from "../lib/heads.ts";
 import { tileOf } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";

@@ -3,7 +3,8 @@
  * rows.
  */
 import type { Dispatch } from "../../src/gpu/kernel.ts";
-import type { AttentionUnits, Tuning } from "../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../src/gpu/matrices_on_units.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import {
   attention,
   type AttentionBuffers,

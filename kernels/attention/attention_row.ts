@@ -1,7 +1,7 @@
 /** attention_row.wgsl: attention that norms, turns and stores the heads of its row itself, and when that is faster. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import type { ValuesOf } from "./norm_rope_store.ts";

@@ -1,7 +1,7 @@
 /** attention_shared.wgsl: attention over rows that share reads of keys and values, with the bits of attention.wgsl. */
 import { type CellRange, type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads } from "../lib/heads.ts";
 import { tileOf } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";

@@ -1,7 +1,7 @@
 /** attention_tiled.wgsl: attention over many neighbouring rows of a slot, with the bits that attention.wgsl gives. */
 import { type Dispatch, dispatch, type Kernel } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import {

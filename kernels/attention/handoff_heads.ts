@@ -3,7 +3,8 @@
  * wait for q, k and v.
  */
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import { joined } from "../joined.ts";
 import type { Prologue } from "../matmul/prologue/prologue.ts";
 import { HANDOFF_STORE, MOST_TURNS } from "../matmul/handoff/handoff.ts";

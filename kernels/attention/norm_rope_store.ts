@@ -1,6 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads, KvPlace } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 

@@ -1,5 +1,6 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, type Matrix } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S } from "../../src/gpu/weight_format.ts";
 import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { ChoiceParameters } from "./route.ts";

@@ -1,10 +1,6 @@
-import {
-  BLOCK_VEC8S,
-  isFp4,
-  type Matrix,
-  type Tuning,
-  type WeightFormat,
-} from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import { BLOCK_VEC8S, isFp4, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { type Dots, dotsOf, MOST_STEPS, PREFETCH_STAGE } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 

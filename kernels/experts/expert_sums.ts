@@ -1,5 +1,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import { BLOCK_VEC8S, isQuantized } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { type Dots, dotsOf, PACKED_VEC8_BYTES } from "../matmul/matmul_stages.ts";

@@ -1,5 +1,7 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { isQuantized, type Matrix, type Precision, type Shard } from "../../src/gpu/matrix.ts";
+import type { Precision } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { isQuantized } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
 import { type Epilogue, type EpilogueParameters, scaledEpilogue } from "../lib/epilogue.ts";

@@ -1,5 +1,6 @@
 /** Chooses the workgroups of matmuls of experts on matrix units. No bit of the result depends on the choice. */
-import { BLOCK_VEC8S, type TensorLimits, type WeightFormat } from "../../src/gpu/matrix.ts";
+import type { TensorLimits } from "../../src/gpu/matrices_on_units.ts";
+import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import {
   type ExpertTile,

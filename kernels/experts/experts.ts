@@ -6,7 +6,9 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import { type Matrix, requireLoaded, type Tuning } from "../../src/gpu/matrix.ts";
+import { requireLoaded } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { choosingConstants, type ExpertChoice, type Routing } from "./route.ts";
 import { kernelOf } from "../shader.ts";

@@ -1,12 +1,11 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
-  isQuantized,
-  type Matrix,
   MOST_DISPATCHED,
-  type Shard,
   type TensorLimits,
   type TensorMatrices,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { isQuantized } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { rowScales } from "../matmul/tensor/row_scales.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";

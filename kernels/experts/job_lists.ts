@@ -1,5 +1,5 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import { kernelOf } from "../shader.ts";
 
 /**

@@ -5,7 +5,9 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { FloatFormat, Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { MOST_NORMED_ROWS } from "../matmul/prologue/norms_rows.ts";
 import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";

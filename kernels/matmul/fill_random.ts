@@ -1,5 +1,5 @@
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import { MOST_DISPATCHED } from "../../src/gpu/matrix.ts";
+import { MOST_DISPATCHED } from "../../src/gpu/matrices_on_units.ts";
 import { kernelOf } from "../shader.ts";
 
 const FILL = kernelOf("matmul/fill_random")({}, {

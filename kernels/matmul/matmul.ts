@@ -1,5 +1,7 @@
 import { bytesOf, type Cost, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, requireLoaded, type Shard, type Tuning } from "../../src/gpu/matrix.ts";
+import { requireLoaded } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import { type Epilogue, PLAIN, type PlainEpilogue } from "../lib/epilogue.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import { matmulKernel } from "./matmul_kernels.ts";

@@ -1,5 +1,5 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
-import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { PLAIN_ROWS, type Prologue, type PrologueParameters } from "./prologue/prologue.ts";

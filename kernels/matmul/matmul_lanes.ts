@@ -1,4 +1,6 @@
-import { isQuantized, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import { isQuantized } from "../../src/gpu/weight_format.ts";
 
 /** Lanes whose sums are added without a branch in between, at most. */
 export const MOST_UNROLLED = 16;

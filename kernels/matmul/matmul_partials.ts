@@ -1,5 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import { PARTIAL_WORDS, type PartialKind } from "../lib/partial.ts";
 import { tensorShards } from "./tensor/common.ts";
 import { type Epilogue, matmul } from "./matmul.ts";

@@ -1,5 +1,7 @@
 /** How the rows of x are cut into tiles where a matrix has few workgroups. */
-import { isInteger, type Matrix, type Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import { isInteger } from "../../src/gpu/weight_format.ts";
 
 /** What a launch is chosen for. */
 export interface MatmulUse {

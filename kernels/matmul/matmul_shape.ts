@@ -1,14 +1,6 @@
-import {
-  BLOCK_VEC8S,
-  isInteger,
-  isQuantized,
-  type Launch,
-  type Launches,
-  type Matrix,
-  MOST_SPLIT_K,
-  type Shard,
-  type Tuning,
-} from "../../src/gpu/matrix.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { type Launch, type Launches, MOST_SPLIT_K, type Tuning } from "../../src/gpu/tuning.ts";
+import { BLOCK_VEC8S, isInteger, isQuantized } from "../../src/gpu/weight_format.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import {
   ENOUGH_WORKGROUPS,

@@ -1,12 +1,12 @@
 /** How many vec8s of k pass through workgroup memory at a time, and as what they are multiplied. */
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import {
   BLOCK_VEC8S,
   isInteger,
   isQuantized,
-  type Matrix,
-  type Tuning,
   type WeightFormat,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/weight_format.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import { MANY_WEIGHTS, type MatmulUse, type TileUse, tileUse } from "./matmul_rows.ts";
 

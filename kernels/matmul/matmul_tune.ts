@@ -1,5 +1,6 @@
 /** Which launches of a matmul are worth measuring, and which of the measured ones to keep. Pure. */
-import type { Launch, Matrix, TuningLimits } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { Launch, TuningLimits } from "../../src/gpu/tuning.ts";
 import { workgroupBytes } from "./matmul_kernels.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import { MANY_ROWS, type MatmulUse } from "./matmul_rows.ts";

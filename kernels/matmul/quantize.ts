@@ -5,7 +5,8 @@ import {
   labelOf,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { FloatFormat, Matrix, Quantization } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import type { FloatFormat, Quantization } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 
 const WORKGROUP = 64;

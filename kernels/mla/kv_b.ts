@@ -10,7 +10,9 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 import { type LatentHeads, type LatentInput, latentPrepare, onlyShard } from "./latent_prepare.ts";
 import { latentValue } from "./latent_value.ts";

@@ -6,7 +6,7 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../src/gpu/kv.ts";
-import type { Tuning } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { Heads, PartialSums } from "../lib/heads.ts";
 import { ALIGNED_ROWS, BLOCK_ROWS, from, ROW_BYTES, sumsFault } from "../lib/row_blocks.ts";
 import { longBytes, longKernel } from "./latent_long.ts";

@@ -6,7 +6,9 @@ import {
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import type { FloatFormat, Table, Tuning } from "../../src/gpu/matrix.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Sizes of multi-head latent attention (DeepSeek-V2), elements. */

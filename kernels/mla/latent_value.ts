@@ -5,7 +5,8 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 import {
   type LatentHeads,

@@ -1,5 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
 import { kernelOf } from "../shader.ts";
 

@@ -1,6 +1,6 @@
 import { adjust, maskWords } from "../../kernels/sample/adjust.ts";
 import { logprobs, logprobWords } from "../../kernels/sample/logprobs.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { packRows } from "../../tests/kernels/rows.ts";
 import type { MicroCase } from "../case.ts";
 

@@ -1,6 +1,6 @@
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";

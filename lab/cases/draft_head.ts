@@ -11,7 +11,8 @@ import {
   slicePartials,
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
-import { tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import { WEIGHT_BYTES } from "../../src/gpu/weight_format.ts";
 import { draftWords } from "../../src/model/device_layout.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";

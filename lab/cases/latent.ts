@@ -8,7 +8,7 @@ import type { LatentHeads } from "../../kernels/mla/latent_prepare.ts";
 import { prepareRows, valueRows } from "../../kernels/mla/kv_b.ts";
 import type { LatentTile } from "../../kernels/mla/latent_kernels.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { blockTable, packRows } from "../../tests/kernels/rows.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

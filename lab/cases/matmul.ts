@@ -1,5 +1,6 @@
 import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
-import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import { WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { copiesOf, llama, type MicroCase } from "../case.ts";
 
 interface Shape {

@@ -6,7 +6,8 @@ import { canNormRouted, routerLogits } from "../../kernels/experts/router_logits
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import type { Plan } from "../../src/gpu/kernel.ts";
-import { tuning, WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import { WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { shuffled } from "../../tests/gpu/numbers.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

@@ -1,6 +1,6 @@
 /** All dispatches of a mixture's layer, in order, so that the time includes the barriers between them. */
 import type { Plan } from "../../src/gpu/kernel.ts";
-import type { WeightFormat } from "../../src/gpu/matrix.ts";
+import type { WeightFormat } from "../../src/gpu/weight_format.ts";
 import type { Allocations } from "../allocations.ts";
 import type { MicroCase } from "../case.ts";
 import { attentionOf, CONTEXT, contextOf, layerPlans, rowsOf, type Sizes } from "./layer.ts";

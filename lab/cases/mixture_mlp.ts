@@ -1,5 +1,5 @@
 import type { Routing } from "../../kernels/experts/route.ts";
-import type { WeightFormat } from "../../src/gpu/matrix.ts";
+import type { WeightFormat } from "../../src/gpu/weight_format.ts";
 import type { MixtureWeights } from "../../src/model/weights/layer_weights.ts";
 import type { Allocations } from "../allocations.ts";
 

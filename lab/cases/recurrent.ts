@@ -1,7 +1,7 @@
 import { gatedNorm } from "../../kernels/norm/gated_norm.ts";
 import { type DeltaHeads, deltaRule, stepWords } from "../../kernels/recurrent/delta_rule.ts";
 import { shortConv } from "../../kernels/recurrent/short_conv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { packRows } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";

@@ -12,7 +12,9 @@ import {
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
 import { accept } from "../../kernels/round/round.ts";
-import { type Matrix, tuning, WEIGHT_BYTES } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import { WEIGHT_BYTES } from "../../src/gpu/weight_format.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { draftWords, resultWords, ROW_WORDS, SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { packRows } from "../../tests/kernels/rows.ts";

@@ -7,7 +7,7 @@ import {
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
 import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { draftWords } from "../../src/model/device_layout.ts";
 import { packRows, packSlots } from "../../tests/kernels/rows.ts";
 import type { Allocations } from "../allocations.ts";

@@ -1,6 +1,6 @@
 import { reason, UsageError } from "../errors.ts";
 import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "./matrix_unit.ts";
-import type { Precision } from "./matrix.ts";
+import type { Precision } from "./matrices_on_units.ts";
 import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
 
 export type AdapterChoice = "high-performance" | "low-power" | "software";

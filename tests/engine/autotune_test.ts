@@ -9,7 +9,7 @@ import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { groupMatmuls, matmulsOf, unmeasured } from "../../src/engine/matrices/matmuls.ts";
 import { tuneWeights } from "../../src/engine/tune/tuned.ts";
 import { adapterKey, driverVersion, readTuning } from "../../src/engine/tune/tuning_file.ts";
-import { JOINED, mayJoin, tuning } from "../../src/gpu/matrix.ts";
+import { JOINED, mayJoin, tuning } from "../../src/gpu/tuning.ts";
 import { compiler } from "../../src/gpu/program.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

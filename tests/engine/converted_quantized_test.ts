@@ -4,7 +4,7 @@ import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { forward } from "../../src/engine/device/logits_dump.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
-import type { Quantization } from "../../src/gpu/matrix.ts";
+import type { Quantization } from "../../src/gpu/weight_format.ts";
 import { convertCheckpoint } from "../../src/model/checkpoint/convert.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";

@@ -16,7 +16,7 @@ import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { chain, chains } from "../../src/speculate/round_shape.ts";
 import { paperGpu } from "../gpu/paper.ts";
 import { folderOf } from "./speculated.ts";

@@ -11,7 +11,7 @@ import { openSequence, prefillPrompt } from "../../src/engine/device/single_sequ
 import { slotOf } from "../../src/engine/device/sequence.ts";
 import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
-import type { Quantization } from "../../src/gpu/matrix.ts";
+import type { Quantization } from "../../src/gpu/weight_format.ts";
 import { compiler, submit } from "../../src/gpu/program.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";

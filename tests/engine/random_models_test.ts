@@ -3,7 +3,7 @@ import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import type { ModelConfig } from "../../src/model/config/types.ts";
 import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";

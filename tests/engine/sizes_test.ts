@@ -15,7 +15,7 @@ import { UsageError } from "../../src/errors.ts";
 import type { GpuMemory } from "../../src/gpu/memory.ts";
 import { PAPER_ADAPTER, type PaperBuffer } from "../../src/gpu/paper.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
-import { attentionUnitsOf } from "../../src/gpu/matrix.ts";
+import { attentionUnitsOf } from "../../src/gpu/matrices_on_units.ts";
 import { openGpu } from "../../src/gpu/device.ts";
 import { quantizedUnits } from "../../src/gpu/matrix_unit.ts";
 import { windowsOf } from "../../src/engine/device/window_rings.ts";

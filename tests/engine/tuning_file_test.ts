@@ -9,7 +9,7 @@ import {
 } from "../../src/engine/tune/tuning_file.ts";
 import { replaceFile } from "../../src/engine/tune/replace_file.ts";
 import type { DeviceInfo } from "../../src/gpu/device.ts";
-import type { Launch } from "../../src/gpu/matrix.ts";
+import type { Launch } from "../../src/gpu/tuning.ts";
 
 const LAUNCH: Launch = { stage: 64, groups: 8, pairs: 1, prefetch: true };
 const INFO: DeviceInfo = {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { LoadedWeights } from "../../src/engine/device/models.ts";
 import { unitsReport, unitsText } from "../../src/engine/matrices/units_report.ts";
-import type { Matrix, TensorMatrices } from "../../src/gpu/matrix.ts";
+import type { TensorMatrices } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
 import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import {
   requireLoaded,
-  type Shard,
   type StoredWeights,
   type TensorMatrices,
   type TensorShard,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/matrices_on_units.ts";
+import type { Shard } from "../../src/gpu/matrix.ts";
 
 const OPERAND = { buffer: { size: 256 } as GPUBuffer };
 

@@ -10,7 +10,8 @@ import {
 } from "../../kernels/attention/units/chunk_on_units.ts";
 import type { ChunkTile } from "../../kernels/attention/units/chunk_kernels.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { type AttentionUnits, tuning } from "../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../src/gpu/matrices_on_units.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { sigmoidGateRows } from "../../kernels/elementwise/elementwise.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

@@ -6,7 +6,7 @@ import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -6,7 +6,7 @@ import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import { ownsHeads } from "../../kernels/attention/attention_row.ts";
 import { normRopeStore } from "../../kernels/attention/norm_rope_store.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";

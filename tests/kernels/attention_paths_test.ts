@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { attention, partialWords } from "../../kernels/attention/attention.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

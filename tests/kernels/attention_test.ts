@@ -9,7 +9,7 @@ import type { Heads } from "../../kernels/lib/heads.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { UsageError } from "../../src/errors.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";

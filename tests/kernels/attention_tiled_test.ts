@@ -7,7 +7,7 @@ import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { CellRange } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

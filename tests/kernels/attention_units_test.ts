@@ -6,7 +6,8 @@ import { attentionOnDevice, attentionWords } from "../../kernels/attention/atten
 import { whyNotUnits } from "../../kernels/attention/units/units_kernels.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
-import { type AttentionUnits, type Precision, tuning } from "../../src/gpu/matrix.ts";
+import type { AttentionUnits, Precision } from "../../src/gpu/matrices_on_units.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

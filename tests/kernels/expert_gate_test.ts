@@ -3,7 +3,7 @@ import { gateExperts } from "../../kernels/experts/expert_gate.ts";
 import { tileSize } from "../../kernels/experts/expert_shape.ts";
 import { expertMatmul, expertTiles, tileWords } from "../../kernels/experts/experts.ts";
 import { clampedEpilogue } from "../../kernels/lib/epilogue.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -6,7 +6,7 @@ import { expertTensor, type ExpertTile } from "../../kernels/experts/expert_tens
 import { tileWeights } from "../../kernels/experts/tile_weights.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
-import type { Precision } from "../../src/gpu/matrix.ts";
+import type { Precision } from "../../src/gpu/matrices_on_units.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

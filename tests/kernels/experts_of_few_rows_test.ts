@@ -5,14 +5,9 @@ import { canChoose, expertMatmul } from "../../kernels/experts/experts.ts";
 import { canSum, expertSums } from "../../kernels/experts/expert_sums.ts";
 import { rmsNorm } from "../../kernels/norm/rms_norm.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
-import {
-  type FloatFormat,
-  isInteger,
-  type Matrix,
-  type Quantization,
-  tuning,
-  type TuningLimits,
-} from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning, type TuningLimits } from "../../src/gpu/tuning.ts";
+import { type FloatFormat, isInteger, type Quantization } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";

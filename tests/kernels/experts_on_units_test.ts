@@ -16,13 +16,9 @@ import { route, type Routing } from "../../kernels/experts/route.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import {
-  type Matrix,
-  type Shard,
-  type TensorMatrices,
-  type TensorShard,
-  tuning,
-} from "../../src/gpu/matrix.ts";
+import type { TensorMatrices, TensorShard } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";

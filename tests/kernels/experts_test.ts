@@ -5,17 +5,16 @@ import {
   expertTiles,
   tileWords,
 } from "../../kernels/experts/experts.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import {
   BLOCK_VEC8S,
   type FloatFormat,
   isInteger,
   lanesFor,
-  type Matrix,
   type Quantization,
-  type Tuning,
-  tuning,
   type WeightFormat,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/weight_format.ts";
 import { expertLanes, expertShape, tileSize } from "../../kernels/experts/expert_shape.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";

@@ -12,7 +12,7 @@ import {
 import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 

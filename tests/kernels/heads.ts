@@ -11,7 +11,8 @@ import {
   slicePartialWords,
 } from "../../kernels/sample/slice_partials.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import { DRAFT_TOKENS, draftWords } from "../../src/model/device_layout.ts";
 import type { Device } from "../gpu/device.ts";
 import { uploadMatrix } from "./matrices.ts";

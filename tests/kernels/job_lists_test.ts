@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { jobLists, listWords, mostTiles } from "../../kernels/experts/job_lists.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { shuffled } from "../gpu/numbers.ts";
 import { exhaustive } from "../exhaustive.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { longBytes } from "../../kernels/mla/latent_long.ts";
 import { latentAttention, latentPartialWords } from "../../kernels/mla/latent_attention.ts";
 import { type LatentTile, TILES } from "../../kernels/mla/latent_kernels.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

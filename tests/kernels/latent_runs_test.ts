@@ -10,7 +10,7 @@ import {
 import { latentRunsValue, latentValue } from "../../kernels/mla/latent_value.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";

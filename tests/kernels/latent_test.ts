@@ -10,7 +10,7 @@ import { latentRunsValue, latentValue } from "../../kernels/mla/latent_value.ts"
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { bytesOf, type Operand } from "../../src/gpu/kernel.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";

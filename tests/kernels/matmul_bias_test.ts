@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { biasEpilogue } from "../../kernels/lib/epilogue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
-import { type FloatFormat, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { uploadMatrix, uploadPair, weights } from "./matrices.ts";

@@ -9,7 +9,9 @@ import {
   matmulsWithHandoff,
 } from "../../kernels/matmul/handoff/handoff.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
-import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat, Quantization } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

@@ -12,7 +12,9 @@ import {
   sumWords,
 } from "../../kernels/matmul/handoff/handoff.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
-import { type FloatFormat, type Matrix, type Quantization, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat, Quantization } from "../../src/gpu/weight_format.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

@@ -9,7 +9,7 @@ import { matmulKernel } from "../../kernels/matmul/matmul_kernels.ts";
 import { partialEpilogue } from "../../kernels/matmul/matmul_partials.ts";
 import { PARTIAL_WORDS, type PartialKind } from "../../kernels/lib/partial.ts";
 import type { MatmulShape } from "../../kernels/matmul/matmul_shape.ts";
-import { BLOCK_VEC8S, isInteger, type WeightFormat } from "../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, isInteger, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { KV_BYTES, type KvDtype } from "../../src/gpu/kv.ts";
 import { openDevice } from "../gpu/device.ts";
 

@@ -10,13 +10,9 @@ import { fitsUnits, storesScalesOnUnits } from "../../kernels/matmul/tensor/matm
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { halveWeights, weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
 import { fewRows } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
-import {
-  type Matrix,
-  type Shard,
-  type TensorMatrices,
-  type TensorShard,
-  tuning,
-} from "../../src/gpu/matrix.ts";
+import type { TensorMatrices, TensorShard } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { canStorePartials, matmulPartialCount } from "../../kernels/matmul/matmul_partials.ts";
 import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
-import { type Launch, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Launch, type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { type Case, fromLogits, fromPartials, HARDWARE, matrixOf, quantized } from "./heads.ts";

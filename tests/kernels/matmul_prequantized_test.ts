@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { matmul } from "../../kernels/matmul/matmul.ts";
 import { lanesOf } from "../../kernels/matmul/matmul_lanes.ts";
-import { isFp4, type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
+import { isFp4 } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 import { assertWithin, boundedDot } from "./bounds.ts";

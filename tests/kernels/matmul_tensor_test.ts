@@ -10,7 +10,7 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
-import type { Precision } from "../../src/gpu/matrix.ts";
+import type { Precision } from "../../src/gpu/matrices_on_units.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 

@@ -1,5 +1,6 @@
 import { capEpilogue, matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
-import { type FloatFormat, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, EPSILON, gated } from "./bounds.ts";

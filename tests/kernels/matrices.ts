@@ -1,4 +1,5 @@
-import type { FloatFormat, Table } from "../../src/gpu/matrix.ts";
+import type { Table } from "../../src/gpu/matrix.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import type { Device } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 

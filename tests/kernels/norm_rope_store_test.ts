@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { normRopeStore } from "../../kernels/attention/norm_rope_store.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { ropeTable } from "../../src/model/weights/rope_table.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { combinesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 
 const LIMITS = {
   maxComputeInvocationsPerWorkgroup: 1024,

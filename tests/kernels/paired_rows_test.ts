@@ -11,7 +11,9 @@ import {
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
 import { matmulTensor, type TensorTile } from "../../kernels/matmul/tensor/matmul_tensor.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
-import { type Matrix, type Precision, type TensorMatrices, tuning } from "../../src/gpu/matrix.ts";
+import type { Precision, TensorMatrices } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 

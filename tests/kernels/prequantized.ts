@@ -1,6 +1,7 @@
 // What quantized checkpoints hold, in plain numbers.
 
-import { isFp4, lanesFor, type Matrix, type Prequantized } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { isFp4, lanesFor, type Prequantized } from "../../src/gpu/weight_format.ts";
 import { toLanes } from "../../src/model/checkpoint/quantized/lane_order.ts";
 import { rowWords } from "../../src/model/checkpoint/quantized/modules.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

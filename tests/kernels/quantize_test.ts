@@ -5,7 +5,7 @@ import {
   isQuantizable,
   lanesFor,
   type Quantization,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers, shuffled } from "../gpu/numbers.ts";
 import { packed, weights } from "./matrices.ts";

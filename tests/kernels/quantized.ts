@@ -1,13 +1,13 @@
 // What quantize.wgsl promises, in plain numbers.
 
+import type { Matrix } from "../../src/gpu/matrix.ts";
 import {
   BLOCK_VEC8S,
   GROUP,
   lanesFor,
-  type Matrix,
   type Quantization,
   scaleBytes,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/weight_format.ts";
 import type { Device } from "../gpu/device.ts";
 
 interface Shape {

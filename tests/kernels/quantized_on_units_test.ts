@@ -11,13 +11,13 @@ import {
   type FewTile,
   matmulTensorFew,
 } from "../../kernels/matmul/tensor/matmul_tensor_few.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
 import {
   isInteger,
   isQuantized,
-  type Matrix,
   type Prequantized,
   type Quantization,
-} from "../../src/gpu/matrix.ts";
+} from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";

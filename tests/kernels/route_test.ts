@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { route, type Routing } from "../../kernels/experts/route.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { routed as reference } from "./routing.ts";

@@ -11,7 +11,8 @@ import {
   routerStoresScales,
 } from "../../kernels/experts/router_logits.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
-import { type FloatFormat, tuning, type TuningLimits } from "../../src/gpu/matrix.ts";
+import { tuning, type TuningLimits } from "../../src/gpu/tuning.ts";
+import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
 import { uploadMatrix, weights } from "./matrices.ts";

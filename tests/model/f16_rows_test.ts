@@ -1,8 +1,9 @@
 // Who rounds x of a matmul on matrix units to f16: the norm before it, a dispatch before it, or the matmul itself.
 
 import assert from "node:assert/strict";
-import type { Matrix, Precision, TensorMatrices } from "../../src/gpu/matrix.ts";
-import { tuning } from "../../src/gpu/matrix.ts";
+import type { Precision, TensorMatrices } from "../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { tuning } from "../../src/gpu/tuning.ts";
 import { Graph } from "../../src/model/graph/graph.ts";
 import { lower } from "../../src/model/lower/lower.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";

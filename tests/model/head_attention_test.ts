@@ -6,7 +6,8 @@ import { attended, projectedHeads, storedHeads } from "../../src/model/graph/dec
 import { planOf } from "../../src/model/lower/lower.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
-import { type Matrix, type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { decoderLayer, type PlacedLayer } from "../../src/model/graph/decoder.ts";
 import { Graph, type Value } from "../../src/model/graph/graph.ts";
 import { lower } from "../../src/model/lower/lower.ts";
-import { type Tuning, tuning } from "../../src/gpu/matrix.ts";
+import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";
 
 const HARDWARE = tuning(false, {

@@ -1,6 +1,7 @@
 // What graphs of a layer on paper need.
 import type { Operand } from "../../src/gpu/kernel.ts";
-import type { Matrix, RowOrder, Tuning } from "../../src/gpu/matrix.ts";
+import type { Matrix, RowOrder } from "../../src/gpu/matrix.ts";
+import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { DecoderContext } from "../../src/model/graph/context.ts";
 import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
 import { PAGE } from "../../src/model/device_layout.ts";

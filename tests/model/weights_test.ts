@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Gpu } from "../../src/gpu/device.ts";
-import type { Matrix, Shard, WeightFormat } from "../../src/gpu/matrix.ts";
+import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
+import type { WeightFormat } from "../../src/gpu/weight_format.ts";
 import type { DType, TensorInfo } from "../../src/model/files/safetensors.ts";
 import { openQuantizer } from "../../src/model/weights/quantizer.ts";
 import { widen } from "../../src/model/files/widen.ts";

@@ -1,6 +1,6 @@
 /** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
 import { bytesOf, type Dispatch, dispatch } from "../../../src/gpu/kernel.ts";
-import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import {
   type AttentionBuffers,
   type AttentionShape,

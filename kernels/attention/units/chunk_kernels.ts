@@ -1,6 +1,6 @@
 /** The kernels of attention on matrix units over many rows of one slot. */
 import { type Kernel } from "../../../src/gpu/kernel.ts";
-import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
 import { cellsOf, lowOf, type UnitsCounts, wideOf } from "./units_kernels.ts";

@@ -2,7 +2,7 @@
 import { ALIGNMENT } from "../../../src/gpu/arena.ts";
 import { bytesOf, type Dispatch, dispatch, type Operand } from "../../../src/gpu/kernel.ts";
 import { KV_BYTES } from "../../../src/gpu/kv.ts";
-import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import {
   type AttentionBuffers,
   type AttentionShape,

@@ -1,7 +1,7 @@
 /** attention_units.wgsl: attention on matrix units, and which shapes it takes. */
 import type { KvDtype } from "../../../src/gpu/kv.ts";
 import { type Kernel } from "../../../src/gpu/kernel.ts";
-import type { AttentionUnits } from "../../../src/gpu/matrix.ts";
+import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { pathGroups } from "../splits.ts";
 import type { AttentionShape } from "../attention.ts";

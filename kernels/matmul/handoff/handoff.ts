@@ -2,7 +2,9 @@
  * Several matmuls of one row in one dispatch: the workgroups of each wait for the numbers that the matmul before makes.
  */
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
-import { isQuantized, type Matrix, MOST_SPLIT_K, type Tuning } from "../../../src/gpu/matrix.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
+import { MOST_SPLIT_K, type Tuning } from "../../../src/gpu/tuning.ts";
+import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import type { Epilogue } from "../../lib/epilogue.ts";
 import type { GateName } from "../../lib/gate.ts";
 import { joined } from "../../joined.ts";

@@ -1,5 +1,6 @@
 /** When a matmul of one row on matrix units norms the row itself. */
-import { isQuantized, type Matrix } from "../../../src/gpu/matrix.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
+import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import { addendBuffers, addendsOf } from "./prologue.ts";
 import { MOST_READ, type NormUse } from "./norms_rows.ts";
 import { NORM_BYTES } from "../matmul_stages.ts";

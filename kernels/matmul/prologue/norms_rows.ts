@@ -1,4 +1,6 @@
-import { isQuantized, type Matrix, type Tuning } from "../../../src/gpu/matrix.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
+import type { Tuning } from "../../../src/gpu/tuning.ts";
+import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import { addendBuffers, type AddendCount, addendsOf } from "./prologue.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";

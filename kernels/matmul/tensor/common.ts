@@ -6,14 +6,9 @@ import {
   type Kernel,
   type Operand,
 } from "../../../src/gpu/kernel.ts";
-import {
-  isQuantized,
-  type Matrix,
-  type Precision,
-  type Shard,
-  type TensorMatrices,
-  type TensorShard,
-} from "../../../src/gpu/matrix.ts";
+import type { Precision, TensorMatrices, TensorShard } from "../../../src/gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../../src/gpu/matrix.ts";
+import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { formatOf } from "./loads.ts";

@@ -1,5 +1,6 @@
 /** The workgroup tiles of matmuls of few rows on matrix units. No choice changes a bit of the result. */
-import { isQuantized, type TensorLimits, type WeightFormat } from "../../../src/gpu/matrix.ts";
+import type { TensorLimits } from "../../../src/gpu/matrices_on_units.ts";
+import { isQuantized, type WeightFormat } from "../../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
 import { LEAST_LANES } from "./common.ts";

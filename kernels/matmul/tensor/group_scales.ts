@@ -1,12 +1,12 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../../src/gpu/kernel.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
 import {
   GROUP,
   isInteger,
-  type Matrix,
   type Prequantized,
   type Quantization,
   scaleBytes,
-} from "../../../src/gpu/matrix.ts";
+} from "../../../src/gpu/weight_format.ts";
 import { kernelOf } from "../../shader.ts";
 import { ROWS_ACROSS } from "./weight_scales.ts";
 

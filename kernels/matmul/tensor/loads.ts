@@ -1,12 +1,7 @@
 /** How matmuls on matrix units bring weights of each format into workgroup memory: as f16. */
-import {
-  BLOCK_VEC8S,
-  isFp4,
-  isPrequantized,
-  isQuantized,
-  type Matrix,
-  type Precision,
-} from "../../../src/gpu/matrix.ts";
+import type { Precision } from "../../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
+import { BLOCK_VEC8S, isFp4, isPrequantized, isQuantized } from "../../../src/gpu/weight_format.ts";
 
 /** Parameters of lib/f16_weights.wgsl. */
 export interface LoadParameters {

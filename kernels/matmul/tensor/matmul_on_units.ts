@@ -1,12 +1,12 @@
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import {
-  isQuantized,
-  type Matrix,
   MOST_DISPATCHED,
   type TensorLimits,
   type TensorShard,
-  type Tuning,
-} from "../../../src/gpu/matrix.ts";
+} from "../../../src/gpu/matrices_on_units.ts";
+import type { Matrix } from "../../../src/gpu/matrix.ts";
+import type { Tuning } from "../../../src/gpu/tuning.ts";
+import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, PLAIN } from "../../lib/epilogue.ts";
 import { scaleConstants } from "../../norm/rms_norm.ts";

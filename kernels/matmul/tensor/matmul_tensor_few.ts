@@ -1,5 +1,5 @@
 import { type Dispatch, type Kernel } from "../../../src/gpu/kernel.ts";
-import type { TensorLimits } from "../../../src/gpu/matrix.ts";
+import type { TensorLimits } from "../../../src/gpu/matrices_on_units.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../../lib/epilogue.ts";
 import { kernelOf } from "../../shader.ts";

@@ -1,6 +1,6 @@
 /** `eyrie inspect`: what a checkpoint is and whether draft and target fit. Needs no GPU. */
 import type { KvDtype } from "../../gpu/kv.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { bytesText as bytes } from "../../text/numbers.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";

@@ -2,7 +2,7 @@
 import { markdownTable } from "markdown-table";
 import sizes from "../../../presets/model_sizes.json" with { type: "json" };
 import models from "../../../presets/models.json" with { type: "json" };
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { knownPair } from "../open/drafts.ts";
 import type { ModelsOptions } from "../options/options.ts";

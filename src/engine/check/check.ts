@@ -1,7 +1,7 @@
 import type { KvDtype } from "../../gpu/kv.ts";
 import { UsageError } from "../../errors.ts";
 import { type GpuChoice, openGpu } from "../../gpu/device.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
 import { withRoundedBuffers } from "../../model/config/rounded_buffers.ts";
 import type { DType } from "../../model/files/safetensors.ts";

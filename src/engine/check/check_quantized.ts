@@ -1,4 +1,4 @@
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { compiler } from "../../gpu/program.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { agreement, argmaxes, deviation } from "./check.ts";

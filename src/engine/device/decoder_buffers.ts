@@ -7,13 +7,8 @@ import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import {
-  type AttentionUnits,
-  type Launches,
-  mayJoin,
-  type TensorMatrices,
-  tuning,
-} from "../../gpu/matrix.ts";
+import type { AttentionUnits, TensorMatrices } from "../../gpu/matrices_on_units.ts";
+import { type Launches, mayJoin, tuning } from "../../gpu/tuning.ts";
 import {
   actWidth,
   attentionSizes,

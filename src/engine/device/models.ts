@@ -6,10 +6,10 @@ import { KV_BYTES } from "../../gpu/kv.ts";
 import {
   attentionUnitsOf,
   hasPromptKernels,
-  type Launches,
   roundMatrices,
   type TensorMatrices,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/matrices_on_units.ts";
+import type { Launches } from "../../gpu/tuning.ts";
 import type { DraftConfig, ModelConfig, StandaloneConfig } from "../../model/config/types.ts";
 import type { Draft } from "../../model/graph/draft.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";

@@ -1,7 +1,7 @@
 /** Whether the models fit the GPU's memory, and what would. */
 import { UsageError } from "../../errors.ts";
 import { type DeviceInfo, OutOfMemory } from "../../gpu/device.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { type GpuMemory, WORTH_ASKING } from "../../gpu/memory.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { chain } from "../../speculate/round_shape.ts";

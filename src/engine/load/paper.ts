@@ -4,7 +4,7 @@
  */
 import { measuringArena } from "../../gpu/arena.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import { tuning } from "../../gpu/matrix.ts";
+import { tuning } from "../../gpu/tuning.ts";
 import { type Adapter, PAPER_ADAPTER, type PaperBuffer, paperGpu } from "../../gpu/paper.ts";
 import { readbackBuffer } from "../../gpu/readback.ts";
 import type { AnyDraftConfig, ModelConfig } from "../../model/config/types.ts";

@@ -1,5 +1,5 @@
 import type { Gpu } from "../../gpu/device.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { keptMatrices, methodOf, parameterCount } from "../../model/report/parameters.ts";
 import { openQuantizer, type Quantizer } from "../../model/weights/quantizer.ts";

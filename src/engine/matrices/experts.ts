@@ -6,15 +6,9 @@ import { weightScales } from "../../../kernels/matmul/tensor/weight_scales.ts";
 import { ALIGNMENT, storage } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import {
-  isFp4,
-  isQuantized,
-  type Matrix,
-  type Shard,
-  type TensorLimits,
-  type TensorShard,
-  type WeightFormat,
-} from "../../gpu/matrix.ts";
+import type { TensorLimits, TensorShard } from "../../gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../gpu/matrix.ts";
+import { isFp4, isQuantized, type WeightFormat } from "../../gpu/weight_format.ts";
 import type { MatrixUnit, QuantizedUnits, UnitForwards } from "../../gpu/matrix_unit.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";

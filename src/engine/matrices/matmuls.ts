@@ -1,7 +1,8 @@
 import { MEASURED_ROWS } from "../../../kernels/matmul/matmul_tune.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
 import { bytesOf } from "../../gpu/kernel.ts";
-import type { Launches, Matrix, Tuning } from "../../gpu/matrix.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
+import type { Launches, Tuning } from "../../gpu/tuning.ts";
 import type { DraftWeights } from "../../model/weights/draft_weights.ts";
 import type {
   AttentionWeights,

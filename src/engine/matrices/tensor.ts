@@ -7,15 +7,14 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
   DEFAULT_PRECISION,
-  isQuantized,
-  type Matrix,
   MOST_DISPATCHED,
   type Precision,
-  type Shard,
   type TensorMatrices,
   type TensorShard,
-  tuning,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../gpu/matrix.ts";
+import { tuning } from "../../gpu/tuning.ts";
+import { isQuantized } from "../../gpu/weight_format.ts";
 import { type QuantizedUnits, quantizedUnits } from "../../gpu/matrix_unit.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";

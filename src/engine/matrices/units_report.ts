@@ -9,13 +9,12 @@ import {
   attentionUnitsOf,
   DEFAULT_PRECISION,
   hasPromptKernels,
-  isQuantized,
-  type Matrix,
   type Precision,
-  type Shard,
   type TensorShard,
-  tuning,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/matrices_on_units.ts";
+import type { Matrix, Shard } from "../../gpu/matrix.ts";
+import { tuning } from "../../gpu/tuning.ts";
+import { isQuantized } from "../../gpu/weight_format.ts";
 import type { HeadAttention } from "../../model/config/layer_config.ts";
 import type { MixtureWeights } from "../../model/weights/layer_weights.ts";
 import type { LoadedWeights } from "../device/models.ts";

@@ -4,7 +4,7 @@ import { defaultLaunch, shapeKey } from "../../../kernels/matmul/matmul_shape.ts
 import { axes, chooseLaunch, type Timed } from "../../../kernels/matmul/matmul_tune.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
-import type { Launch, Launches, Tuning } from "../../gpu/matrix.ts";
+import type { Launch, Launches, Tuning } from "../../gpu/tuning.ts";
 import { medianTime } from "../../gpu/profile.ts";
 import { type Compiler, compiler, type Program } from "../../gpu/program.ts";
 import { openProgramTimer, openRepeatClock, type ProgramTimer } from "./program_timer.ts";

@@ -9,7 +9,7 @@ import {
 } from "../../../kernels/matmul/handoff/handoff.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
-import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/matrix.ts";
+import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/tuning.ts";
 import { compiler, type Program } from "../../gpu/program.ts";
 import type { DenseWeights } from "../../model/weights/layer_weights.ts";
 import { storageBuffer } from "../device/buffers.ts";

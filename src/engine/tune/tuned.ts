@@ -1,7 +1,8 @@
 import { isLaunch } from "../../../kernels/matmul/matmul_tune.ts";
 import { tensorShards } from "../../../kernels/matmul/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
-import { type Launches, roundMatrices, type Tuning, tuning } from "../../gpu/matrix.ts";
+import { roundMatrices } from "../../gpu/matrices_on_units.ts";
+import { type Launches, type Tuning, tuning } from "../../gpu/tuning.ts";
 import { autotune } from "./autotune.ts";
 import { joinedKey, joinedMlps, timeJoined } from "./joined.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";

@@ -11,7 +11,7 @@ import { reason } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { replaceFile } from "./replace_file.ts";
 import type { DeviceInfo } from "../../gpu/device.ts";
-import type { Launch, Launches } from "../../gpu/matrix.ts";
+import type { Launch, Launches } from "../../gpu/tuning.ts";
 
 const FORMAT = 1;
 

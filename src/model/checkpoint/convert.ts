@@ -7,7 +7,7 @@ import type { TensorInfo } from "../files/safetensors.ts";
 import { quote } from "../files/fields.ts";
 import { diskFolder } from "../files/folder.ts";
 import { widen } from "../files/widen.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import { blocksConfig, packBlocks, storedShape } from "./quantized/blocks.ts";
 import { planShards, type ShardFile } from "../files/safetensors_file.ts";
 import { makeTemporary } from "./temporary_folder.ts";

@@ -1,5 +1,5 @@
 import { UsageError } from "../../errors.ts";
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 
 /** How matrices are quantized at load. */
 export interface QuantizeChoice {

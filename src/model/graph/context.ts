@@ -2,7 +2,7 @@
 import type { RowScales } from "../../../kernels/norm/rms_norm.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
-import type { Tuning } from "../../gpu/matrix.ts";
+import type { Tuning } from "../../gpu/tuning.ts";
 import type { ModelConfig } from "../config/types.ts";
 import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 

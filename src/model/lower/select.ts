@@ -6,7 +6,7 @@ import type { Heads, PartialWords } from "../../../kernels/lib/heads.ts";
 import { PARTIAL_WORDS } from "../../../kernels/lib/partial.ts";
 import { latentPartialWords, tilesLatents } from "../../../kernels/mla/latent_attention.ts";
 import { slicePartialCount } from "../../../kernels/sample/slice_partials.ts";
-import type { Tuning } from "../../gpu/matrix.ts";
+import type { Tuning } from "../../gpu/tuning.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import {
   type ExpertJobs,

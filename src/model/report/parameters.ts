@@ -1,5 +1,5 @@
 /** Counts the parameters of a model, and finds the matrices that are already quantized. */
-import { isQuantizable } from "../../gpu/matrix.ts";
+import { isQuantizable } from "../../gpu/weight_format.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { findTensor, isGrouped, type TensorSpec } from "../weights/tensors.ts";
 

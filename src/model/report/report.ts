@@ -1,5 +1,5 @@
 /** The report of `eyrie inspect` as a value. It is made from headers and configs only, without weights. */
-import type { Quantization } from "../../gpu/matrix.ts";
+import type { Quantization } from "../../gpu/weight_format.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";

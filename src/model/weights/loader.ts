@@ -1,16 +1,15 @@
 /** Turns tensors into weights on the GPU: shapes are decided here, bytes come from a source, memory from an arena. */
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
   type FloatFormat,
   isPrequantized,
-  type Matrix,
   type Prequantized,
   type Quantization,
-  type Table,
   WEIGHT_BYTES,
   type WeightFormat,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/weight_format.ts";
 import type { Arena } from "../../gpu/arena.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import {

@@ -1,6 +1,6 @@
 /** Which tensors of a checkpoint `--quantize` quantizes. */
 import { UsageError } from "../../errors.ts";
-import { isQuantizable } from "../../gpu/matrix.ts";
+import { isQuantizable } from "../../gpu/weight_format.ts";
 import { fieldsOf, parseModelConfig } from "../config/config.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { quote } from "../files/fields.ts";

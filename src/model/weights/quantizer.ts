@@ -1,7 +1,8 @@
 import { quantize } from "../../../kernels/matmul/quantize.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Plan } from "../../gpu/kernel.ts";
-import { type FloatFormat, GROUP, type Matrix } from "../../gpu/matrix.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
+import { type FloatFormat, GROUP } from "../../gpu/weight_format.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import type { Run } from "./shards.ts";
 

@@ -2,15 +2,15 @@
 import { fillParams, fillRandom } from "../../../kernels/matmul/fill_random.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { bytesOf, labelOf, type Operand, type Plan } from "../../gpu/kernel.ts";
+import type { Matrix } from "../../gpu/matrix.ts";
+import { tuning } from "../../gpu/tuning.ts";
 import {
   isQuantizable,
   isQuantized,
   lanesFor,
-  type Matrix,
   type Quantization,
-  tuning,
   type WeightFormat,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/weight_format.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Shape, WeightSource } from "./loader.ts";

@@ -1,14 +1,8 @@
 /** Cuts matrices by rows into shards where one binding cannot hold them. */
 import { UsageError } from "../../errors.ts";
 import { type Gpu, largestBinding } from "../../gpu/device.ts";
-import {
-  type Matrix,
-  type RowOrder,
-  scaleBytes,
-  type Shard,
-  WEIGHT_BYTES,
-  type WeightFormat,
-} from "../../gpu/matrix.ts";
+import type { Matrix, RowOrder, Shard } from "../../gpu/matrix.ts";
+import { scaleBytes, WEIGHT_BYTES, type WeightFormat } from "../../gpu/weight_format.ts";
 import type { Arena } from "../../gpu/arena.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 

@@ -1,5 +1,7 @@
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
+import type { Matrix, Shard } from "../../gpu/matrix.ts";
+import { tuning } from "../../gpu/tuning.ts";
 import {
   type FloatFormat,
   GROUP,
@@ -8,15 +10,12 @@ import {
   isQuantizable,
   isQuantized,
   lanesFor,
-  type Matrix,
   type Prequantized,
   type Quantization,
   scaleBytes,
-  type Shard,
-  tuning,
   WEIGHT_BYTES,
   type WeightFormat,
-} from "../../gpu/matrix.ts";
+} from "../../gpu/weight_format.ts";
 import { separateBuffers } from "../../gpu/arena.ts";
 import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";

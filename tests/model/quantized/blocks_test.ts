@@ -1,5 +1,5 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { GROUP, lanesFor } from "../../../src/gpu/matrix.ts";
+import { GROUP, lanesFor } from "../../../src/gpu/weight_format.ts";
 import { openCheckpoint } from "../../../src/model/checkpoint/checkpoint.ts";
 import {
   blocksConfig,

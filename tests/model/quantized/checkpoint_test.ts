@@ -5,7 +5,7 @@ import type { TensorInfo } from "../../../src/model/files/safetensors.ts";
 import { parseModelConfig } from "../../../src/model/config/config.ts";
 import { openPaper } from "../../../src/engine/load/paper.ts";
 import { PAPER_ADAPTER } from "../../../src/gpu/paper.ts";
-import type { Prequantized } from "../../../src/gpu/matrix.ts";
+import type { Prequantized } from "../../../src/gpu/weight_format.ts";
 import { dequantized } from "../../../src/model/checkpoint/quantized/dequantize.ts";
 import { checkTensors, targetTensors } from "../../../src/model/weights/tensors.ts";
 import { toyCheckpoint } from "../folders.ts";

@@ -1,5 +1,5 @@
 import type { Gpu } from "../../../gpu/device.ts";
-import { DEFAULT_PRECISION, type Precision } from "../../../gpu/matrix.ts";
+import { DEFAULT_PRECISION, type Precision } from "../../../gpu/matrices_on_units.ts";
 import { quantizedUnits } from "../../../gpu/matrix_unit.ts";
 import { methodOf } from "../../../model/report/parameters.ts";
 import type { KvDtype } from "../../../gpu/kv.ts";

@@ -4,7 +4,12 @@
  * of k as words of kernels/matmul/quantize.wgsl. config.json says
  * `"quantization_config": {"quant_method": "eyrie", "format": "q4", "version": 1}`.
  */
-import { BLOCK_VEC8S, GROUP, isQuantizable, type Quantization } from "../../../gpu/matrix.ts";
+import {
+  BLOCK_VEC8S,
+  GROUP,
+  isQuantizable,
+  type Quantization,
+} from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import { type Fields, nested, quote, unusable, value } from "../../files/fields.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";

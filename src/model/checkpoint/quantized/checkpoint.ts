@@ -1,5 +1,5 @@
 /** Presents a quantized checkpoint as one in which each matrix is a single tensor named `weight`. */
-import { GROUP, type Prequantized } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";

@@ -1,5 +1,5 @@
 /** Converts rows of quantized checkpoints to float32, for tables whose rows are looked up or read in two ways. */
-import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/weight_format.ts";
 import { e4m3 } from "./e4m3.ts";
 import { rowWords } from "./modules.ts";
 

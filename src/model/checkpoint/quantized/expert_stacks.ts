@@ -6,7 +6,7 @@
  *     X                   with X_bias beside it: [experts, in, out], transposed here
  *     X_bias              [experts, out]
  */
-import { GROUP } from "../../../gpu/matrix.ts";
+import { GROUP } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import { DTYPE_BYTES, type TensorInfo } from "../../files/safetensors.ts";
 import { badTensor } from "./groups.ts";

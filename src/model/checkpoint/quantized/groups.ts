@@ -1,6 +1,6 @@
 /** The words of the groups of a quantized matrix: a scale, and for u4 its zero point. */
 import { UsageError } from "../../../errors.ts";
-import { GROUP } from "../../../gpu/matrix.ts";
+import { GROUP } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";

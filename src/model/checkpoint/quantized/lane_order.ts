@@ -2,7 +2,8 @@
  * Permutes rows from the order of k to lane order, in which the lanes of a matmul read them; see
  * kernels/matmul/quantize.wgsl.
  */
-import { BLOCK_VEC8S, isFp4, type Matrix, type Prequantized } from "../../../gpu/matrix.ts";
+import type { Matrix } from "../../../gpu/matrix.ts";
+import { BLOCK_VEC8S, isFp4, type Prequantized } from "../../../gpu/weight_format.ts";
 import { rowWords } from "./modules.ts";
 
 /** Permutes `rows`, as `ReadRows` fills them, to lane order, and separates words and scales. */

@@ -1,5 +1,5 @@
 /** Reads matrices of quantized checkpoints as rows of one format, whatever tensors they consist of. */
-import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/matrix.ts";
+import { GROUP, type Prequantized, WEIGHT_BYTES } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";

@@ -5,7 +5,7 @@
  *     compressed-tensors  weight_packed u8 [N, K / 2], weight_scale [N, K / 16], weight_global_scale f32: w = e2m1 scale / global
  *     ModelOpt            weight u8 [N, K / 2], weight_scale [N, K / 16], weight_scale_2 f32: w = e2m1 scale scale_2
  */
-import { GROUP } from "../../../gpu/matrix.ts";
+import { GROUP } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
 import { NVFP4_UNIT } from "./dequantize.ts";

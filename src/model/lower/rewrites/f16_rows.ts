@@ -1,6 +1,6 @@
 import { attentionStoresHalf } from "../../../../kernels/attention/attention_on_device.ts";
 import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
-import type { Tuning } from "../../../gpu/matrix.ts";
+import type { Tuning } from "../../../gpu/tuning.ts";
 import type { AttentionOp } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "./norm_in_matmul.ts";

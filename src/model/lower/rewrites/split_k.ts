@@ -1,6 +1,6 @@
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
 import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
-import { isQuantized } from "../../../gpu/matrix.ts";
+import { isQuantized } from "../../../gpu/weight_format.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { Edits } from "../edits.ts";
