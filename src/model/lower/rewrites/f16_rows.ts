@@ -3,7 +3,7 @@ import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Tuning } from "../../../gpu/tuning.ts";
 import type { AttentionOp } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { epilogueBuffers } from "./norm_in_matmul.ts";
+import { epilogueBuffers } from "../emit/matmul.ts";
 
 /**
  * x of a matmul on matrix units is rounded to f16 once, not by each of its workgroups. The norm that stores x does it;

@@ -1,6 +1,6 @@
 import { gatesHeads } from "../../../../kernels/matmul/prologue/norms_rows.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { epilogueBuffers } from "./norm_in_matmul.ts";
+import { epilogueBuffers } from "../emit/matmul.ts";
 
 /** For few rows the only matmul that reads normed and gated heads norms and gates them itself. */
 export const gatedNormInMatmul: Rewrite = {

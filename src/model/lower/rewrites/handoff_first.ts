@@ -1,5 +1,5 @@
 import { handsOffFirst } from "../../../../kernels/matmul/handoff/handoff.ts";
-import { prologueBuffers, prologueOf } from "../emit.ts";
+import { prologueBuffers, prologueOf } from "../emit/matmul.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 

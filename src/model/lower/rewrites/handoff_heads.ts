@@ -1,6 +1,6 @@
 import { handsOffHeads } from "../../../../kernels/attention/handoff_heads.ts";
 import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
-import { prologueOf } from "../emit.ts";
+import { prologueOf } from "../emit/matmul.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 

@@ -1,6 +1,6 @@
 import { handsOff } from "../../../../kernels/matmul/handoff/handoff.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
-import { prologueBuffers } from "../emit.ts";
+import { prologueBuffers } from "../emit/matmul.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP share a dispatch: workgroups of the second wait for the outputs of the first. */

@@ -1,9 +1,9 @@
-import { QKV_BUFFERS } from "../../../../kernels/matmul/qkv.ts";
 import { normsOnUnits } from "../../../../kernels/matmul/prologue/norms_on_units.ts";
 import { normsRows } from "../../../../kernels/matmul/prologue/norms_rows.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
-import type { MatmulEpilogue, MatmulPrologue, NormSource, OpOf } from "../ops.ts";
+import { epilogueBuffers } from "../emit/matmul.ts";
+import type { MatmulPrologue, NormSource, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /**
@@ -39,12 +39,6 @@ export function fuseNorm(
     lowers: storesScales && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
   return { ...matmul, x: from.x, prologue };
-}
-
-/** Storage buffers that an epilogue binds. */
-export function epilogueBuffers(epilogue: MatmulEpilogue): number {
-  if (epilogue.of === "heads") return QKV_BUFFERS + Number(epilogue.bias !== undefined);
-  return Number(epilogue.of === "bias");
 }
 
 export type FusedNorm = OpOf<"norm"> & {

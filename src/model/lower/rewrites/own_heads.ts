@@ -3,7 +3,7 @@ import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { type StoreHeads, type Value, value } from "../../graph/graph.ts";
 import { PAGE } from "../../device_layout.ts";
-import { attendsOnUnits } from "../emit.ts";
+import { attendsOnUnits } from "../emit/attention.ts";
 import type { LoweredOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 

@@ -6,7 +6,8 @@ import { pairStoresScales } from "../../../../kernels/norm/norm_pair.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { jobsOfRow, type Value } from "../../graph/graph.ts";
 import type { Edits } from "../edits.ts";
-import { attendsOnUnits, epilogueOf } from "../emit.ts";
+import { attendsOnUnits } from "../emit/attention.ts";
+import { epilogueOf } from "../emit/matmul.ts";
 import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 

@@ -1,10 +1,10 @@
 import { SPLIT_CELLS } from "../../../../kernels/attention/splits.ts";
 import { combinesHeads } from "../../../../kernels/matmul/prologue/norms_rows.ts";
 import { MOST_SPLITS } from "../../../../kernels/matmul/prologue/prologue.ts";
-import { attendOnce, attendsOnUnits } from "../emit.ts";
+import { attendOnce, attendsOnUnits } from "../emit/attention.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { epilogueBuffers } from "./norm_in_matmul.ts";
+import { epilogueBuffers } from "../emit/matmul.ts";
 
 /** Where slots have few cells, the matmul `o` combines the splits of attention itself. */
 export const splitsInMatmul: Rewrite = {

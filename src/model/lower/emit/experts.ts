@@ -1,0 +1,173 @@
+/** Mixtures of experts as dispatches. */
+import { gateExperts } from "../../../../kernels/experts/expert_gate.ts";
+import { expertSums } from "../../../../kernels/experts/expert_sums.ts";
+import {
+  combineExperts,
+  expertMatmul,
+  expertTile,
+  expertTiles,
+} from "../../../../kernels/experts/experts.ts";
+import { route } from "../../../../kernels/experts/route.ts";
+import { routerLogits } from "../../../../kernels/experts/router_logits.ts";
+import { clampedEpilogue } from "../../../../kernels/lib/epilogue.ts";
+import { GATES } from "../../../../kernels/lib/gate.ts";
+import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
+import type { Tuning } from "../../../gpu/tuning.ts";
+import { type ExpertJobs, jobsOfRow } from "../../graph/graph.ts";
+import type { ExpertMatmulOp, OpOf } from "../ops.ts";
+import { type Emitting, scalesOf } from "./emitting.ts";
+
+export function emitRoute({ context: { tuning }, at }: Emitting, op: OpOf<"route">): Dispatch[] {
+  const { logits, bias, factors, jobs, out, shares, label } = op;
+  const { routing, ...behind } = jobs;
+  const choice = { experts: at(out), weights: at(shares) };
+  const buffers = { logits: at(logits), bias, factors, ...choice };
+  const stride = logits.cols;
+  // Few rows do not use matrix units, so more rows must not either: the bits have to be the same.
+  const rules = { ...tuning, tensor: undefined };
+  return [
+    route(buffers, {
+      ...routing,
+      ...behind,
+      rows: logits.rows,
+      tuning: rules,
+      stride,
+      label,
+    }),
+  ];
+}
+
+export function emitNormedRouter({ context, at }: Emitting, op: OpOf<"normed_router">): Dispatch[] {
+  const {
+    from,
+    weight: norm,
+    expertsWeight,
+    eps,
+    matrix,
+    bias,
+    normed,
+    logits,
+    storesScales,
+    label,
+  } = op;
+  const added = from.of === "sums"
+    ? { sums: at(from.y), splitK: from.y.parts, stream: at(from.stream) }
+    : undefined;
+  const row = { x: at(from.x), added, norm, expertsNorm: expertsWeight, normed: at(normed) };
+  const scales = storesScales ? context.scales : undefined;
+  return [
+    routerLogits({ matrix, bias, ...row, logits: at(logits), scales }, {
+      rows: from.x.rows,
+      eps,
+      tuning: { ...context.tuning, tensor: undefined },
+      label,
+    }),
+  ];
+}
+
+export function emitExpertTiles(
+  { context: { tuning }, at }: Emitting,
+  op: OpOf<"expert_tiles">,
+): Dispatch[] {
+  const { matrix, experts, jobs, rows, out: tiles, label } = op;
+  const shape = tiledJobs(tuning, jobs, rows, matrix);
+  const lists = { experts: at(experts), tiles: at(tiles) };
+  return expertTiles(lists, { ...shape, matrix, tuning, label });
+}
+
+export function emitExpertMatmul(
+  to: Emitting,
+  op: ExpertMatmulOp & { readonly label: string },
+): Dispatch[] {
+  const { context, at } = to;
+  const { tuning } = context;
+  const {
+    x,
+    perJob,
+    matrix,
+    experts,
+    jobs,
+    out,
+    gated,
+    xScales,
+    storesScales,
+    choice,
+    tiles,
+    label,
+  } = op;
+  const rows = perJob ? x.rows / jobsOfRow(jobs) : x.rows;
+  const outScales = storesScales ? scalesOf(context, "act") : undefined;
+  return expertMatmul({
+    matrix,
+    x: at(x),
+    xScales: scalesOf(context, xScales),
+    out: at(out),
+    outScales,
+    experts: at(experts),
+    tiles: at(tiles ?? experts),
+    choice: choice && {
+      routing: jobs.routing,
+      sharedGate: jobs.sharedGate,
+      logits: at(choice.logits),
+      stride: choice.logits.cols,
+      weights: at(choice.shares),
+      factors: choice.factors,
+    },
+  }, {
+    ...tiledJobs(tuning, jobs, rows, matrix),
+    shared: jobs.shared,
+    tuning,
+    epilogue: expertEpilogueOf(gated, outScales),
+    perJob,
+    label,
+  });
+}
+
+function expertEpilogueOf(gated: ExpertMatmulOp["gated"], outScales: Operand | undefined) {
+  if (!gated) return "store";
+  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, outScales);
+}
+
+function jobCounts(jobs: ExpertJobs, rows: number) {
+  const { routing: { numExperts }, shared } = jobs;
+  return { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
+}
+
+function tiledJobs(
+  tuning: Tuning,
+  of: ExpertJobs,
+  rows: number,
+  matrix: Parameters<typeof expertTile>[1],
+) {
+  const jobs = jobCounts(of, rows);
+  return { ...jobs, tile: expertTile(jobs, matrix, tuning) };
+}
+
+export function emitExpertSums(
+  { context: { tuning }, at }: Emitting,
+  op: OpOf<"expert_sums">,
+): Dispatch[] {
+  const { matrix, x, experts, shares, bias, jobs, stream: out, label } = op;
+  const shape = { ...jobCounts(jobs, out.rows), shared: jobs.shared, tuning, label };
+  const buffers = { x: at(x), experts: at(experts), weights: at(shares), out: at(out) };
+  return expertSums({ matrix, bias, ...buffers }, shape);
+}
+
+export function emitExpertGate({ at }: Emitting, op: OpOf<"expert_gate">): Dispatch[] {
+  const { x, bias, experts, limit, out, label } = op;
+  const { rows, cols } = out;
+  const buffers = { x: at(x), bias, experts: at(experts), out: at(out) };
+  return [gateExperts(buffers, { rows, cols, limit, label })];
+}
+
+export function emitCombine({ at }: Emitting, op: OpOf<"combine">): Dispatch[] {
+  const { x, shares, bias, to: added, out, label } = op;
+  const shape = { rows: out.rows, topK: shares.cols, cols: out.cols, label };
+  const buffers = {
+    y: at(x),
+    weights: at(shares),
+    out: at(out),
+    bias: bias && { values: bias.values, experts: at(bias.experts) },
+  };
+  return [combineExperts(buffers, { ...shape, add: added !== undefined })];
+}
