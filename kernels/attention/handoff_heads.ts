@@ -39,7 +39,7 @@ export function handsOffHeads(
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
   if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
   return canBeResident(matrix, use) &&
-    residentShape(matrix, use, true).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
+    residentShape(matrix, use, 2).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 
 /** Records that dispatch; see `handsOffHeads`. */
@@ -63,7 +63,7 @@ export function headsWithHandoff(
     epilogue: HANDOFF_STORE,
     tuning,
     label,
-    prologue: { ...prologue, wide: true },
+    prologue: { ...prologue, widen: 2 },
   }) as [Dispatch];
   const second = attention({ words, makers: first.workgroups[1], turns });
   return joined([first, second], label);

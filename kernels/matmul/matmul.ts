@@ -73,7 +73,7 @@ export function matmul(
   };
   const launch = prologue === PLAIN_ROWS
     ? matmulShape(matrix, use)
-    : residentShape(matrix, use, prologue.wide);
+    : residentShape(matrix, use, prologue.widen);
   const { format, cols } = matrix;
   const lanes = lanesOf(matrix, tuning);
   const { groups } = launch;

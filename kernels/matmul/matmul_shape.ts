@@ -189,17 +189,17 @@ function prefetchTile(
  * The launch of a matmul that keeps x in workgroup memory, see `canBeResident`: by rule, because a launch that
  * was measured with stages may have more groups than there is workgroup memory for.
  *
- * @param wide whether it has twice as many groups.
+ * @param widen how many times as many groups it has.
  */
-export function residentShape(matrix: Matrix, use: MatmulUse, wide = false): ResidentShape {
+export function residentShape(matrix: Matrix, use: MatmulUse, widen = 1): ResidentShape {
   const range = matrix.cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[matrix.format] * lanesOf(matrix, use.tuning);
   const stage = heldVec8s(range, block);
   const { groups } = defaultLaunch(matrix, use);
-  const launch = { groups: wide ? 2 * groups : groups, stage };
+  const launch = { groups: widen * groups, stage };
   const shape = residentOf(matrix, use, launch);
   const whole = stage === range ? shape : { ...shape, part: true };
-  return wide || !spreads(matrix, use, shape) ? whole : {
+  return widen > 1 || !spreads(matrix, use, shape) ? whole : {
     ...whole,
     pairs: shape.pairs / 2,
     groups: 2 * groups,

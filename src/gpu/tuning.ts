@@ -51,6 +51,8 @@ export interface Tuning {
   readonly rowLanes: number;
   /** Most bytes of workgroup memory. */
   readonly workgroupBytes: number;
+  /** Most invocations of a workgroup. */
+  readonly invocations: number;
   /** Invocations of every subgroup, where kernels without matrix units may use subgroups; see `DeviceInfo`. */
   readonly subgroup?: number | undefined;
   /** Whether workgroups may wait for other workgroups of the same dispatch: see kernels/matmul/handoff. */
@@ -99,6 +101,7 @@ export function tuning(
     storageBuffers,
     bindingBytes: limits.maxStorageBufferBindingSize,
     workgroupBytes: maxComputeWorkgroupStorageSize,
+    invocations: maxComputeInvocationsPerWorkgroup,
   };
   return software
     ? {

@@ -145,7 +145,7 @@ Deno.test("three matmuls handoff where there is room for all, and few words are 
   };
   const first = { matrix: matrix(512, 512), splitK: 1, prologue: PLAIN_ROWS };
   assert.ok(handsOffFirst(first, use, 3));
-  assert.ok(!handsOffFirst({ ...first, prologue: { ...PLAIN_ROWS, wide: true } }, use, 3));
+  assert.ok(!handsOffFirst({ ...first, prologue: { ...PLAIN_ROWS, widen: 2 } }, use, 3));
   const few = { ...use, tuning: { ...HARDWARE, storageBuffers: 11 } };
   assert.ok(!handsOffFirst(first, few, 3), "storage buffers");
   const small = { ...use, tuning: { ...HARDWARE, workgroupBytes: 16384 } };

@@ -108,6 +108,10 @@ interface Normed {
   readonly groups: number;
   /** Whether v is stored a second time; default false. */
   readonly keeps?: boolean;
+  readonly format?: "bf16" | "q8" | "q4";
+  readonly widen?: number;
+  /** Whether v is stored; default true. */
+  readonly stores?: boolean;
 }
 
 for (
@@ -119,12 +123,16 @@ for (
     { cols: 1024, rows: 4, splitK: 4, groups: 8 },
     { cols: 1024, rows: 1, splitK: 2, groups: 8, keeps: true },
     { cols: 3072, rows: 1, splitK: 3, groups: 8 },
+    { cols: 1024, rows: 1, splitK: 4, groups: 8, widen: 4 },
+    { cols: 1024, rows: 1, splitK: 2, groups: 8, widen: 5, format: "q4" },
+    { cols: 2048, rows: 1, splitK: 4, groups: 8, widen: 4, format: "q8", stores: false },
   ] satisfies Normed[]
 ) {
-  const { cols, rows, splitK, groups, keeps = false } = of;
-  const { test } = keeps && rows > 1 ? Deno : drawn;
-  test(`matmul resident: norm of ${rows} rows of ${cols} and ${splitK} sums, as rms_norm's`, async () => {
-    const matrix = matrixOf("bf16", cols);
+  const { cols, rows, splitK, groups, keeps = false, format = "bf16", widen, stores = true } = of;
+  const { test } = keeps && rows > 1 || widen === 5 ? Deno : drawn;
+  const name = `${format}, ${rows} rows of ${cols} and ${splitK} sums, groups times ${widen ?? 1}`;
+  test(`matmul resident: norm as rms_norm's, ${name}`, async () => {
+    const matrix = matrixOf(format, cols);
     const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
     const sums = device.floats(numbers(Math.max(1, splitK) * rows * cols, 6));
     const norm = { rows, cols, eps: 1e-6, lanes: HARDWARE.rowLanes, label: "norm" };
@@ -136,17 +144,22 @@ for (
 
     const stream = device.filled(rows * cols);
     const out = device.filled(rows * N);
-    const added = splitK > 0 ? { sums, splitK, stream } : undefined;
+    const added = splitK > 0 ? { sums, splitK, stream: stores ? stream : undefined } : undefined;
     const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
     const place = { outCols: 3 * cols, outFirst: cols };
     const kept = keeps ? { out: device.filled(rows * 3 * cols, -1), ...place } : undefined;
-    const prologue = normedRows({ weight, eps: norm.eps, lanes, added, kept }, { cols, rows });
+    const prologue = normedRows({ weight, eps: norm.eps, lanes, added, kept }, {
+      cols,
+      rows,
+      widen,
+    });
     const tuning = launched(matrix, cols / 8, groups, rows);
     const shape = { ...use, epilogue: "store", tuning, prologue, label: "test" } as const;
     await device.run(matmul({ matrix, x: device.floats(x), out }, shape));
     assert.deepEqual(await device.readWords(out), expected);
     if (splitK > 0) {
-      assert.deepEqual(await device.readWords(stream), await device.readWords(before));
+      const wanted = stores ? before : device.filled(rows * cols);
+      assert.deepEqual(await device.readWords(stream), await device.readWords(wanted));
     }
     if (kept) {
       const [all, v] = [await device.readFloats(kept.out), await device.readFloats(before)];
@@ -367,7 +380,7 @@ for (
     const expected = await run(matrix, attended, use, launched(matrix, 32, 8, rows));
     assert.ok(expected.some((word) => word << 1 !== 0));
 
-    for (const wide of [false, true]) {
+    for (const widen of [1, 2]) {
       const out = device.filled(splitK * rows * outputs);
       const prologue = combinedHeads({
         ...partial,
@@ -378,7 +391,7 @@ for (
         splits: splitsOf(shape),
         sinks,
         gate,
-      }, wide);
+      }, widen);
       const tuning = launched(matrix, cols / 8, 8, rows);
       const of = { ...use, epilogue: "store", tuning, prologue, label: "test" } as const;
       await device.run(matmul({ matrix, x: device.filled(rows * cols), out }, of));

@@ -82,15 +82,15 @@ Deno.test("one row of many floats in ranges of k has twice the invocations, and 
     lanes: 16,
     shards: [],
   };
-  const shape = (of: Matrix, rows: number, splitK = 4, wide = false) => {
-    const { pairs, groups, ahead } = residentShape(of, { rows, splitK, tuning: HARDWARE }, wide);
+  const shape = (of: Matrix, rows: number, splitK = 4, widen = 1) => {
+    const { pairs, groups, ahead } = residentShape(of, { rows, splitK, tuning: HARDWARE }, widen);
     return { pairs, groups, ahead };
   };
   assert.deepEqual(shape(of, 1), { pairs: 1, groups: 16, ahead: 8 });
   const plain = { pairs: 2, groups: 8, ahead: 4 };
   assert.deepEqual(shape(of, 2), plain);
   assert.deepEqual(shape(of, 1, 1), { ...plain, pairs: 1 });
-  assert.deepEqual(shape(of, 1, 4, true), { ...plain, groups: 16 });
+  assert.deepEqual(shape(of, 1, 4, 2), { ...plain, groups: 16 });
   assert.deepEqual(shape({ ...of, rows: 2046 }, 1), { ...plain, ahead: 8 });
   assert.deepEqual(shape({ ...of, format: "q8" }, 1), { ...plain, ahead: 2 });
 });

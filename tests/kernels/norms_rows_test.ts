@@ -23,26 +23,39 @@ Deno.test("norms on the way: few rows of narrow matrices, where all workgroups r
     normsRows(of, { rows, added: { splitK: 4 }, bound, tuning: at });
   const qkv = matrix(4096, 1024);
   assert.deepEqual([1, 2, 4, 5, 8].map((rows) => norms(qkv, rows)), [
-    true,
-    true,
-    true,
-    false,
-    false,
+    1,
+    1,
+    1,
+    undefined,
+    undefined,
   ]);
-  assert.equal(norms(matrix(28672, 4096), 1), false);
-  assert.equal(norms(matrix(512, 256), 8), true);
-  assert.equal(norms(matrix(512, 256), 9), false);
-  assert.equal(norms(matrix(512, 264), 1), false, "the lanes do not divide the width");
-  assert.equal(norms(qkv, 1, 11), false, "too many storage buffers");
-  assert.equal(norms(qkv, 1, 0, tuning(true, LIMITS)), false);
+  assert.equal(norms(matrix(512, 256), 8), 1);
+  assert.equal(norms(matrix(512, 256), 9), undefined);
+  assert.equal(norms(matrix(512, 264), 1), undefined, "the lanes do not divide the width");
+  assert.equal(norms(qkv, 1, 11), undefined, "too many storage buffers");
+  assert.equal(norms(qkv, 1, 0, tuning(true, LIMITS)), undefined);
+});
+
+Deno.test("norms on the way: one row of large matrices, in few large workgroups", () => {
+  const norms = (of: Matrix, rows = 1, splitK = 4, at = HARDWARE) =>
+    normsRows(of, { rows, added: { splitK }, bound: 0, tuning: at });
+  const gateUp = matrix(28672, 4096);
+  assert.deepEqual([norms(gateUp), norms(gateUp, 2)], [4, undefined]);
+  assert.deepEqual([norms(matrix(34816, 5120)), norms(matrix(65536, 5120))], [5, undefined]);
+  assert.equal(norms(matrix(40960, 6144)), undefined, "its workgroups read too much");
+  const small = tuning(false, { ...LIMITS, maxComputeInvocationsPerWorkgroup: 512 });
+  assert.deepEqual([gateUp, matrix(34816, 5120)].map((of) => norms(of, 1, 4, small)), [
+    4,
+    undefined,
+  ]);
 });
 
 Deno.test("experts weighed on the way: one row of narrow matrices", () => {
   const norms = (of: Matrix, rows: number, bound = 0) =>
     normsRows(of, { rows, added: { experts: 8 }, bound, tuning: HARDWARE });
-  assert.deepEqual([1, 2].map((rows) => norms(matrix(3648, 2048), rows)), [true, false]);
-  assert.equal(norms(matrix(5120, 2048), 1), false, "many weights");
-  assert.equal(norms(matrix(512, 2048), 1, 10), false, "too many storage buffers");
+  assert.deepEqual([1, 2].map((rows) => norms(matrix(3648, 2048), rows)), [1, undefined]);
+  assert.equal(norms(matrix(5120, 2048), 1), undefined, "many weights");
+  assert.equal(norms(matrix(512, 2048), 1, 10), undefined, "too many storage buffers");
 });
 
 Deno.test("splits added on the way: few rows of few heads", () => {
@@ -51,7 +64,7 @@ Deno.test("splits added on the way: few rows of few heads", () => {
   assert.deepEqual([1, 2, 3].map((rows) => adds(matrix(1024, 2048), rows)), [true, true, false]);
   assert.deepEqual([1, 2].map((rows) => adds(matrix(2048, 4096), rows)), [true, false]);
   assert.equal(adds(matrix(4096, 4096), 1), false);
-  const wide = { splitK: 4, wide: true, tuning: HARDWARE };
+  const wide = { splitK: 4, widen: 2, tuning: HARDWARE };
   assert.deepEqual(
     [1, 2].map((rows) => combinesHeads(matrix(4096, 4096), { rows, ...wide })),
     [true, false],

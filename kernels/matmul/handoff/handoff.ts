@@ -138,7 +138,9 @@ export function handsOffFirst(
   const all = [matrix, gateUp, down];
   const scales = all.filter(({ format }) => isQuantized(format)).length;
   const buffers = BUFFERS + 3 + scales + bound + Object.keys(prologue.buffers).length;
-  if (storageBuffers < buffers || matrix.shards.length > 1 || prologue.wide) return false;
+  if (storageBuffers < buffers || matrix.shards.length > 1 || (prologue.widen ?? 1) > 1) {
+    return false;
+  }
   const [first, second] = [{ rows: 1, splitK, tuning }, { rows: 1, splitK: 1, tuning }];
   const shape = residentShape(gateUp, second);
   if (columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows > MOST_LOOKED_AT) return false;

@@ -11,6 +11,16 @@ import { canBeHeld, canBeResident } from "../matmul_stages.ts";
  * its caches deliver this much besides the weights.
  */
 export const MOST_READ: number = 12 * 2 ** 20;
+
+/**
+ * For one row of a large matrix workgroups are four or five times as large, so that few of them norm x. On an H200 two
+ * such workgroups run on each of its 132 multiprocessors. If there were more, the last ones would run alone: gate-up of
+ * Qwen3.6-27B, q4, takes 49 us with 272 workgroups and 45 with 218.
+ */
+const WIDER = [4, 5] as const;
+const MOST_WIDE = 264;
+/** Most bytes that all of them together read: more of them would add the same sums. */
+const MOST_READ_WIDE = 28 * 2 ** 20;
 /** Approximate number of columns that a workgroup makes. */
 const COLUMNS = 32;
 
@@ -28,16 +38,31 @@ export interface NormUse {
   readonly tuning: Tuning;
 }
 
-/** Whether a matmul is faster if it norms x itself, by `normedRows`, than if a dispatch before it does. */
-export function normsRows(matrix: Matrix, { rows, added, bound, tuning }: NormUse): boolean {
-  const { software, tensor, storageBuffers } = tuning;
-  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return false;
+/**
+ * Whether a matmul is faster if it norms x itself, by `normedRows`, than if a dispatch before it does.
+ *
+ * @returns how many times as many groups of lanes its workgroups then have; undefined where it is not faster.
+ */
+export function normsRows(
+  matrix: Matrix,
+  { rows, added, bound, tuning }: NormUse,
+): number | undefined {
+  const { software, tensor, storageBuffers, lanes, groups, invocations } = tuning;
+  if (software || rows > MOST_NORMED_ROWS || tensorShards(matrix, tensor)) return undefined;
   const buffers = 3 + bound + 1 + addendBuffers(added) + Number(isQuantized(matrix.format));
-  const workgroups = Math.ceil(matrix.rows / COLUMNS);
-  const read = workgroups * rows * matrix.cols * (1 + addendsOf(added)) * 4;
-  const many = added && "experts" in added && matrix.rows * matrix.cols >= MANY_WEIGHTS;
-  return buffers <= storageBuffers && read <= MOST_READ && !many &&
-    canBeHeld(matrix, { rows, splitK: 1, tuning });
+  const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  if (many && added && "experts" in added || buffers > storageBuffers) return undefined;
+  if (!canBeHeld(matrix, { rows, splitK: 1, tuning })) return undefined;
+  const workgroups = (widen: number) => Math.ceil(matrix.rows / COLUMNS / widen);
+  const read = (widen: number) =>
+    workgroups(widen) * rows * matrix.cols * (1 + addendsOf(added)) * 4;
+  if (read(1) <= MOST_READ) return 1;
+  return many && rows === 1
+    ? WIDER.find((widen) =>
+      workgroups(widen) <= MOST_WIDE && read(widen) <= MOST_READ_WIDE &&
+      widen * groups * lanes <= invocations
+    )
+    : undefined;
 }
 
 /** Most rows of heads that a matmul norms and gates itself: a range of k of these rows stays in workgroup memory. */
@@ -73,24 +98,23 @@ const MOST_PARTIAL_BYTES = 4.5 * 2 ** 20;
 const MOST_BESIDE_MANY = 9 * 2 ** 20;
 
 /**
- * Whether a matmul is faster if it adds the splits of attention itself, by `combinedHeads`. With `wide` a workgroup has
- * twice as many columns, so that fewer workgroups add the same splits.
+ * Whether a matmul is faster if it adds the splits of attention itself, by `combinedHeads`. With a `widen` of 2 a
+ * workgroup has twice as many columns, so that fewer workgroups add the same splits.
  */
 export function combinesHeads(
   matrix: Matrix,
-  { rows, splitK, bound = 0, wide = false, tuning }: Pick<NormUse, "rows" | "tuning"> & {
+  { rows, splitK, bound = 0, widen = 1, tuning }: Pick<NormUse, "rows" | "tuning"> & {
     readonly splitK: number;
     /** Storage buffers of sinks and of the epilogue; default 0. */
     readonly bound?: number;
-    readonly wide?: boolean;
+    readonly widen?: number;
   },
 ): boolean {
   const { software, tensor, storageBuffers } = tuning;
   if (software || tensorShards(matrix, tensor)) return false;
   const buffers = 6 + bound + Number(isQuantized(matrix.format));
-  const columns = wide ? 2 * COLUMNS : COLUMNS;
-  const read = Math.ceil(matrix.rows / columns) * rows * matrix.cols * 8 * 4;
+  const read = Math.ceil(matrix.rows / COLUMNS / widen) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
-    (many || !wide) && canBeResident(matrix, { rows, splitK, tuning });
+    (many || widen === 1) && canBeResident(matrix, { rows, splitK, tuning });
 }

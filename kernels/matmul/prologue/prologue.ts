@@ -73,8 +73,8 @@ export interface NormedParameters extends HandoffParameters {
 export interface Prologue {
   /** Part of the kernel's name; empty for rows as they are. */
   readonly name: string;
-  /** Whether workgroups have twice as many groups of lanes; default false. */
-  readonly wide?: boolean | undefined;
+  /** How many times as many groups of lanes workgroups have; default 1. */
+  readonly widen?: number | undefined;
   /** Bound after the epilogue's, in this order. */
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
@@ -139,8 +139,8 @@ export interface NormOfRows {
   readonly lowers?: RowScales | undefined;
   readonly added?:
     | NormAddends & {
-      /** Where x + what is added is stored, [rows, cols]: not the buffer of x. */
-      readonly stream: Operand;
+      /** Where x + what is added is stored, [rows, cols]: not the buffer of x. Absent: another matmul stores it. */
+      readonly stream: Operand | undefined;
     }
     | undefined;
 }
@@ -179,14 +179,14 @@ const HALF = MOST_SPLITS / 2;
 /**
  * The output of attention, [rows, heads headDim], of rows that see at most MOST_SPLITS splits.
  *
- * @param wide see `combinesHeads`.
+ * @param widen see `combinesHeads`.
  */
 export function combinedHeads(
   { sums, stats, rows, heads, headDim, splits, window = 0xffffffff, sinks, gate }: PartialHeads,
-  wide = false,
+  widen: number,
 ): Prologue {
   return {
-    wide,
+    widen,
     name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? "_gated" : ""}`,
     buffers: {
       parts: sums,
@@ -231,18 +231,29 @@ export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Prologue
   };
 }
 
-/** Rows of x, [rows, cols], normed. */
+/**
+ * Rows of x, [rows, cols], normed.
+ *
+ * @param of.widen see `normsRows`; default 1.
+ */
 export function normedRows(
   { weight, eps, lanes, kept, lowers, added }: NormOfRows,
-  { cols, rows }: { readonly cols: number; readonly rows: number },
+  { cols, rows, widen }: {
+    readonly cols: number;
+    readonly rows: number;
+    readonly widen?: number | undefined;
+  },
 ): Prologue {
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added && "sums" in added ? added.splitK : 0;
   const experts = added && "outputs" in added ? added.experts : 0;
   const handoff = added && "sums" in added ? added.handoff : undefined;
   const kind = handoff ? "_handoff" : experts > 0 ? `_experts_${experts}` : "";
+  const stream = added?.stream;
+  const stored = `${kept ? "_kept" : ""}${added && !stream ? "_unstored" : ""}`;
   return {
-    name: `normed_${lanes}x${each}_${splitK}${kind}${kept ? "_kept" : ""}`,
+    widen,
+    name: `normed_${lanes}x${each}_${splitK}${kind}${stored}`,
     buffers: {
       norm_weight: weight,
       ...added ? addendOperands(added, 4 * rows * cols) : {},
@@ -268,7 +279,7 @@ export function normedRows(
       MORE_ADDENDS: Math.max(0, splitK - 1),
       WEIGHED: experts > 0,
       EXPERTS: experts,
-      STREAMED: added !== undefined,
+      STREAMED: stream !== undefined,
       ...foldCounts(lanes),
     }),
   };
@@ -279,9 +290,9 @@ function addendOperands(
   added: NonNullable<NormOfRows["added"]>,
   size: number,
 ): Record<string, Operand> {
-  const { stream } = added;
-  if ("handoff" in added && added.handoff) return { stream, handoff: added.sums };
+  const stream = added.stream && { stream: added.stream };
+  if ("handoff" in added && added.handoff) return { ...stream, handoff: added.sums };
   return "sums" in added
-    ? { sums: { ...added.sums, size: added.splitK * size }, stream }
-    : { outputs: added.outputs, stream, shares: added.shares };
+    ? { sums: { ...added.sums, size: added.splitK * size }, ...stream }
+    : { outputs: added.outputs, ...stream, shares: added.shares };
 }

@@ -144,13 +144,17 @@ export type MatmulPrologue =
     readonly weight: Operand;
     readonly eps: number;
     readonly window: Window | undefined;
+    /** Whether the matmul stores the new residual stream; false where another part of its dispatch does. */
+    readonly stores: boolean;
+    /** How many times as many groups of lanes workgroups have, see `normsRows`. */
+    readonly widen: number;
     /** On matrix units: whether it resets the scales of the layer's other inputs to the largest value. */
     readonly lowers: boolean;
   }
   /** Heads are normed and gated. */
   | { readonly of: "gated_norm"; readonly norm: GatedNormOp }
   /** The partial sums of attention's splits are combined. */
-  | { readonly of: "splits"; readonly attention: AttentionOp; readonly wide: boolean };
+  | { readonly of: "splits"; readonly attention: AttentionOp; readonly widen: number };
 
 export interface MatmulOp {
   readonly kind: "matmul";
@@ -421,7 +425,7 @@ function matmulReads({ x, prologue, epilogue }: MatmulOp): Value[] {
 }
 
 function matmulWrites({ out, prologue }: MatmulOp): Value[] {
-  return prologue?.of === "norm" ? [...streamOf(prologue.from), out] : [out];
+  return prologue?.of === "norm" && prologue.stores ? [...streamOf(prologue.from), out] : [out];
 }
 
 function attentionReads({ stage, partial, own, q, gate }: AttentionOp): Value[] {

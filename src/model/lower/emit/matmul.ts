@@ -85,7 +85,12 @@ export function prologueOf(
   prologue: MatmulPrologue,
 ): Prologue {
   if (prologue.of === "norm") {
-    return normedRows(normOf({ context, at }, prologue), { cols: matrix.cols, rows: x.rows });
+    const { widen } = prologue;
+    return normedRows(normOf({ context, at }, prologue), {
+      cols: matrix.cols,
+      rows: x.rows,
+      widen,
+    });
   }
   if (prologue.of === "gated_norm") {
     const { weight, headDim, eps, gate, first } = prologue.norm;
@@ -96,12 +101,12 @@ export function prologueOf(
       gate: { values: at(gate), cols: gate.cols, first },
     });
   }
-  const { attention: { partial, of, heads, window, sinks, gate }, wide } = prologue;
+  const { attention: { partial, of, heads, window, sinks, gate }, widen } = prologue;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
   const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
   const partials = { ...sums, rows: of.rows, ...heads, window, splits, sinks, gate: gates };
-  return combinedHeads(partials, wide);
+  return combinedHeads(partials, widen);
 }
 
 /** Number of storage buffers that a matmul binds to bring x to workgroup memory. */
@@ -116,7 +121,7 @@ export function prologueBuffers(
 
 export function normOf(
   { context, at }: Pick<Emitting, "context" | "at">,
-  { from, weight, eps, window, lowers }: Extract<MatmulPrologue, { of: "norm" }>,
+  { from, weight, eps, window, lowers, stores }: Extract<MatmulPrologue, { of: "norm" }>,
 ): NormOfRows {
   const { config: { hiddenSize: cols }, tuning, scales } = context;
   return {
@@ -125,16 +130,17 @@ export function normOf(
     lanes: normLanes({ cols, lanes: tuning.rowLanes }),
     lowers: lowers ? scales : undefined,
     kept: window,
-    added: addedOf(at, from),
+    added: addedOf(at, from, stores),
   };
 }
 
 function addedOf(
   at: Emitting["at"],
   from: Extract<MatmulPrologue, { of: "norm" }>["from"],
+  stores: boolean,
 ): NormOfRows["added"] {
   if (from.of === "rows") return undefined;
-  const stream = at(from.stream ?? missing("stream of a norm"));
+  const stream = stores ? at(from.stream ?? missing("stream of a norm")) : undefined;
   return from.of === "sums" ? { sums: at(from.y), splitK: from.y.parts, stream } : {
     outputs: at(from.outputs),
     shares: at(from.shares),

@@ -46,11 +46,14 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
   );
   if (!second) return;
   const both = { kind: "fused", first, second, label, part } as const;
-  const norm = normOf(edits, { first, second }, context);
-  const normed = norm &&
-    { ...both, first: fuseNorm(first, norm), second: fuseNorm(second, norm) };
+  const fused = normOf(edits, { first, second }, context);
+  const normed = fused && {
+    ...both,
+    first: fuseNorm(first, fused, false),
+    second: fuseNorm(second, fused),
+  };
   if (normed && fits(normed, context)) {
-    edits.replace(norm, normed);
+    edits.replace(fused.norm, normed);
     edits.remove(first, second);
   } else if (fits(both, context)) {
     edits.replace(first, both);
@@ -58,18 +61,15 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
   }
 }
 
-/**
- * The norm of the rows that both matmuls read, if it is faster that each norms them itself. The norm must not add
- * anything to its rows, because one of the two would have to store the sum.
- */
+/** The norm of the rows that both matmuls read, if it is faster that each norms them itself, in workgroups of one size. */
 function normOf(
   edits: Edits,
   { first, second }: Readonly<Record<"first" | "second", OpOf<"matmul">>>,
   context: DecoderContext,
 ): FusedNorm | undefined {
-  const norm = fusedNorm(edits, first, context, 2);
-  if (norm?.from.of !== "rows" || norm.keep) return undefined;
-  return fusedNorm(edits, second, context, 2) && norm;
+  const [one, two] = [first, second].map((matmul) => fusedNorm(edits, matmul, context, 2));
+  if (!one || !two || one.norm.keep) return undefined;
+  return { ...one, widen: Math.max(one.widen, two.widen) };
 }
 
 /** The operations that choose experts, and the experts' first matmul. */

@@ -15,19 +15,24 @@ export const normInMatmul: Rewrite = {
   apply(edits, context) {
     for (const matmul of edits.ops) {
       if (matmul.kind !== "matmul") continue;
-      const norm = fusedNorm(edits, matmul, context);
-      if (!norm) continue;
+      const fused = fusedNorm(edits, matmul, context);
+      if (!fused) continue;
       // The matmul takes the norm's place, so it stores the residual stream before its other readers run.
-      edits.replace(norm, fuseNorm(matmul, norm));
+      edits.replace(fused.norm, fuseNorm(matmul, fused));
       edits.remove(matmul);
     }
   },
 };
 
-/** Returns the matmul with the norm fused into it. */
+/**
+ * Returns the matmul with the norm fused into it.
+ *
+ * @param stores whether the matmul stores the new residual stream; default true.
+ */
 export function fuseNorm(
   matmul: OpOf<"matmul">,
-  { from, weight, eps, keep, storesScales }: FusedNorm,
+  { norm: { from, weight, eps, keep, storesScales }, widen }: FusedNorm,
+  stores = true,
 ): OpOf<"matmul"> {
   const prologue: MatmulPrologue = {
     of: "norm",
@@ -35,17 +40,24 @@ export function fuseNorm(
     weight,
     eps,
     window: keep && "window" in keep ? keep.window : undefined,
+    stores,
+    widen,
     // Before an MLP this is not needed: the norm before the attention has reset the scales to the largest value.
     lowers: storesScales && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
   return { ...matmul, x: from.x, prologue };
 }
 
-export type FusedNorm = OpOf<"norm"> & {
-  readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }> & {
-    readonly x: NonNullable<Extract<NormSource, { of: "sums" }>["x"]>;
+/** A norm that a matmul may do itself. */
+export interface FusedNorm {
+  readonly norm: OpOf<"norm"> & {
+    readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }> & {
+      readonly x: NonNullable<Extract<NormSource, { of: "sums" }>["x"]>;
+    };
   };
-};
+  /** See `normsRows`. */
+  readonly widen: number;
+}
 
 /**
  * Returns the norm that a matmul should do itself because that is faster; undefined if there is none.
@@ -81,6 +93,8 @@ export function fusedNorm(
     bound: epilogueBuffers(epilogue) + Number(kept ?? false),
     tuning: matmul.onUnits ? tuning : { ...tuning, tensor: undefined },
   };
-  const norms = normsRows(matrix, use) || !kept && normsOnUnits(matrix, use);
-  return norms ? norm as FusedNorm : undefined;
+  const widen = normsRows(matrix, use) ?? (!kept && normsOnUnits(matrix, use) ? 1 : undefined);
+  // The kernel that counts partial results of logits knows workgroups of the usual size.
+  if (widen === undefined || logits && widen > 1) return undefined;
+  return { norm: norm as FusedNorm["norm"], widen };
 }

@@ -20,9 +20,9 @@ export const splitsInMatmul: Rewrite = {
       const bound = epilogueBuffers(o.epilogue) + Number(sinks !== undefined) +
         Number(gate !== undefined);
       const use = { rows: o.x.rows, splitK: o.out.parts, bound, tuning };
-      const wide = !combinesHeads(o.matrix, use);
+      const widen = combinesHeads(o.matrix, use) ? 1 : 2;
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
-      if (!combinesHeads(o.matrix, { ...use, wide })) continue;
+      if (!combinesHeads(o.matrix, { ...use, widen })) continue;
       const most = MOST_SPLITS * SPLIT_CELLS;
       const scores = { ...attention, stage: "scores" } as const;
       const many = { from: most + 1, upTo: Infinity };
@@ -31,7 +31,7 @@ export const splitsInMatmul: Rewrite = {
         o,
         {
           ...o,
-          prologue: { of: "splits", attention: scores, wide },
+          prologue: { of: "splits", attention: scores, widen },
           forCells: { from: 0, upTo: most },
         },
         { ...attention, stage: "combine", forCells: many },
