@@ -248,7 +248,7 @@ Deno.test("batch: --output has the lines as they finish, and no file that holds 
     ]);
     assert.ok(own.command === "generate");
     await assert.rejects(runGenerate(own, { open: fakeEngine().open, io: fakeIo() }), {
-      message: `Cannot write "${output}.link": the prompts come from it`,
+      message: `Cannot write "${output}.link": "${output}", which is read, is the same file`,
     });
     assert.equal(Deno.readTextFileSync(output), ownPrompts);
   } finally {
