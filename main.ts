@@ -228,7 +228,7 @@ async function run(
     }
     case "models": {
       const { runModels } = await import("./src/cli/hub/models.ts");
-      return await runModels(invocation.options, io.stdout.write);
+      return await runModels(invocation.options, io.stdout);
     }
     case "rm": {
       const { runRemove } = await import("./src/cli/hub/rm.ts");
