@@ -122,6 +122,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ],
   ["/set format /no/such", /^Cannot open "\/no\/such": no such file$/],
   ["/set format {", /^Cannot use the JSON schema: it is not JSON/],
+  [
+    "/set format regex (",
+    /^Cannot constrain the output: regular expression "\(": Unterminated group$/,
+  ],
   ["/set format regex", /allowed is json, a JSON schema or its file, regex PATTERN, or off$/],
   ["/undo", /^Cannot run "\/undo": nothing was said yet$/],
   ["/drop none", /^Cannot run "\/drop none": COUNT is an integer from 1$/],
