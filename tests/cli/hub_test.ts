@@ -253,6 +253,28 @@ Deno.test("mistakes are one line, code 2", async () => {
   }
 });
 
+Deno.test("a cache or a folder that cannot be looked into is one line, code 2", async () => {
+  using cache = testCache();
+  // As without permission, but also for root: a link that leads to itself.
+  const path = `${cache.path}/round`;
+  await Deno.symlink(path, path);
+  const why = "its links go round in a circle\n";
+  const cases: [string[], string, string][] = [
+    [["models"], path, `eyrie: Cannot read "${path}": ${why}`],
+    [["rm", "org/toy"], path, `eyrie: Cannot read "${path}/models--org--toy/snapshots": ${why}`],
+    [["inspect", `${path}/toy`], cache.path, `eyrie: Cannot open "${path}/toy": ${why}`],
+    [
+      ["inspect", "nosuchmodel"],
+      path,
+      'eyrie: Cannot open "nosuchmodel": no such folder; a model of the hub is org/name\n',
+    ],
+  ];
+  for (const [args, cache, message] of cases) {
+    const { code, out, err } = await run(args, { cache, env: { HF_HUB_OFFLINE: "1" } });
+    assert.deepEqual([code, out, err], [2, "", message]);
+  }
+});
+
 Deno.test("Ctrl+C leaves a beginning that the next pull goes on from", async () => {
   await using server = startHub({ "org/toy": [{ files: TOY, commit: COMMIT }] });
   using cache = testCache();
