@@ -116,7 +116,8 @@ async function run(
         return await runProfile(invocation.options, { open, io, bandwidth: namedBandwidth() });
       }
       if (webgpu.length > 1) {
-        const { runBackends } = await import("./src/cli/bench/backends.ts");
+        const { refuseMissing, runBackends } = await import("./src/cli/bench/backends.ts");
+        refuseMissing(webgpu);
         const { startChild } = await import("./src/cli/bench/child.ts");
         return await runBackends(invocation.options, {
           start: startChild,
@@ -228,7 +229,7 @@ async function run(
     }
     case "models": {
       const { runModels } = await import("./src/cli/hub/models.ts");
-      return await runModels(invocation.options, io.stdout.write);
+      return await runModels(invocation.options, io.stdout);
     }
     case "rm": {
       const { runRemove } = await import("./src/cli/hub/rm.ts");

@@ -21,10 +21,10 @@ export class RemoteError extends Error {
 /**
  * The reason in a `Cannot <do> "<value>": <reason>` line, from anything thrown. A system error is put in plain
  * words, without the call and the path, which the line names already. A message that begins with `Cannot` gets a
- * lower-case c, because it continues the line.
+ * lower-case c, because it continues the line; line ends, which the parser of JSON quotes, become spaces.
  */
 export function reason(error: unknown): string {
-  const { message } = asError(error);
+  const message = asError(error).message.replace(/\s*[\r\n]\s*/g, " ");
   const [, said] = /^([^:(]+) \(os error \d+\)/.exec(message) ?? [];
   if (said !== undefined) {
     return PLAIN[codeOf(error)] ?? said.charAt(0).toLowerCase() + said.slice(1);

@@ -4,6 +4,10 @@ import { ALIASES, OPERAND_ALIASES } from "../src/cli/options/aliases.ts";
 import { spellingsOf } from "../src/cli/options/flag.ts";
 import { parseArguments } from "../src/cli/options/parse.ts";
 import type { CommandName } from "../src/cli/options/command.ts";
+import { configPath } from "../src/cli/options/settings.ts";
+import { historyPath } from "../src/cli/terminal/history.ts";
+import { costsPath } from "../src/engine/tune/costs/costs_file.ts";
+import { tuningPath } from "../src/engine/tune/tuning_file.ts";
 import {
   anchorOf,
   brokenLinks,
@@ -109,4 +113,15 @@ Deno.test("what is wrong on a page is found", async () => {
   const code = "```sh\neyrie chat \\\n  --system 'Be brief.' # why\n```\n`--json-` or `eyrie\nls`";
   deepEqual(commandsIn(code), [["chat", "--system", "Be brief."], ["ls"]]);
   deepEqual(flagsIn(code), ["--system", "--json-"]);
+});
+
+Deno.test("docs/install.md names every file that the program leaves", () => {
+  const text = pages.get("docs/install.md") ?? "";
+  const env = (name: string) => name === "HOME" ? "/home/ada" : undefined;
+  const tuning = tuningPath(env, "linux");
+  const files = [tuning, costsPath(tuning), historyPath(env, "linux"), configPath(env, "linux")];
+  for (const path of files) {
+    const [, file] = /([^/]+\/[^/]+)$/.exec(path ?? "") ?? [];
+    ok(file !== undefined && text.includes(file), file);
+  }
 });

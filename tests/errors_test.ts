@@ -46,6 +46,12 @@ Deno.test("a reason that is a whole message of its own does not begin a second s
   ok(!/Cannot .*Cannot /.test(outer.message));
 });
 
+Deno.test("a reason is one line, though the parser of JSON quotes several", () => {
+  const error = thrown(() => JSON.parse("a:\n\n  b\r\n"));
+  ok(String(error).includes("\n"));
+  equal(reason(error), `Unexpected token 'a', "a: b " is not valid JSON`);
+});
+
 Deno.test("other messages and other things that are thrown stay as they are", () => {
   equal(reason(new Error("odd: thing (of 5)")), "odd: thing (of 5)");
   equal(reason("text"), "text");

@@ -88,30 +88,25 @@ function copyBlob(blob: string, path: string): void {
   }
 }
 
-/** Bytes of a file, following links; undefined where there is none. */
+/** Bytes of a file, following links; undefined where there is none. @throws UsageError */
 export function sizeOf(path: string): number | undefined {
-  try {
-    return Deno.statSync(path).size;
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw new UsageError(`Cannot read "${path}": ${reason(error)}`, { cause: error });
-  }
+  return ifThere(path, () => Deno.statSync(path).size);
 }
 
-/** What is at a path, a link as itself; undefined where there is nothing. */
+/** What is at a path, a link as itself; undefined where there is nothing. @throws UsageError */
 export function lstatOf(path: string): Deno.FileInfo | undefined {
-  try {
-    return Deno.lstatSync(path);
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
+  return ifThere(path, () => Deno.lstatSync(path));
 }
 
-/** Text of a file, undefined where there is none. @throws UsageError when it cannot be read. */
+/** Text of a file, undefined where there is none. @throws UsageError */
 export function readText(path: string): string | undefined {
+  return ifThere(path, () => Deno.readTextFileSync(path));
+}
+
+/** What `look` finds at the path, undefined where there is nothing. @throws UsageError where it cannot be read. */
+export function ifThere<T>(path: string, look: () => T): T | undefined {
   try {
-    return Deno.readTextFileSync(path);
+    return look();
   } catch (error) {
     if (isAbsent(error)) return undefined;
     throw new UsageError(`Cannot read "${path}": ${reason(error)}`, { cause: error });

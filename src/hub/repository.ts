@@ -69,7 +69,7 @@ export async function listRepository(
   } catch (error) {
     persistence.signal?.throwIfAborted();
     if (error instanceof UsageError) throw error;
-    const why = withoutToken(reason(error), { token }).replace(/\s+/g, " ");
+    const why = withoutToken(reason(error), { token });
     throw new UsageError(`${cannot}: ${endpoint} does not answer as a hub does (${why})`, {
       cause: error,
     });

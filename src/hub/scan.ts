@@ -2,7 +2,7 @@
  * What is in the cache. The package's `scanCacheDir` skips files in subfolders and drops
  * repositories without refs/, so that a removal by it could free what another snapshot needs.
  */
-import { isAbsent, readText, repoFolders, repoOfFolder } from "./cache.ts";
+import { ifThere, readText, repoFolders, repoOfFolder } from "./cache.ts";
 
 /** One commit of a repository. */
 export interface CachedRevision {
@@ -67,7 +67,7 @@ function measure(folder: string): Pick<CachedRevision, "bytes" | "blobs" | "used
   let bytes = 0;
   let used = 0;
   for (const path of filesUnder(folder)) {
-    const info = ifThere(() => Deno.statSync(path)); // absent: the link leads nowhere
+    const info = ifThere(path, () => Deno.statSync(path)); // absent: the link leads nowhere
     if (info === undefined) continue;
     blobs.add(Deno.realPathSync(path));
     bytes += info.size;
@@ -85,14 +85,5 @@ export function filesUnder(folder: string): string[] {
 }
 
 function list(folder: string): Deno.DirEntry[] {
-  return ifThere(() => [...Deno.readDirSync(folder)]) ?? [];
-}
-
-function ifThere<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch (error) {
-    if (isAbsent(error)) return undefined;
-    throw error;
-  }
+  return ifThere(folder, () => [...Deno.readDirSync(folder)]) ?? [];
 }

@@ -78,7 +78,6 @@ export function readJson(path: string): unknown {
     return JSON.parse(readText(path) ?? "null") as unknown;
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    const why = reason(error).replace(/\s+/g, " ");
-    throw new UsageError(`Cannot read "${path}": not JSON (${why})`, { cause: error });
+    throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });
   }
 }

@@ -4,12 +4,14 @@ import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
 import type { LocalEngine } from "../engine/open.ts";
 import type { PrefillSample } from "../engine/schedule/prefill.ts";
 import { cacheOf } from "../engine/schedule/prefix_cache.ts";
+import { UsageError } from "../errors.ts";
 import { openScheduler } from "../engine/schedule/scheduler.ts";
 import { learningCosts } from "../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
 import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
 import { GREEDY } from "../speculate/sampling.ts";
+import { caseText } from "./plan.ts";
 import { randomIds } from "./workload/draw.ts";
 import { prefillsOf } from "./prefills.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
@@ -19,6 +21,7 @@ import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
   BenchSession,
+  Case,
   CellResult,
   CellSpec,
   RequestSample,
@@ -47,6 +50,12 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
     profile: true,
   });
   const { onWarning = () => {} } = request;
+  try {
+    refuseTooLong(cases, engine.info.contextLength);
+  } catch (error) {
+    engine[Symbol.dispose]();
+    throw error;
+  }
   return {
     subject: subjectOf(engine, request),
     size: engine.info.weights.target,
@@ -57,6 +66,18 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
     },
     [Symbol.dispose]: () => engine[Symbol.dispose](),
   };
+}
+
+/** @throws UsageError for a case that the context does not hold, before the others are measured. */
+function refuseTooLong(cases: readonly Case[], contextLength: number): void {
+  const tooLong = cases.find(({ depth, promptTokens, outputTokens }) =>
+    // How long a text is that is no random prompt is known when it is measured.
+    depth + (promptTokens === undefined ? 1 : promptTokens + outputTokens) > contextLength
+  );
+  if (tooLong === undefined) return;
+  throw new UsageError(
+    `Cannot measure ${caseText(tooLong)}: the context holds ${contextLength} tokens`,
+  );
 }
 
 /** The speculation plan of a setting. */

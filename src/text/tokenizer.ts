@@ -59,7 +59,7 @@ export function loadTokenizer(
     try {
       return run();
     } catch (error) {
-      const why = reason(error).replace(/\s+/g, " ").slice(0, LONGEST_REASON);
+      const why = reason(error).slice(0, LONGEST_REASON);
       throw new UsageError(
         `Cannot load the tokenizer of "${name}": tokenizer.json is not usable (${why})`,
         { cause: error },

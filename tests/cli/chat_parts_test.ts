@@ -122,6 +122,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ],
   ["/set format /no/such", /^Cannot open "\/no\/such": no such file$/],
   ["/set format {", /^Cannot use the JSON schema: it is not JSON/],
+  [
+    "/set format regex (",
+    /^Cannot constrain the output: regular expression "\(": Unterminated group$/,
+  ],
   ["/set format regex", /allowed is json, a JSON schema or its file, regex PATTERN, or off$/],
   ["/undo", /^Cannot run "\/undo": nothing was said yet$/],
   ["/drop none", /^Cannot run "\/drop none": COUNT is an integer from 1$/],
@@ -312,10 +316,10 @@ Deno.test("a saved chat comes back, settings too", async () => {
   const path = `${dir}/chat.json`;
   const settings = withSetting(withSetting(EMPTY.settings, "top-k", "9"), "seed", "5");
   const state = { ...talked(2), settings };
-  await saveChat(path, EMPTY, "fake");
+  saveChat(path, EMPTY, "fake");
   await Deno.chmod(path, 0o600);
   await Deno.symlink(path, `${path}.link`);
-  await saveChat(`${path}.link`, state, "fake");
+  saveChat(`${path}.link`, state, "fake");
   assert.ok((await Deno.lstat(`${path}.link`)).isSymlink, "a link is kept");
   assert.equal((await Deno.stat(path)).mode! & 0o777, 0o600);
   await Deno.remove(`${path}.link`);
@@ -341,14 +345,14 @@ Deno.test("a saved chat tells the steps it ran with, and loads as a choice only 
 
 Deno.test("a chat that cannot be saved leaves nothing behind", async () => {
   const dir = await Deno.makeTempDir();
-  await assert.rejects(saveChat(`${dir}/no/chat.json`, EMPTY, "m"), {
+  assert.throws(() => saveChat(`${dir}/no/chat.json`, EMPTY, "m"), {
     name: "UsageError",
-    message: `Cannot save "${dir}/no/chat.json": no such file or folder`,
+    message: `Cannot write "${dir}/no/chat.json": no such file or folder`,
   });
   await Deno.mkdir(`${dir}/taken`);
-  await assert.rejects(saveChat(`${dir}/taken`, EMPTY, "m"), {
+  assert.throws(() => saveChat(`${dir}/taken`, EMPTY, "m"), {
     name: "UsageError",
-    message: `Cannot save "${dir}/taken": it is a folder`,
+    message: `Cannot write "${dir}/taken": it is a folder`,
   });
   assert.deepEqual(Array.from(Deno.readDirSync(dir), ({ name }) => name), ["taken"]);
   await Deno.remove(dir, { recursive: true });
@@ -377,6 +381,7 @@ Deno.test("a saved chat keeps what was thought, and settings of the command line
 const good = JSON.parse(chatToJson(talked(1), "m"));
 const BROKEN: readonly (readonly [string, string, RegExp])[] = [
   ["not JSON", "{", /JSON/],
+  ["lines", "a:\nb", /: Unexpected token 'a', "a: b" is not valid JSON$/],
   ["binary", "\u0000\u0001", /JSON/],
   ["other JSON", "[]", /it is not a conversation/],
   ["other version", JSON.stringify({ ...good, eyrie_chat: 2 }), /it is not a conversation/],

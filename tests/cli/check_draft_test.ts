@@ -21,7 +21,7 @@ async function run(
     checkQuantized: () => assert.fail("nothing is quantized"),
     checkDraft: (asked) => {
       heard(asked);
-      return Promise.resolve({ ...TRAP, draft: asked.model.draft, ...report });
+      return Promise.resolve({ ...TRAP, draft: asked.model.draft ?? "embedded", ...report });
     },
     io,
   });

@@ -169,7 +169,10 @@ Deno.test("check --quantize: what quantization costs, on a prompt of each task",
 });
 
 Deno.test("check: something to compare with is needed, drafts are not compared", async () => {
-  await assert.rejects(runQuantized([]), /--expected FILE or --quantize q8\|q4 is needed/);
+  await assert.rejects(
+    runQuantized([]),
+    /--expected FILE, --quantize q8\|q4 or --draft DIR is needed/,
+  );
   await assert.rejects(async () => await run(["--draft", "d"], GOOD), /Cannot use "--draft" with/);
 });
 

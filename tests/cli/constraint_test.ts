@@ -59,10 +59,6 @@ const MISTAKES: readonly (readonly [flags: readonly string[], message: string])[
   [["--json-schema", "nowhere.json"], 'Cannot open "nowhere.json": no such file'],
   [["--grammar", "nowhere.ebnf"], 'Cannot open "nowhere.ebnf": no such file'],
   [
-    ["--regex", "a", "--json-schema", "object"],
-    'Cannot use "--json-schema" with "--regex": the output has one grammar',
-  ],
-  [
     ["--json-schema", '{"not": {}}'],
     'Cannot constrain the output: JSON schema, at "#": "not" is not supported',
   ],

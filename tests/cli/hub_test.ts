@@ -181,7 +181,7 @@ Deno.test("pull, models, rm", async () => {
   );
 });
 
-Deno.test("pull goes on after a failure, code 1 at the end", async () => {
+Deno.test("pull goes on after a failure, code 2 at the end", async () => {
   await using server = startHub({
     "org/toy": [{ files: TOY, commit: COMMIT }],
     "org/other": [{ files: TOY, commit: SECOND }],
@@ -189,7 +189,7 @@ Deno.test("pull goes on after a failure, code 1 at the end", async () => {
   using cache = testCache();
   const place = { cache: cache.path, server };
   const { code, out, err } = await run(["pull", "org/toy", "org/none", "org/other"], place);
-  assert.equal(code, 1);
+  assert.equal(code, 2);
   const folder = (name: string, commit: string) =>
     `${cache.path}/models--org--${name}/snapshots/${commit}\n`;
   assert.equal(out, folder("toy", COMMIT) + folder("other", SECOND));
@@ -250,6 +250,28 @@ Deno.test("mistakes are one line, code 2", async () => {
     const { code, out, err } = await run(args, { ...place, env: { HF_HUB_OFFLINE: "1" } });
     assert.deepEqual([code, out], [2, ""], err);
     assert.match(err, message);
+  }
+});
+
+Deno.test("a cache or a folder that cannot be looked into is one line, code 2", async () => {
+  using cache = testCache();
+  // As without permission, but also for root: a link that leads to itself.
+  const path = `${cache.path}/round`;
+  await Deno.symlink(path, path);
+  const why = "its links go round in a circle\n";
+  const cases: [string[], string, string][] = [
+    [["models"], path, `eyrie: Cannot read "${path}": ${why}`],
+    [["rm", "org/toy"], path, `eyrie: Cannot read "${path}/models--org--toy/snapshots": ${why}`],
+    [["inspect", `${path}/toy`], cache.path, `eyrie: Cannot open "${path}/toy": ${why}`],
+    [
+      ["inspect", "nosuchmodel"],
+      path,
+      'eyrie: Cannot open "nosuchmodel": no such folder; a model of the hub is org/name\n',
+    ],
+  ];
+  for (const [args, cache, message] of cases) {
+    const { code, out, err } = await run(args, { cache, env: { HF_HUB_OFFLINE: "1" } });
+    assert.deepEqual([code, out, err], [2, "", message]);
   }
 });
 

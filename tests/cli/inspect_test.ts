@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type InspectOptions, runInspect } from "../../src/cli/checkpoint/inspect.ts";
+import { openModels } from "../../src/engine/load/load.ts";
 import { UsageError } from "../../src/errors.ts";
 import { parseModelConfig } from "../../src/model/config/config.ts";
 import { targetTensors } from "../../src/model/weights/tensors.ts";
@@ -192,6 +193,16 @@ Deno.test("inspect --json tells of layers too", () => {
   assert.deepEqual([target.output_gate, target.attention_sinks], [true, false]);
   assert.deepEqual(target.ropes[0].indices, [3, 5]);
   assert.deepEqual([target.window_indices, target.per_layer_embedding_width], [[], null]);
+});
+
+Deno.test("a head given as the model is told as a draft, wherever a model is opened", () => {
+  for (const head of ["eagle1", "eagle3"]) {
+    const model = folder(`models/fledgling/${head}`);
+    const message =
+      `Cannot use "${model}" as a model: it is an EAGLE head, a draft; give it with --draft`;
+    assert.throws(() => inspect({ model }), { name: "UsageError", message });
+    assert.throws(() => openModels({ model }), { name: "UsageError", message });
+  }
 });
 
 Deno.test("inspect of nothing is a usage error", () => {

@@ -73,6 +73,18 @@ Deno.test("known models: current ones first, each part by parameters", () => {
   ]);
 });
 
+Deno.test("known models: a terminal's lines fit, with the columns that do", () => {
+  for (const columns of [80, 100]) {
+    let text = "";
+    const machine = { adapter: true, bytes: 24e9 };
+    runKnownModels({ json: false }, { machine, known: KNOWN, columns, out: (all) => text = all });
+    const lines = text.split("\n");
+    ok(lines.every((line) => line.length <= columns), text);
+    ok(/^NAME +DOWNLOAD +BF16 .*FITS$/.test(lines[0] ?? ""), lines[0]);
+    ok(lines.includes("A wider terminal, or --json, shows more columns."));
+  }
+});
+
 Deno.test("known models: which of them fit here", () => {
   const cell = (text: string, name: string) =>
     text.split("\n").find((line) => line.startsWith(`${name} `))?.split(/ {2,}/)[5];

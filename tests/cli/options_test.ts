@@ -318,6 +318,30 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot run "genrate": no such command, did you mean generate? (eyrie --help lists them)',
   ],
   ["mod", 'Cannot run "mod": no such command, did you mean models? (eyrie --help lists them)'],
+  [
+    "generate --regex a --json-schema object",
+    'Cannot use "--json-schema" with "--regex": the output has one grammar',
+  ],
+  [
+    "generate --batch f prompt",
+    'Cannot use "--batch" with a prompt: the prompts come from "f"',
+  ],
+  [
+    "generate --batch f --prompt-file p",
+    'Cannot use "--batch" with a prompt: the prompts come from "f"',
+  ],
+  [
+    "generate --batch f --prediction p",
+    'Cannot use "--prediction" with "--batch": it is for one output',
+  ],
+  [
+    "bench --workload phases --prompt-tokens 64",
+    'Cannot use "--prompt-tokens" with "--workload phases": its prompts have their own lengths; allowed is --workload random',
+  ],
+  [
+    "bench --emit-config c --repeat 1",
+    'Cannot use "--emit-config" with "--repeat 1": too few blocks to choose by; allowed is --repeat 3 or more',
+  ],
   ["--model m", 'Cannot use "--model" here: a command comes first, see eyrie --help'],
   [
     "fly",

@@ -39,6 +39,26 @@ Deno.test("serve: a model of the hub has the name that was typed, without the co
   assert.deepEqual(await served(), ["fake"]);
 });
 
+Deno.test("serve: interrupted while it loads, it ends after the opening of the engine", async () => {
+  const invocation = parseArguments(["serve", "--port", "0"]);
+  assert.ok(invocation.command === "serve");
+  const io = fakeIo();
+  const opening = Promise.withResolvers<never>();
+  const ends: string[] = [];
+  const run = runServe(invocation.options, { open: () => opening.promise, io, version: "0.0.0" })
+    .then((code) => ends.push(`serve with ${code}`));
+  await io.seen("listens");
+  io.interrupt();
+  const [url = ""] = /http:\S+/.exec(io.err()) ?? [];
+  // Once the port is closed, nothing else is left to wait for.
+  while (await fetch(url).then((answer) => answer.body?.cancel(), () => "closed") !== "closed");
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  ends.push("opening");
+  opening.reject(new Error("interrupted"));
+  await run;
+  assert.deepEqual(ends, ["opening", "serve with 0"]);
+});
+
 Deno.test("serve --log-format json: all of stderr is JSON, warnings of the opening included", async () => {
   const io = await serveOnce(["--log-format", "json"], "/nowhere", "it is slow");
   const lines = io.err().trim().split("\n").map((line) => JSON.parse(line));

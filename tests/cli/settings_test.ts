@@ -148,6 +148,23 @@ Deno.test("settings: what contradicts what was typed is left out", () => {
   );
   equal(options("generate --batch f", { file: { "max-batch": 32 } })["maxBatch"], 32);
   equal(options("generate", { file: { "max-batch": 32 } })["maxBatch"], 8);
+  // So it is where the flags are of one command alone, or a prompt is typed.
+  const left = (line: string, file: Record<string, unknown>) => {
+    const found = options(line, { file });
+    return Object.keys(file).map((key) => found[key.replace(/-(.)/, (_, c) => c.toUpperCase())]);
+  };
+  deepEqual(left("generate --draft-tree 5:4:8", { "num-steps": 5 }), [undefined]);
+  deepEqual(left("generate --num-steps 5", { "draft-tree": "auto" }), [undefined]);
+  deepEqual(left("generate --draft-tree topk=4", { "num-steps": 5 }), [5]);
+  deepEqual(left("generate --grammar g", { regex: "a", "json-schema": "object" }), [
+    undefined,
+    undefined,
+  ]);
+  deepEqual(left("generate prompt", { batch: "f" }), [undefined]);
+  deepEqual(left("generate --batch f", { "prompt-file": "p", prediction: "p" }), [
+    undefined,
+    undefined,
+  ]);
   // Each setting needs the other, so their order must not matter.
   const needy = options("generate", { file: { "logprobs": 2, "json": true } });
   deepEqual([needy["logprobs"], needy["json"]], [2, true]);

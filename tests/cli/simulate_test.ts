@@ -53,6 +53,20 @@ Deno.test("simulate: policies beside every static depth and the oracles, in each
   }
 });
 
+Deno.test("simulate: without --policy, those whose steps the cost table lacks are left out", async () => {
+  const { code, out, err } = await run(
+    "--costs sglang-glm-4.7 --scenario phases-1 --rounds 9 --repeat 1 --format json",
+  );
+  assert.equal(code, 0);
+  const { tables: [table] } = JSON.parse(out) as Printed;
+  const statics = [1, 2, 3, 4].map((depth) => `static:${depth}`);
+  assert.deepEqual(table?.rows.map(({ policy }) => policy), [...statics, "oracle", "oracle:batch"]);
+  assert.match(
+    err,
+    /left out, because they draft steps that the cost table lacks: off, ema, .*hybrid\n$/,
+  );
+});
+
 Deno.test("simulate: one seed is one output, another seed another", async () => {
   const line = "--policy ema --scenario phases-4 --rounds 60 --repeat 1 --seed";
   const [first, again, other] = [

@@ -65,7 +65,7 @@ Deno.test("flags of speculation are plain data, which says all", () => {
   });
   assert.throws(() => planned(["--draft-tree", "auto", "--num-steps", "3"]), {
     name: "UsageError",
-    message: /^Cannot use "--num-steps 3" with --draft-tree/,
+    message: /^Cannot use "--num-steps 3" with "--draft-tree auto": the tree has its own steps$/,
   });
   for (const text of ["topk=0", "topk=17", "tokens=1000", "topk=2,depth=3", "topk=x"]) {
     assert.throws(() => planned(["--draft-tree", text, "--num-steps", "3"]), {

@@ -66,7 +66,7 @@ Deno.test("token-map: what is missing or cannot be read or written is one line",
     "20",
   );
   fails(
-    /Cannot keep 32768 tokens: "fledgling\/target" has 2048/,
+    /Cannot use "--size 32768": "fledgling\/target" has 2048 tokens; give a smaller --size$/,
     "a",
     "--output",
     "a.json",
@@ -89,6 +89,11 @@ Deno.test("token-map: a file that is there stays without --force; a corpus witho
     assert.throws(() => run(`${folder}/empty.txt`, ...args, "--force"), {
       name: "UsageError",
       message: /^Cannot count the tokens of ".*empty\.txt": there is no text$/,
+    });
+    assert.equal(await Deno.readTextFile(map), "[1]");
+    assert.throws(() => run(`${folder}/a.txt`, map, ...args, "--force"), {
+      name: "UsageError",
+      message: /^Cannot write "(.*map\.json)": "\1", which is read, is the same file$/,
     });
     assert.equal(await Deno.readTextFile(map), "[1]");
     assert.equal(run(`${folder}/a.txt`, ...args, "--force").code, 0);

@@ -22,7 +22,7 @@ Deno.test("a draft whose config names another rope base than it was trained with
       Deno.writeFileSync(`${draft}/${file}`, bytes);
     }
     const report = await checkDraft({ model: { draft } }, openEngine, answersOf(32));
-    assert.deepEqual([report.theta, report.best], [4, 10_000]);
+    assert.deepEqual([report.draft, report.theta, report.best], [draft, 4, 10_000]);
     const [said, trained] = report.measured;
     assert.deepEqual([said?.theta, trained?.theta], [4, 10_000]);
     assert.ok(said && trained && said.acceptLength < trained.acceptLength);
@@ -44,5 +44,8 @@ Deno.test("the base of training is measured once; a draft that is none is told",
   const { measured, best } = await checkDraft(asked, open, answersOf(4));
   assert.deepEqual([measured.length, best, opened.length], [1, 10_000, 1]);
   assert.equal(opened[0]?.limits?.kvDtype, "f16");
+  // `--draft auto` of the embedded model names none: it is the head that comes with it.
+  const auto = await checkDraft({ ...asked, model: {} }, open, answersOf(4));
+  assert.equal(auto.draft, "fledgling/eagle3");
   await assert.rejects(() => checkDraft({ model: { draft: "none" } }, open), UsageError);
 });

@@ -39,7 +39,9 @@ Deno.test("a file that is written while another process reads it is the whole ol
     replaceFile(path, "before");
     // It stays with the file that was opened under the name before.
     await Deno.link(path, `${path}.opened`);
+    await Deno.chmod(path, 0o662);
     replaceFile(path, "after");
+    assert.equal((await Deno.stat(path)).mode! & 0o777, 0o662, "permissions are kept");
     assert.equal(await Deno.readTextFile(`${path}.opened`), "before");
     assert.equal(await Deno.readTextFile(path), "after");
     const names = await Array.fromAsync(Deno.readDir(dirname(path)), ({ name }) => name);

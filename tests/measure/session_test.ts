@@ -116,3 +116,18 @@ Deno.test("drafting without a draft cannot be measured", async () => {
   const { request: asked } = request("fledgling:count", {}, { draft: "none" });
   await assert.rejects(openBench(asked), UsageError);
 });
+
+Deno.test("a case that the context does not hold is refused before others are measured", async () => {
+  const settings: Setting[] = [{ kind: "plain" }];
+  const refused = async (one: Partial<Case>, message: string) => {
+    const { request: asked, cell } = request("random", { promptTokens: 4, ...one }, { settings });
+    const fits = { ...cell, promptTokens: 4, outputTokens: 4, depth: 0 };
+    const cases = [fits, { ...cell, outputTokens: 100 }];
+    await assert.rejects(openBench({ ...asked, cases }), { name: "UsageError", message });
+  };
+  const refusal = (prompt: number, more = "") =>
+    `Cannot measure batch 2, ${prompt} prompt tokens, 100 output tokens, temperature 0${more}: ` +
+    "the context holds 1024 tokens";
+  await refused({ promptTokens: 925 }, refusal(925));
+  await refused({ depth: 1000 }, refusal(4, ", depth 1000"));
+});

@@ -3,6 +3,8 @@ import type { GrowthRow } from "../../measure/growth/row.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import type { RewriteRow } from "../../measure/rewrites/row.ts";
 import type { BenchRow } from "../../measure/row.ts";
+import { UsageError } from "../../errors.ts";
+import { ADD_DAWN, addonPath, denoFolder } from "../../gpu/dawn.ts";
 import { summary } from "../../measure/summary.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
@@ -38,6 +40,23 @@ const OWN_FLAGS = [
   "--wide",
   "--json",
 ];
+
+/**
+ * Without Dawn there is nothing to compare. Here its package is only looked for: a process that loads it is started
+ * later, and says so itself where it does not load.
+ *
+ * @param cache Deno's.
+ * @throws UsageError
+ */
+export function refuseMissing(
+  names: readonly string[],
+  cache: string | undefined = denoFolder((name) => Deno.env.get(name), Deno.build.os),
+): void {
+  if (!names.includes("dawn") || addonPath(cache, Deno.build) !== undefined) return;
+  throw new UsageError(
+    `Cannot use "--webgpu ${names.join(",")}": Dawn is not in Deno's cache; "${ADD_DAWN}" adds it`,
+  );
+}
 
 /**
  * Runs the same measurement on each WebGPU. The processes take turns block by block, so that a temporary

@@ -5,7 +5,6 @@ import { emitConfig } from "../../measure/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../../measure/plan.ts";
 import type { BenchRow } from "../../measure/row.ts";
 import type { BenchRequest, Case, ModelRequest } from "../../measure/runner.ts";
-import { FEWEST_BLOCKS } from "../../measure/statistics.ts";
 import { sweep, type SweepEvent } from "../../measure/sweep.ts";
 import { openWorkload, type Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
@@ -91,12 +90,6 @@ export function planOf(options: BenchOptions, workload: Workload): Plan {
     throw new UsageError(
       `Cannot use "--prompt-tokens" with "--workload ${workload.name}": its prompts have their own lengths; ` +
         `allowed is --workload random`,
-    );
-  }
-  if (options.emitConfig !== undefined && options.repeat < FEWEST_BLOCKS) {
-    throw new UsageError(
-      `Cannot use "--emit-config" with "--repeat ${options.repeat}": too few blocks to choose by; ` +
-        `allowed is --repeat ${FEWEST_BLOCKS} or more`,
     );
   }
   const numSteps = options.numSteps ?? (hasDraft({ ...options }) ? DEFAULT_STEPS : [0]);

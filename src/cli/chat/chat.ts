@@ -232,7 +232,7 @@ async function save(
     if (line.kind !== "line") io.stderr.write("\n");
     if (line.kind !== "line" || !/^y(es)?$/i.test(line.text.trim())) return say("Not saved.");
   }
-  await saveChat(path, state, model.name);
+  saveChat(path, state, model.name);
   say(`Saved to ${path}.`);
 }
 

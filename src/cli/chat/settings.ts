@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
-import type { Grammar } from "../../grammar/rules/grammar.ts";
+import { type Grammar, GrammarError } from "../../grammar/rules/grammar.ts";
+import { regexExpression } from "../../grammar/rules/regex.ts";
 import { grammarOf } from "../generate/constraint.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
 import { expandHome, withoutQuotes } from "./paths.ts";
@@ -167,7 +168,7 @@ export function withSetting(settings: Settings, name: string, value: string): Se
     return { ...settings, [name]: name === "think" ? value : value === "on" };
   }
   if (name === "stop") return { ...settings, stop: stopTexts(value) };
-  if (name === "format") return { ...settings, format: formatOf(value) };
+  if (name === "format") return { ...settings, format: formatOf(value, settings) };
   if (!Object.hasOwn(NUMBERS, name)) {
     throw new UsageError(`Cannot set "${name}": allowed are ${SETTING_NAMES.join(", ")}`);
   }
@@ -228,11 +229,14 @@ function stopTexts(value: string): readonly string[] {
 }
 
 /** JSON, a schema (its text or its file), or a regular expression. */
-function formatOf(value: string): Format | undefined {
+function formatOf(value: string, { remote }: Pick<Settings, "remote">): Format | undefined {
   if (value === NO_FORMAT) return undefined;
   if (value === "json") return { text: value, grammar: { kind: "json object" } };
   const [, pattern] = /^regex\s+([^]+)$/.exec(value) ?? [];
-  if (pattern !== undefined) return { text: value, grammar: { kind: "regex", pattern } };
+  if (pattern !== undefined) {
+    if (!remote) checkRegex(pattern); // a server may take other expressions
+    return { text: value, grammar: { kind: "regex", pattern } };
+  }
   if (value === "regex") {
     throw new UsageError(`Cannot use "/set format regex": allowed is ${FORMATS}`);
   }
@@ -245,6 +249,16 @@ function formatOf(value: string): Format | undefined {
   // A saved conversation has the schema itself: its file may be gone.
   const schema = grammar?.kind === "json schema" ? grammar.schema : undefined;
   return grammar && { text: JSON.stringify(schema), grammar };
+}
+
+/** @throws UsageError for what the engine would refuse at every message. */
+function checkRegex(pattern: string): void {
+  try {
+    regexExpression(pattern);
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    throw new UsageError(`Cannot constrain the output: ${error.message}`, { cause: error });
+  }
 }
 
 function isChoice(name: string): name is keyof typeof CHOICES {

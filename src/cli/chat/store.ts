@@ -1,7 +1,8 @@
 import { defined } from "../../defined.ts";
-import { reason, UsageError } from "../../errors.ts";
+import { asError, reason, UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
+import { outputFile } from "../terminal/output_file.ts";
 import {
   LOCAL,
   SERVERS,
@@ -69,28 +70,12 @@ export function chatFromJson(
   return { state, model: typeof model === "string" ? model : undefined };
 }
 
-/**
- * Writes a file next to it, then renames: after a crash there is the old file or the new one, never half. A link keeps
- * its place and a file its permissions; devices and pipes are written to.
- */
-export async function saveChat(path: string, state: ChatState, model: string): Promise<void> {
-  const text = chatToJson(state, model);
-  let beside: string | undefined;
+/** Writes the file as results are written, see `outputFile`. @throws UsageError, which does not end the chat */
+export function saveChat(path: string, state: ChatState, model: string): void {
   try {
-    const there = await Deno.stat(path).catch(() => undefined);
-    if (there?.isDirectory) throw new Error("it is a folder");
-    if (there !== undefined && !there.isFile) return await Deno.writeTextFile(path, text);
-    const target = there === undefined ? path : await Deno.realPath(path);
-    beside = `${target}.${crypto.randomUUID().slice(0, 8)}.tmp`;
-    const mode = there?.mode ?? undefined;
-    await Deno.writeTextFile(beside, text, {
-      createNew: true,
-      ...mode === undefined ? {} : { mode: mode & 0o777 },
-    });
-    await Deno.rename(beside, target);
+    outputFile(path, { force: true }).write(chatToJson(state, model));
   } catch (cause) {
-    if (beside !== undefined) await Deno.remove(beside).catch(() => {});
-    throw new UsageError(`Cannot save "${path}": ${fileReason(cause)}`, { cause });
+    throw new UsageError(asError(cause).message, { cause });
   }
 }
 
@@ -103,14 +88,8 @@ export async function loadChat(
   try {
     return chatFromJson(await Deno.readTextFile(path), current, keeping);
   } catch (cause) {
-    const [line = ""] = fileReason(cause).split("\n");
-    throw new UsageError(`Cannot load "${path}": ${line}`, { cause });
+    throw new UsageError(`Cannot load "${path}": ${reason(cause)}`, { cause });
   }
-}
-
-/** Deno's message without the call and its paths: the error message names the file already. */
-function fileReason(cause: unknown): string {
-  return reason(cause).replace(/ \(os error \d+\)[^]*$/, "");
 }
 
 function checkMessages(messages: unknown): ChatMessage[] {

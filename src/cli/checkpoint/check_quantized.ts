@@ -22,7 +22,9 @@ export async function runQuantized(
   const { model, draft, draftRopeTheta, quantize, quantizeDraft } = options;
   const { kvDtype, adapter, webgpu, precision } = options;
   if (quantize === undefined) {
-    throw new UsageError(`Cannot run "check": --expected FILE or --quantize q8|q4 is needed`);
+    throw new UsageError(
+      `Cannot run "check": --expected FILE, --quantize q8|q4 or --draft DIR is needed`,
+    );
   }
   const status = statusLine(io.stderr, { shown: !options.quiet });
   const report = await check({

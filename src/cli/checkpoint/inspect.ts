@@ -34,7 +34,7 @@ import type {
 import { openOwn } from "../../engine/load/load.ts";
 import { allMemory } from "../../engine/load/memory_report.ts";
 import { tokenMisfit } from "../../model/checkpoint/same_tokens.ts";
-import { checkDraft, checkTarget } from "../../model/weights/tensors.ts";
+import { checkDraft, checkTarget, refuseHead } from "../../model/weights/tensors.ts";
 
 /** The command's options. */
 export interface InspectOptions {
@@ -144,6 +144,7 @@ function openDraft(options: InspectOptions): Checkpoint | null {
 function inspectTarget(
   checkpoint: Checkpoint,
 ): Inspected<ModelConfig> & { readonly checkpoint: Checkpoint } {
+  refuseHead(checkpoint);
   const generation = checkpoint.json("generation_config.json");
   const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
   const warnings = checkTarget(checkpoint, config);

@@ -23,11 +23,13 @@ export function runTokenMap(corpus: readonly string[], options: TokenMapOptions,
   if (!/\.(json|safetensors)$/.test(output)) {
     throw new UsageError(`Cannot write "${output}": allowed is .json or .safetensors`);
   }
-  const file = outputFile(output, { force });
+  const file = outputFile(output, { force, from: corpus });
   using models = openModels({ ...model === undefined ? {} : { model }, draft: "none" });
   const { checkpoint, config: { vocabSize, eosTokenIds } } = models.target;
   if (size > vocabSize) {
-    throw new UsageError(`Cannot keep ${size} tokens: "${checkpoint.name}" has ${vocabSize}`);
+    throw new UsageError(
+      `Cannot use "--size ${size}": "${checkpoint.name}" has ${vocabSize} tokens; give a smaller --size`,
+    );
   }
   const onWarning = (line: string) => warn(line, { io, quiet });
   const { tokenizer } = openText(checkpoint, { vocabSize, onWarning });

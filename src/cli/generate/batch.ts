@@ -30,9 +30,8 @@ import { warn } from "../terminal/warn.ts";
  * when there was one.
  */
 export async function runBatch(
-  { file, prompt, options, grammar }: {
+  { file, options, grammar }: {
     readonly file: string;
-    readonly prompt: string | undefined;
     readonly options: GenerateOptions;
     /** Grammar of lines without their own. */
     readonly grammar: Grammar | undefined;
@@ -40,12 +39,6 @@ export async function runBatch(
   context: CommandContext,
 ): Promise<number> {
   const { io } = context;
-  if (prompt !== undefined || options.promptFile !== undefined) {
-    throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${file}"`);
-  }
-  if (options.prediction !== undefined) {
-    throw new UsageError('Cannot use "--prediction" with "--batch": it is for one output');
-  }
   const text = await unlessAborted(readInput(file, "the lines", io), io.signal);
   if (text === undefined) return INTERRUPTED;
   const lines = parseBatch(text);

@@ -1,16 +1,11 @@
 import { UsageError } from "../../errors.ts";
 import { removeIfThere, sizeOf } from "../../hub/cache.ts";
 import type { Io } from "../terminal/io.ts";
-import { writing } from "../terminal/output_file.ts";
+import { refuseInput, writing } from "../terminal/output_file.ts";
 
 /** Writes the lines of a batch one by one: lines that were written are kept, whatever ends the batch. */
 export interface BatchOutput extends Disposable {
   write(line: Readonly<Record<string, unknown>>): void;
-}
-
-function isSame(path: string, other: string): boolean {
-  const [one, two] = [Deno.statSync(path), Deno.statSync(other)];
-  return one.ino !== null && one.ino === two.ino && one.dev === two.dev;
 }
 
 /**
@@ -37,9 +32,7 @@ export function openOutput(
       `Cannot write "${path}": the file exists already; name another one or give --force to replace it`,
     );
   }
-  if (size !== undefined && from !== "-" && isSame(path, from)) {
-    throw new UsageError(`Cannot write "${path}": the prompts come from it`);
-  }
+  if (from !== "-") refuseInput(path, [from]);
   const file = writing(path, () => Deno.openSync(path, { write: true, create: true }));
   let written = false;
   return {

@@ -14,22 +14,11 @@ export function constrainedPrompt(input: PromptInput, grammar: Grammar | undefin
 /**
  * What the flags say that the output has to be.
  *
- * @throws UsageError for two of them at once, and for files that cannot be used.
+ * @throws UsageError for files that cannot be used.
  */
 export function grammarOf(
   { jsonSchema, grammar, regex }: Pick<GenerateOptions, "jsonSchema" | "grammar" | "regex">,
 ): Grammar | undefined {
-  const given = {
-    "--json-schema": jsonSchema,
-    "--grammar": grammar,
-    "--regex": regex,
-  };
-  const [first, second] = Object.entries(given).filter(([, value]) => value !== undefined);
-  if (first && second) {
-    throw new UsageError(
-      `Cannot use "${first[0]}" with "${second[0]}": the output has one grammar`,
-    );
-  }
   if (jsonSchema === ANY_OBJECT) return { kind: "json object" };
   if (jsonSchema !== undefined) return { kind: "json schema", schema: readSchema(jsonSchema) };
   if (grammar !== undefined) return { kind: "ebnf", text: readText(grammar) };

@@ -34,7 +34,7 @@ export async function runGenerate(
   const grammar = grammarOf(options);
   if (grammar) await (await import("../../grammar/grammars.ts")).checkGrammar(grammar);
   if (options.batch !== undefined) {
-    return await runBatch({ file: options.batch, prompt: argument, options, grammar }, context);
+    return await runBatch({ file: options.batch, options, grammar }, context);
   }
   const predicted = await readPrediction(options, io);
   const source = { argument, file: options.promptFile };

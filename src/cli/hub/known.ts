@@ -3,6 +3,7 @@ import { markdownTable } from "markdown-table";
 import sizes from "../../../presets/model_sizes.json" with { type: "json" };
 import models from "../../../presets/models.json" with { type: "json" };
 import type { Quantization } from "../../gpu/weight_format.ts";
+import { type Column, fittedTable, words, wrapped } from "../../measure/table.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { knownPair } from "../open/drafts.ts";
 import type { ModelsOptions } from "../options/options.ts";
@@ -70,13 +71,15 @@ function drafts({ draft, nextn }: KnownModel, code = (text: string) => text): st
 /** Writes the tables, or with `--json` an object. */
 export function runKnownModels(
   { json }: Pick<ModelsOptions, "json">,
-  { machine, known, out }: {
+  { machine, known, out, columns = Infinity }: {
     readonly machine: Machine;
     readonly known: readonly KnownModel[];
     readonly out: (text: string) => void;
+    /** The terminal's width; absent: it is no terminal. */
+    readonly columns?: number;
   },
 ): void {
-  if (!json) return out(knownText(known, machine));
+  if (!json) return out(knownText(known, machine, columns));
   const listed = known.map((model) => ({
     name: model.name,
     parameters: model.sizes.parameters,
@@ -110,26 +113,36 @@ function fitsText(model: KnownModel, machine: Machine): string {
   return kept === "bf16" ? "yes" : kept === "no" ? "no" : `--quantize ${kept}`;
 }
 
-function knownText(known: readonly KnownModel[], machine: Machine): string {
-  const rows = known.map((model) => [
-    model.name,
-    ...sizesOf(model),
-    fitsText(model, machine),
-    drafts(model),
-  ]);
-  const header = ["NAME", "DOWNLOAD", "BF16", "Q8", "Q4", "FITS HERE", "DRAFT"];
+function knownText(known: readonly KnownModel[], machine: Machine, width: number): string {
+  const columns: readonly Column<KnownModel>[] = [
+    words("NAME", ({ name }) => name),
+    words("DOWNLOAD", ({ sizes }) => bytesText(sizes.download)),
+    ...KEPT.map((kept) =>
+      words<KnownModel>(kept.toUpperCase(), ({ sizes }) => bytesText(sizes[kept]))
+    ),
+    words("FITS", (model) => fitsText(model, machine)),
+    words("DRAFT", (model) => drafts(model)),
+  ];
+  const [, download, bf16, q8, q4, , draft] = columns;
+  const dropped = [draft, q8, q4, bf16, download].filter((column) => column !== undefined);
+  const table = fittedTable(columns, known, { width, dropped });
+  const cards = [["CARD", "BF16", "--quantize q8", "--quantize q4"], ...cardRows(known)];
   const has = machine.bytes === undefined
     ? "The memory of this machine's adapter is not known."
     : `The adapter here has ${bytesText(machine.bytes)}.`;
+  const texts = (line: string) => wrapped(line, width);
   return [
-    ...columns([header, ...rows]),
+    ...table,
     "",
-    "BF16, Q8 and Q4 are the GPU memory for one sequence: weights, keys and values, the draft.",
-    has,
+    ...texts(
+      "BF16, Q8 and Q4 are the GPU memory for one sequence: weights, keys and values, the draft.",
+    ),
+    ...texts(has),
+    ...table[0]?.endsWith("DRAFT") ? [] : texts("A wider terminal, or --json, shows more columns."),
     "",
-    ...columns([["CARD", "BF16", "--quantize q8", "--quantize q4"], ...cardRows(known)]),
+    ...alignedLines(cards),
     "",
-    "eyrie run NAME [--quantize q8|q4] downloads a model and its draft, and starts.",
+    ...texts("eyrie run NAME [--quantize q8|q4] downloads a model and its draft, and starts."),
     "",
   ].join("\n");
 }
@@ -161,7 +174,7 @@ function isDrafted({ algorithm, nextn }: KnownModel): boolean {
   return nextn === true || algorithm === "EAGLE3";
 }
 
-function columns(rows: readonly (readonly string[])[]): string[] {
+function alignedLines(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, at) =>
     Math.max(...rows.map((row) => row[at]?.length ?? 0))
   );

@@ -6,6 +6,7 @@ import { lackingIn } from "../../hub/snapshot.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { ModelsOptions } from "../options/options.ts";
+import type { TextSink } from "../terminal/io.ts";
 import { type Machine, thisMachine, type Verdict, verdictOf } from "./verdict.ts";
 
 /** One revision in the cache. */
@@ -21,16 +22,18 @@ interface Entry {
 }
 
 /**
- * Writes the table, or with `--json` an object, to `out`: of the cache, or with `--known` of the hub.
+ * Writes the table, or with `--json` an object, to `stdout`: of the cache, or with `--known` of the hub.
  * Returns the exit code.
  */
 export async function runModels(
   options: ModelsOptions,
-  out: (text: string) => void,
+  stdout: Pick<TextSink, "isTerminal" | "columns" | "write">,
 ): Promise<number> {
+  const out = stdout.write;
   if (options.known) {
     const { knownModels, runKnownModels } = await import("./known.ts");
-    runKnownModels(options, { machine: await thisMachine(), known: knownModels(), out });
+    const columns = stdout.isTerminal ? stdout.columns() : Infinity;
+    runKnownModels(options, { machine: await thisMachine(), known: knownModels(), out, columns });
     return 0;
   }
   const { cache } = hubOfEnvironment();

@@ -8,8 +8,8 @@ import type { PullOptions } from "../options/options.ts";
 import { statusLine } from "../terminal/progress.ts";
 
 /**
- * `eyrie pull`: downloads models into the cache and prints their folders on stdout. Returns the exit code: 1
- * where one model failed; the others are downloaded all the same.
+ * `eyrie pull`: downloads models into the cache and prints their folders on stdout. Returns the exit code: 2, as
+ * other commands for the same message, where one model failed; the others are downloaded all the same.
  */
 export async function runPull(
   { names, options: { quiet } }: { names: readonly string[]; options: PullOptions },
@@ -26,7 +26,7 @@ export async function runPull(
       io.stderr.write(`eyrie: ${visible(error.message)}\n`);
     }
   }
-  return failures === 0 ? 0 : 1;
+  return failures === 0 ? 0 : 2;
 }
 
 async function pullOne(

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import pairs from "../../../presets/drafts.json" with { type: "json" };
 import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
-import { isThere } from "./is_there.ts";
+import { isFile } from "./is_there.ts";
 
 /** A published draft and the model that it was trained for. */
 interface Pair {
@@ -74,7 +74,7 @@ const NEAR = ["eagle3", "eagle1"];
 export function draftNextTo(folder: string, algorithm?: string): string | undefined {
   const wanted = algorithm === "EAGLE" ? NEAR.slice(1) : algorithm ? NEAR.slice(0, 1) : NEAR;
   return wanted.map((name) => join(folder, "..", name))
-    .find((path) => isThere(join(path, "config.json")));
+    .find((path) => isFile(join(path, "config.json")));
 }
 
 /** Says how to name a draft. */

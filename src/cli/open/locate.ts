@@ -129,13 +129,23 @@ export async function fetchModel(
 /** Suggests names for one that the hub does not have: similar ones of the hub, the cache and the known drafts. */
 async function meantModels(name: Snapshot["name"], { hub, io }: Notices): Promise<string> {
   const settings = hub ?? hubOfEnvironment();
-  const here = [...knownModels(), ...cachedRepos(settings.cache)];
+  const here = [...knownModels(), ...cachedNames(settings.cache)];
   const same = (other: string) => other.toLowerCase() === name.repo.toLowerCase();
   if (here.some(same)) return "";
   const all = new Set([...here, ...await searchModels(name, settings, io.signal)]);
   const near = nearest(name.repo, [...all].filter((each) => !same(each)));
   const short = near.toSorted((a, b) => a.length - b.length).slice(0, 3);
   return didYouMean(short.map((each) => `"${each}"`));
+}
+
+/** Names to suggest: none where the cache cannot be read, which is not what the message is about. */
+function cachedNames(cache: string): readonly string[] {
+  try {
+    return cachedRepos(cache);
+  } catch (error) {
+    if (error instanceof UsageError) return [];
+    throw error;
+  }
 }
 
 /** The folder of a model, which is downloaded where it is not there. */
@@ -147,7 +157,7 @@ export async function folderOf(
 ): Promise<string> {
   if (place.kind === "hub") return (await fetchModel(place.name, notices, status, how)).folder;
   const { cache, offline } = notices.hub ?? hubOfEnvironment();
-  checkFolder(place.path, { cached: () => cachedRepos(cache), offline });
+  checkFolder(place.path, { cached: () => cachedNames(cache), offline });
   refuseGguf(place.path);
   return place.path;
 }

@@ -5,7 +5,7 @@ import { type DraftShape, MOST_ROWS, MOST_TOPK } from "../../speculate/round_sha
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { reason, UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
-import { policyOf } from "../options/policy_option.ts";
+import { isWholeTree, policyOf } from "../options/policy_option.ts";
 
 /** The policy that `--policy` names, else what the flags of the speculation group say. */
 export function speculateOf(
@@ -35,9 +35,7 @@ const PARTS = { topk: MOST_TOPK, tokens: MOST_ROWS } as const;
 /** What `--draft-tree` says: a whole tree, or parts of one. @throws UsageError */
 export function treeOf(text: string | undefined): Tree {
   if (text === undefined || text === "auto") return { tree: text };
-  if (!/^(topk|tokens)=/.test(text)) {
-    return { tree: namedTree(text) };
-  }
+  if (isWholeTree(text)) return { tree: namedTree(text) };
   const parts = new Map<string, number>();
   for (const part of text.split(",")) {
     const [, key = "", value = ""] = /^(topk|tokens)=(\d+)$/.exec(part.trim()) ?? [];

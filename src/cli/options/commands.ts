@@ -32,7 +32,12 @@ import { LOAD_ARRIVALS, LOAD_OUTPUT, LOAD_REQUESTS, LOAD_RUN } from "./measure/l
 import { CONSTRAINT } from "./option_constraint.ts";
 import { REMOTE } from "./option_remote.ts";
 import { SERVE, SERVE_LOAD, SERVE_LOG } from "./option_serve.ts";
-import { SERVE_COMMAND, SERVE_COMMAND_MODEL, SERVE_CONFIG } from "./option_serve_command.ts";
+import {
+  KNOWN_DRAFTER,
+  SERVE_COMMAND,
+  SERVE_COMMAND_MODEL,
+  SERVE_CONFIG,
+} from "./option_serve_command.ts";
 import { LOGPROBS, PENALTIES } from "./option_penalties.ts";
 import { SPECULATION } from "./option_speculation.ts";
 import {
@@ -120,9 +125,9 @@ export const COMMANDS: Readonly<Record<CommandName, CommandSpec>> = {
       MODEL_OPERAND,
     ],
     groups: {
-      Model: { ...TARGET, draft: DRAFT.draft, ...SERVE_COMMAND_MODEL },
+      Model: SERVE_COMMAND_MODEL,
       Server: { ...SERVE_COMMAND, ...SERVE_CONFIG, ...OVERWRITE },
-      Speculation: SPECULATION,
+      Speculation: { ...SPECULATION, drafter: KNOWN_DRAFTER },
       Output: { quiet: TALK.quiet },
     },
   },

@@ -1,4 +1,6 @@
 // Rows of the option table: a command that starts another engine alike.
+import type { Flag } from "./flag.ts";
+import { SPECULATION } from "./option_speculation.ts";
 
 export const SERVE_CONFIG = {
   emitConfig: {
@@ -11,6 +13,24 @@ export const SERVE_CONFIG = {
 } as const;
 
 export const SERVE_COMMAND_MODEL = {
+  model: {
+    flag: "--model",
+    common: true,
+    short: "-m",
+    type: "model",
+    help: "target model, as the engine is to name it: a folder or a name on the Hugging Face hub",
+    absent: "none, it has to be named",
+    example: "--model Qwen/Qwen3-4B",
+  },
+  draft: {
+    flag: "--draft",
+    common: true,
+    type: "model",
+    help:
+      "draft model: a folder or a name on the hub; auto, the one that is known for the target; or none. Files are not read: the kind of a draft that is not among the known ones has to be named by --drafter",
+    absent: "none",
+    example: "--draft AngelSlim/Qwen3-4B_eagle3",
+  },
   contextLength: {
     flag: "--context-length",
     common: true,
@@ -23,6 +43,12 @@ export const SERVE_COMMAND_MODEL = {
     example: "--context-length 4096",
   },
 } as const;
+
+/** The drafter, whose default is not read from the draft's files. */
+export const KNOWN_DRAFTER: Flag = {
+  ...SPECULATION.drafter,
+  absent: "the kind of a known draft; NGRAM and HYBRID have min=1,max=12",
+};
 
 /** Where it is to listen; what is not given is left to it. */
 export const SERVE_COMMAND = {

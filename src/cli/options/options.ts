@@ -14,7 +14,6 @@ import type { MEASURED, MODELS, OPENED } from "./option_models.ts";
 import type {
   ADAPTER,
   COSTS,
-  DRAFT,
   HISTORY,
   JSON_OUTPUT,
   PROMPT,
@@ -98,8 +97,6 @@ export type ServeOptions =
 /** Values of `eyrie serve-command`. */
 export type ServeCommandOptions = Values<
   & typeof SERVE_CONFIG
-  & typeof TARGET
-  & Pick<typeof DRAFT, "draft">
   & typeof SERVE_COMMAND_MODEL
   & typeof SERVE_COMMAND
   & typeof OVERWRITE

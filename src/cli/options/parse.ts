@@ -10,7 +10,7 @@ import { commandHelp, overview } from "./help.ts";
 import { didYouMean, nearest } from "./nearest.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import { refuseBesideRemote } from "./option_remote.ts";
-import { isChainText, refuseBesidePolicy } from "./policy_option.ts";
+import { isChainText, isWholeTree, refuseBesidePolicy } from "./policy_option.ts";
 import { refuseImpossibleSimulation } from "./measure/simulate_flags.ts";
 import type {
   BenchOptions,
@@ -191,7 +191,11 @@ function parseCommand(
   if (typed["help"] === true) {
     return print(commandHelp(name, { all: operands.at(-1) === ALL }));
   }
-  const check = (given: GivenFlags) => refuseContradictions(name, given, flags);
+  const prompt = name === "generate" ? operands[0] : undefined;
+  const check = (given: GivenFlags) => {
+    refuseContradictions(name, given, flags);
+    refuseBesideBatch(given, prompt);
+  };
   const asked = withModel(name, typed, operands);
   check(asked);
   const given = withSettings(name, asked, settings(), check);
@@ -231,6 +235,18 @@ function refuseContradictions(name: CommandName, given: GivenFlags, flags: FlagT
   } else if (name === "simulate") {
     refuseImpossibleSimulation(given, (key) => flags[key]?.flag ?? key);
   } else refuseImpossible(given, { batched: "batch" in flags, drafts: DRAFTING.includes(name) });
+}
+
+/** What a batch has in its file, or is for one output. */
+function refuseBesideBatch(given: GivenFlags, prompt: string | undefined): void {
+  const { batch, promptFile, prediction } = given;
+  if (batch === undefined) return;
+  if (prompt !== undefined || promptFile !== undefined) {
+    throw new UsageError(`Cannot use "--batch" with a prompt: the prompts come from "${batch}"`);
+  }
+  if (prediction !== undefined) {
+    throw new UsageError('Cannot use "--prediction" with "--batch": it is for one output');
+  }
 }
 
 /** `eyrie run MODEL` and `eyrie inspect MODEL`: the operand is what `--model` says. */
@@ -341,6 +357,9 @@ function refuseImpossible(
     const allowed = "it drafts chains; allowed is tokens=N, the rows that a round verifies";
     clash(`--draft-tree ${draftTree}`, `--drafter ${drafter}`, allowed);
   }
+  if (isWholeTree(draftTree) && numSteps !== undefined && without === undefined) {
+    clash(`--num-steps ${numSteps}`, `--draft-tree ${draftTree}`, "the tree has its own steps");
+  }
   refuseBesidePolicy(given);
   const ofBatch = { maxBatch: "--max-batch", output: "--output", force: "--force" };
   for (const [key, flag] of Object.entries(ofBatch)) {
@@ -362,6 +381,9 @@ function refuseImpossibleRequest(given: GivenFlags): void {
   if (given["raw"] === true && (given["think"] ?? given["templateArg"]) !== undefined) {
     clash(template, "--raw", "a raw prompt goes through no chat template");
   }
+  const grammars = { jsonSchema: "--json-schema", grammar: "--grammar", regex: "--regex" };
+  const [first, second] = Object.entries(grammars).filter(([key]) => given[key] !== undefined);
+  if (first && second) clash(first[1], second[1], "the output has one grammar");
   const read = given["json"] === true || given["batch"] !== undefined;
   if (given["logprobs"] !== undefined && !read) {
     throw new UsageError(

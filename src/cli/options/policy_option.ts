@@ -62,6 +62,11 @@ function defaultConfig(name: string, given = ""): string | undefined {
     : undefined;
 }
 
+/** Whether the value of `--draft-tree` says how many steps are drafted. */
+export function isWholeTree(draftTree: unknown): boolean {
+  return typeof draftTree === "string" && !/^(topk|tokens)=/.test(draftTree);
+}
+
 /** Whether the value of `--draft-tree` is a chain: one candidate for each position. */
 export function isChainText(draftTree: unknown): boolean {
   return typeof draftTree === "string" && /^(topk=1|tokens=\d+)(,|$)/.test(draftTree) &&

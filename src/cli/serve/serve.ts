@@ -1,3 +1,4 @@
+import type { OpenEngine } from "../../engine/engine.ts";
 import { UsageError } from "../../errors.ts";
 import { modelArgument, parsePlace } from "../../hub/names.ts";
 import { mostTokens } from "../../serve/answers/limits.ts";
@@ -11,7 +12,7 @@ import { samplingChoice } from "../open/sampling.ts";
 import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
-import type { Io } from "../terminal/io.ts";
+import { type Io, unlessAborted } from "../terminal/io.ts";
 import { warn } from "../terminal/warn.ts";
 import { startLines } from "./start_lines.ts";
 import { withoutAbortWarning } from "./abort_warning.ts";
@@ -33,7 +34,9 @@ export async function runServe(
   const names = namesOf(options);
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
   const log = openLog({ format, write: (line) => context.io.stderr.write(`${line}\n`) });
-  const { open, version } = context;
+  const { version } = context;
+  let opening: ReturnType<OpenEngine> | undefined;
+  const open: OpenEngine = (asked) => opening = context.open(asked);
   const io = format === "json" ? loggedIo(context.io, log) : context.io;
   using _quiet = withoutAbortWarning();
   const apiKey = usedKey(options.apiKey);
@@ -97,7 +100,17 @@ export async function runServe(
     say(`stopping: ${before}running requests have ${drainTimeout} s to end`);
   }
   await server.stop();
+  if (engine === undefined && opening !== undefined) await givenUp(opening);
   return 0;
+}
+
+/** How long an interrupted opening may take to end. */
+const GIVE_UP_MS = 5000;
+
+/** If the process exits while the engine's thread still loads, Mesa's driver may crash. */
+async function givenUp(opening: ReturnType<OpenEngine>): Promise<void> {
+  const ended = opening.then((engine) => engine[Symbol.asyncDispose](), () => {});
+  await unlessAborted(ended, AbortSignal.timeout(GIVE_UP_MS));
 }
 
 /** Sends what commands write to stderr to the log, line by line, so that a JSON log stays all JSON. */

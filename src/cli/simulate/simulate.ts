@@ -6,6 +6,7 @@ import {
   armsOf,
   compare,
   DEPTH_ORACLE,
+  isPriced,
   ORACLE,
   policyArm,
 } from "../../simulate/compare/compare.ts";
@@ -17,6 +18,7 @@ import { policyOf, policyTexts } from "../options/policy_option.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
+import { warn } from "../terminal/warn.ts";
 import { namedPrices } from "./costs.ts";
 import { readRecorded, type Recorded } from "./recorded.ts";
 import { type WorldKind, worldsOf } from "./worlds.ts";
@@ -30,7 +32,12 @@ export async function runSimulate(options: SimulateOptions, io: Io): Promise<num
   const recorded = options.recorded === undefined ? undefined : readRecorded(options.recorded);
   const { costs, prices } = pricesFor(options.costs, recorded);
   const worlds = worldsOf(options, { prices, recorded });
-  const policies = policiesOf(options.policies, recorded?.recording.machine?.policy);
+  const ran = recorded?.recording.machine?.policy;
+  const { policies, unpriced } = policiesOf(options.policies, ran, worlds[0]);
+  if (unpriced.length > 0) {
+    const names = unpriced.join(", ");
+    warn(`left out, because they draft steps that the cost table lacks: ${names}`, { io, quiet });
+  }
   const file = optionalOutput(options.output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const tables: SimulatedTable[] = [];
@@ -123,10 +130,26 @@ function pricesFor(
   return { costs, prices: namedPrices(costs) };
 }
 
-/** @param recorded the policy that ran, where a recording names it. */
-function policiesOf(given: readonly string[], recorded: string | undefined): Arm[] {
-  const absent = recorded === undefined ? distinctPolicies() : [recorded];
-  const names = given.length > 0 ? policyTexts(given) : absent;
+/**
+ * The policies that are given, else the one that ran where a recording names it, else all whose steps have costs in
+ * the world, and the others.
+ */
+function policiesOf(
+  given: readonly string[],
+  recorded: string | undefined,
+  kind: WorldKind | undefined,
+): { readonly policies: readonly Arm[]; readonly unpriced: readonly string[] } {
+  const asked = given.length > 0 ? policyTexts(given) : recorded === undefined ? [] : [recorded];
+  if (asked.length > 0) return { policies: policyArms(asked), unpriced: [] };
+  const world = kind?.make(0);
+  const { priced = [], unpriced = [] } = Object.groupBy(
+    distinctPolicies(),
+    (name) => world === undefined || isPriced(name, world) ? "priced" : "unpriced",
+  );
+  return { policies: policyArms(priced), unpriced };
+}
+
+function policyArms(names: readonly string[]): Arm[] {
   return names.map((text) => {
     if (text === ORACLE.name) return ORACLE;
     if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;

@@ -19,9 +19,13 @@ export interface OutputFile {
  * existing content would be lost. Devices and pipes are written to directly.
  *
  * @param of.force a file that is not empty is replaced, too.
+ * @param of.from files that are read, none of which is replaced.
  * @throws UsageError
  */
-export function outputFile(path: string, { force }: { readonly force: boolean }): OutputFile {
+export function outputFile(
+  path: string,
+  { force, from = [] }: { readonly force: boolean; readonly from?: readonly string[] },
+): OutputFile {
   const there = writing(path, () => statOf(path));
   if (there?.isDirectory) throw cannotWrite(path, "it is a folder");
   if (there !== undefined && !there.isFile) {
@@ -36,12 +40,28 @@ export function outputFile(path: string, { force }: { readonly force: boolean })
       "the file exists already; name another one or give --force to replace it",
     );
   }
+  refuseInput(path, from);
   // A link is kept: the file that it points to is replaced.
   const target = writing(path, () => there === undefined ? path : Deno.realPathSync(path));
   writing(path, () => {
     Deno.removeSync(Deno.makeTempFileSync({ dir: dirname(target), prefix: ".eyrie-" }));
   });
   return { path, write: (content) => writing(path, () => replaceFile(target, content)) };
+}
+
+/** @param from files that are read; the file to write may be none of them, under whatever name. @throws UsageError */
+export function refuseInput(path: string, from: readonly string[]): void {
+  const written = writing(path, () => statOf(path));
+  if (!written?.isFile || written.ino === null) return;
+  const read = from.find((file) => {
+    try {
+      const { ino, dev } = Deno.statSync(file);
+      return ino === written.ino && dev === written.dev;
+    } catch {
+      return false; // reading it says why
+    }
+  });
+  if (read !== undefined) throw cannotWrite(path, `"${read}", which is read, is the same file`);
 }
 
 /** The same for an optional flag. @throws UsageError */

@@ -52,9 +52,9 @@ const ANSWERS = {
   maxTokens: 128,
 };
 
-/** How the models are opened; the draft is needed. */
+/** How the models are opened; without a name of a draft it is that of the embedded model. */
 export interface DraftCheck extends Omit<EngineOptions, "speculation"> {
-  readonly model: ModelOptions & { readonly draft: string };
+  readonly model: ModelOptions;
 }
 
 /** What is answered with each base. */
@@ -78,7 +78,7 @@ export async function checkDraft(
   open: Open,
   answers: Answers = ANSWERS,
 ): Promise<DraftReport> {
-  const theta = configTheta(options);
+  const { draft, theta } = namedDraft(options);
   const measured: ThetaAcceptance[] = [];
   for (const draftRopeTheta of new Set([theta, TRAINING_THETA])) {
     // One after the other, so that one pair of models at a time is on the GPU.
@@ -92,13 +92,14 @@ export async function checkDraft(
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
   const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
-  return { draft: options.model.draft, theta, measured, best: better ? TRAINING_THETA : theta };
+  return { draft, theta, measured, best: better ? TRAINING_THETA : theta };
 }
 
-function configTheta({ model }: DraftCheck): number {
+/** The draft's name and its config's rope base. */
+function namedDraft({ model }: DraftCheck): Pick<DraftReport, "draft" | "theta"> {
   using models = openModels(model);
   const theta = models.draft?.config.layer.ropes[0]?.theta;
-  if (theta !== undefined) return theta;
+  if (models.draft && theta !== undefined) return { draft: models.draft.checkpoint.name, theta };
   throw new UsageError(`Cannot check the draft "${model.draft}": allowed is a folder`);
 }
 

@@ -1,5 +1,5 @@
 /** What each rewrite of lowering saves: the plan of a forward with all of them, against the plan without one. */
-import { reason, UsageError } from "../../errors.ts";
+import { asError, UsageError } from "../../errors.ts";
 import type { Dispatch } from "../../gpu/kernel.ts";
 import { compiler, type Program, runsWithin, within } from "../../gpu/program.ts";
 import { openTimer, type Timer } from "../../gpu/timer.ts";
@@ -201,5 +201,5 @@ function tooSmall({ batch, cells }: { readonly batch: number; readonly cells: nu
 }
 
 function firstLine(error: unknown): string {
-  return reason(error).split("\n")[0] ?? "";
+  return asError(error).message.split("\n")[0] ?? "";
 }

@@ -16,6 +16,7 @@ import {
   checkDraft,
   checkTarget,
   findTensor,
+  refuseHead,
   targetTensors,
   type TensorSpec,
 } from "../../model/weights/tensors.ts";
@@ -98,6 +99,7 @@ export function checkModels(
   how: DraftRequest & Pick<ModelChoice, "tokenMap"> = {},
 ): OpenedModels {
   const { name } = target;
+  refuseHead(target);
   const generation = target.json("generation_config.json");
   const config = parseModelConfig(name, target.json("config.json"), generation);
   const warnings = checkTarget(target, config);

@@ -91,9 +91,7 @@ export function readJson(folder: Folder, file: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (cause) {
-    // V8 quotes the text around the mistake, line breaks and all; a message is one line.
-    const why = reason(cause).replace(/\s+/g, " ");
-    throw cannotOpen(folder.name, `${file} is not JSON (${why})`, cause);
+    throw cannotOpen(folder.name, `${file} is not JSON (${reason(cause)})`, cause);
   }
 }
 

@@ -101,6 +101,16 @@ export function isEagleHead({ tensors }: Pick<Checkpoint, "tensors">): boolean {
   return ["fc.weight", "model.fc.weight", "fusion_fc.weight"].some((name) => tensors.has(name));
 }
 
+/** @throws UsageError for a head where a whole model is needed. */
+export function refuseHead(checkpoint: Pick<Checkpoint, "name" | "tensors">): void {
+  if (!isEagleHead(checkpoint)) return;
+  throw new UsageError(
+    `Cannot use ${
+      quote(checkpoint.name)
+    } as a model: it is an EAGLE head, a draft; give it with --draft`,
+  );
+}
+
 /** The tensors of a draft, in the order of the forward pass; the layer of an EAGLE head is `layers.0`. */
 export function draftTensors(config: AnyDraftConfig): TensorSpec[] {
   if (config.algorithm === "STANDALONE") return targetTensors(config.layer);

@@ -1,6 +1,6 @@
 import { policyRandom } from "../../speculate/noise.ts";
 import { policyNamed } from "../../speculate/policies/registry.ts";
-import { PolicyError } from "../../speculate/policy.ts";
+import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import { UsageError } from "../../errors.ts";
 import type { AcceptanceModel } from "../acceptance/model.ts";
 import type { Pricing } from "../costs/pricing.ts";
@@ -83,21 +83,33 @@ export function policyArm(name: string, options: unknown, label: string = name):
   return {
     kind: "policy",
     name: label,
-    policy: ({ pricing: { buckets, steps }, seed }) => ({
+    policy: (world) => ({
       name: label,
       open() {
-        const policy = usage(() =>
-          policyNamed(name, options, { buckets, random: policyRandom(seed) })
-        );
-        const unpriced = policy.tiers.find(({ depth }) => steps?.includes(depth) === false);
+        const policy = openPolicy(name, options, world);
+        const unpriced = unpricedDepth(policy, world);
         if (unpriced === undefined) return policy;
         throw new UsageError(
-          `Cannot use policy "${label}": it drafts ${unpriced.depth} steps, ` +
-            `and the cost table has only ${steps?.join(", ")}`,
+          `Cannot use policy "${label}": it drafts ${unpriced} steps, ` +
+            `and the cost table has only ${world.pricing.steps?.join(", ")}`,
         );
       },
     }),
   };
+}
+
+/** Whether the world has the costs of every depth that a policy drafts. */
+export function isPriced(name: string, world: World): boolean {
+  return unpricedDepth(openPolicy(name, {}, world), world) === undefined;
+}
+
+function openPolicy(name: string, options: unknown, { pricing, seed }: World): Policy {
+  const { buckets } = pricing;
+  return usage(() => policyNamed(name, options, { buckets, random: policyRandom(seed) }));
+}
+
+function unpricedDepth({ tiers }: Policy, { pricing: { steps } }: World): number | undefined {
+  return tiers.find(({ depth }) => steps?.includes(depth) === false)?.depth;
 }
 
 function usage<T>(action: () => T): T {

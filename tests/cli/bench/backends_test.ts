@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { runBackends, without } from "../../../src/cli/bench/backends.ts";
+import { refuseMissing, runBackends, without } from "../../../src/cli/bench/backends.ts";
 import type { BenchChild } from "../../../src/cli/bench/child.ts";
 import { openTurns, TURN_LINE } from "../../../src/cli/bench/turns.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
@@ -248,4 +248,15 @@ Deno.test("a turn is said and waited for; Ctrl+C ends the wait", async () => {
   await turn();
   assert.equal(io.out(), `${TURN_LINE}\n`.repeat(2));
   io.endInput();
+});
+
+Deno.test("two WebGPUs: without Dawn nothing is measured", async () => {
+  const cache = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  assert.throws(() => refuseMissing(["builtin", "dawn"], cache), {
+    name: "UsageError",
+    message:
+      /^Cannot use "--webgpu builtin,dawn": Dawn is not in Deno's cache; "deno cache .*" adds/,
+  });
+  refuseMissing(["builtin"], cache);
+  await Deno.remove(cache);
 });

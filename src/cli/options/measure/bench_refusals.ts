@@ -10,6 +10,7 @@ import {
   BENCH_TABLE,
   hasDraft,
 } from "./bench_flags.ts";
+import { FEWEST_BLOCKS } from "../../../measure/statistics.ts";
 import { isRandom } from "./random_model.ts";
 
 /** Flags that belong to a measurement of settings. */
@@ -108,7 +109,16 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   if (trees !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--draft-tree", "--simulate-acceptance", "acceptance is simulated for chains alone");
   }
-  if (given["emitConfig"] !== undefined && given["simulateAcceptance"] !== undefined) {
+  const { promptTokens, emitConfig, repeat } = given;
+  if (promptTokens !== undefined && workload !== undefined && workload !== "random") {
+    const why = "its prompts have their own lengths; allowed is --workload random";
+    clash("--prompt-tokens", `--workload ${workload}`, why);
+  }
+  if (emitConfig !== undefined && typeof repeat === "number" && repeat < FEWEST_BLOCKS) {
+    const why = `too few blocks to choose by; allowed is --repeat ${FEWEST_BLOCKS} or more`;
+    clash("--emit-config", `--repeat ${repeat}`, why);
+  }
+  if (emitConfig !== undefined && given["simulateAcceptance"] !== undefined) {
     clash("--emit-config", "--simulate-acceptance", "a config needs measured acceptance");
   }
 }

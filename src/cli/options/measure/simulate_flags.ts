@@ -186,7 +186,7 @@ export const SIMULATE_RUN = {
     words: ["oracle", ...POLICY_NAMES] as readonly string[],
     help:
       "policies to simulate, each as NAME or NAME:key=value,..., in addition to every fixed number of steps and the oracles, which know all probabilities and costs; oracle:depth chooses only the depth",
-    absent: "all but static, or that of the recording",
+    absent: "all but static whose steps the cost table has, or that of the recording",
     example: "--policy ema,static:num_steps=3",
   },
   recorded: {
