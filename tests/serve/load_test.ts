@@ -199,6 +199,34 @@ Deno.test("stopping: what runs longer than that is ended, and told", async () =>
   await stopped;
 });
 
+Deno.test("stopping: an answer whose prompt is encoded only then is ended too", async () => {
+  const engine = fakeEngine();
+  const encoded = Promise.withResolvers<readonly number[]>();
+  const signals: (AbortSignal | undefined)[] = [];
+  engine.encodePrompt = () => signals.length === 0 ? Promise.resolve([1]) : encoded.promise;
+  engine.submit = ({ signal, promptIds }) => {
+    signals.push(signal);
+    return streamOf((async function* () {
+      yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
+      if (!signal?.aborted) {
+        await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      }
+      yield* fakeEngine().submit({ ...REQUEST, promptIds, signal: AbortSignal.abort() });
+    })());
+  };
+  const server = await fakeServer({ drainMs: 20 }, engine);
+  const first = server.ask(CHAT, BODY);
+  await until(() => signals.length === 1);
+  const second = server.ask(CHAT, BODY);
+  await until(() => server.server.service.table.live.size === 2);
+  const stopped = server.server.stop();
+  assert.equal((await first).status, 503);
+  encoded.resolve([1]);
+  await until(() => signals[1]?.aborted === true);
+  assert.equal((await second).status, 503);
+  await stopped;
+});
+
 Deno.test("one request whose computation fails ends alone, with 500", async () => {
   const { engine, open } = gated();
   const { submit } = engine;
