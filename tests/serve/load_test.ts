@@ -463,3 +463,32 @@ Deno.test("tokens are counted of texts that fit no context, which an answer to i
   assert.equal(answer.status, 400);
   assert.equal((await answer.json()).error.type, "exceed_context_size_error");
 });
+
+Deno.test("the usage of several answers is that of the first one's prompt, whichever ends first", async () => {
+  const engine = fakeEngine({ answer: (n) => `answer ${n}` });
+  const { submit } = engine;
+  const secondEnded = Promise.withResolvers<void>();
+  engine.submit = (request) => {
+    const n = engine.requests.length;
+    return streamOf((async function* () {
+      for await (const event of submit(request)) {
+        if (event.kind !== "finish") yield event;
+        else {
+          if (n === 0) await secondEnded.promise;
+          // The second finds the prompt cached that the first has computed.
+          yield { ...event, result: { ...event.result, cachedTokens: n } };
+        }
+      }
+    })());
+  };
+  await using server = await fakeServer({}, engine);
+  const { body } = await server.ask(CHAT, { ...BODY, n: 2, stream: true });
+  let text = "";
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part;
+    if (/"index":1,[^\n]*"finish_reason":"stop"/.test(text)) secondEnded.resolve();
+  }
+  const [last] = text.match(/\{.*"usage".*\}/) ?? [""];
+  const { choices: [choice], usage } = JSON.parse(last);
+  assert.deepEqual([choice.index, usage.prompt_tokens_details.cached_tokens], [0, 0]);
+});
