@@ -253,6 +253,25 @@ Deno.test("one request whose computation fails ends alone, with 500", async () =
   assert.equal((await other).choices[0].finish_reason, "stop");
 });
 
+Deno.test("what the engine says against a prompt names the field that the API has for it", async () => {
+  const engine = fakeEngine();
+  engine.submit = () =>
+    streamOf((async function* (): AsyncGenerator<EngineEvent, void, void> {
+      yield* [];
+      await Promise.resolve();
+      throw new UsageError("Cannot generate: the prompt is empty", { field: "promptIds" });
+    })());
+  await using server = await fakeServer({}, engine);
+  const asked = [
+    [CHAT, BODY, "messages"],
+    ["/v1/responses", { input: "x" }, "input"],
+    ["/v1/completions", { prompt: "x" }, "prompt"],
+  ] as const;
+  for (const [path, body, param] of asked) {
+    assert.equal((await server.json(path, body)).error.param, param);
+  }
+});
+
 Deno.test("an engine that has failed answers nothing more, and /health says so", async () => {
   const engine = fakeEngine();
   engine.submit = () => {

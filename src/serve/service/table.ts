@@ -234,13 +234,13 @@ export function requestTable(
   };
 }
 
-/** The APIs' names of the engine's fields. */
+/** The names that a chat has for the engine's fields; other APIs rename them (`apiPost`). */
 const PARAMS: Readonly<Record<string, string>> = {
   logitBias: "logit_bias",
   maxTokens: "max_tokens",
   numSteps: "num_steps",
   prediction: "prediction",
-  promptIds: "prompt",
+  promptIds: "messages",
   stop: "stop",
 };
 
