@@ -56,12 +56,7 @@ export async function startServer(
       service.draining = true;
       if (options.drainDelayMs > 0) await pause(options.drainDelayMs);
       service.stopping = true;
-      const timer = setTimeout(() => service.ends.forEach((end) => end()), options.drainMs);
-      try {
-        await drained(service);
-      } finally {
-        clearTimeout(timer);
-      }
+      await drained(service, options.drainMs);
       const closed = http.close();
       // Connections that are still open after CLOSE_MS belong to clients that do not read.
       const ending = setTimeout(http.end, CLOSE_MS);
@@ -131,8 +126,13 @@ async function opened(
   }
 }
 
-async function drained({ table }: Service): Promise<void> {
-  while (table.live.size > 0) await pause(POLL_MS);
+/** Resolves when no request is left. After `ms` it ends answers, also those whose prompts are encoded only then. */
+async function drained({ table, ends }: Service, ms: number): Promise<void> {
+  const began = performance.now();
+  while (table.live.size > 0) {
+    if (performance.now() - began >= ms) ends.forEach((end) => end());
+    await pause(POLL_MS);
+  }
 }
 
 function pause(ms: number): Promise<void> {

@@ -90,7 +90,10 @@ export interface TierChange {
 export interface RoundContext {
   /** Requests in the round. */
   readonly batchSize: number;
-  /** Draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. */
+  /**
+   * The most draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. The engine
+   * lowers a choice of more.
+   */
   readonly asked: readonly (number | undefined)[];
   /** [batchSize]. Built on first access, which must happen inside `pick` or `holds`. */
   readonly sequences: readonly SequenceContext[];
@@ -130,7 +133,10 @@ export const RECENT_ROUNDS = 8;
 
 /** What a finished round reports. */
 export interface RoundOutcome {
-  /** The tier that the round ran with. It may differ from what `pick` returns now: the round was launched before. */
+  /**
+   * The tier that the round ran with. It may differ from what `pick` returns now: the round was launched before, or its
+   * requests asked for fewer steps.
+   */
   readonly tier: DraftShape;
   /** The number of requests that the round was launched for. */
   readonly batchSize: number;

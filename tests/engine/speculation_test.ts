@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { openSpeculation, type Speculation } from "../../src/engine/schedule/speculation.ts";
 import { policyPlan, staticPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
+import { policyRandom } from "../../src/speculate/noise.ts";
 import { ema } from "../../src/speculate/policies/ema.ts";
+import { POLICIES, policyNamed } from "../../src/speculate/policies/registry.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
 import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { contextOf, outcomeOf } from "../speculate/rounds.ts";
@@ -45,14 +47,14 @@ Deno.test("static: a round is as deep as the deepest of its requests, 3 where on
   assert.equal(speculation.holds(asking(undefined)), Infinity);
 });
 
-Deno.test("adaptive: only a round whose requests all ask for 0 steps has none", () => {
+Deno.test("adaptive: a round has at most the steps that the deepest of its requests asks for", () => {
   const speculation = controller();
-  const rounds = ([SILENT, [0, 0], [0, undefined], [0, 1], [7, 7]] as Asked[])
+  const rounds = ([SILENT, [0, 0], [0, undefined], [0, 1], [2, 1], [7, 7], [1]] as Asked[])
     .map((asked) => asking(...asked));
   const picks = rounds.map((context) => speculation.pick(context).tier.depth);
-  assert.deepEqual(picks, [3, 0, 3, 3, 3]);
+  assert.deepEqual(picks, [3, 0, 3, 1, 2, 3, 1]);
   const holds = rounds.map((context) => speculation.holds(context));
-  assert.deepEqual(holds, [2, Infinity, 2, 2, 2]);
+  assert.deepEqual(holds, [2, Infinity, 2, 2, 2, 2, 2]);
 });
 
 Deno.test("adaptive: every round is counted, its own rounds alone are learned", () => {
@@ -90,10 +92,52 @@ Deno.test("adaptive: a round is learned for the batch it was launched with", () 
   assert.deepEqual(slotsOf(speculation.report).map(({ num_steps }) => num_steps), [3, 1]);
 });
 
-Deno.test("a request that asked for no drafts has depth 0 where each has its own", () => {
-  const choice = { tier: chain(3), depths: [2, 3, 1] };
+Deno.test("where each request has its own depth, it has at most the steps that it asked for", () => {
+  const choice = { tier: chain(3), depths: [2, 3, 3] };
   const speculation = openSpeculation("own", { ...fixed(chain(3)), pick: () => choice });
-  assert.deepEqual(speculation.pick(asking(undefined, 0, 2)).depths, [2, 0, 1]);
+  const picks = ([[undefined, 0, 2], [1, 0, 2], [3, 4, 3]] as Asked[])
+    .map((asked) => speculation.pick(asking(...asked)));
+  assert.deepEqual(picks, [
+    { tier: chain(3), depths: [2, 0, 2] },
+    { tier: chain(2), depths: [1, 0, 2] },
+    choice,
+  ]);
+});
+
+Deno.test("every registered policy obeys the steps that a request asked for", () => {
+  for (const name of Object.keys(POLICIES)) {
+    const policy = policyNamed(name, {}, { buckets: [1, 2, 4], random: policyRandom(1) });
+    const speculation = openSpeculation(name, policy, { onWarning: assert.fail });
+    for (let round = 0; round < 60; round++) {
+      const { tier } = speculation.pick(asking(2, 1));
+      assert(tier.depth <= 2, `${name} chose ${tier.depth} steps`);
+      const all = [tier.depth, tier.depth];
+      speculation.learn(launched(2, all, { numSteps: tier.depth, ms: 5, asked: [2, 1] }));
+    }
+  }
+});
+
+Deno.test("a policy learns from rounds with fewer steps than it chose", () => {
+  const policy = policyNamed("hybrid", {}, { buckets: [1, 2], random: policyRandom(1) });
+  const speculation = openSpeculation("hybrid", policy);
+  const steps = () => speculation.pick(asking(undefined)).tier.depth;
+  assert(steps() > 1);
+  for (let round = 0; round < 60; round++) {
+    const { depth } = speculation.pick(asking(1)).tier;
+    speculation.learn(launched(1, [0], { numSteps: depth, ms: 5 + depth, asked: [1] }));
+  }
+  assert.equal(steps(), 0);
+});
+
+Deno.test("a tree becomes the chain that all requests of a round ask for", () => {
+  const tree = { depth: 4, width: 2, rows: 8 };
+  const { speculation } = policyPlan({ policy: { ...fixed(tree), pick: () => ({ tier: tree }) } }, {
+    ...PLAN,
+    onWarning: assert.fail,
+  });
+  const picks = ([[2, 1], [2, undefined], [4]] as Asked[])
+    .map((asked) => speculation.pick(asking(...asked)).tier);
+  assert.deepEqual(picks, [chain(2), tree, tree]);
 });
 
 Deno.test("behind rounds that are not learned a choice holds for fewer, unless the policy may lag", () => {
@@ -196,6 +240,11 @@ Deno.test("a budget that no round can have is a bug of the policy; who asked for
   assert.deepEqual(choosing(choice), choice);
   const mixed = choosing(choice, { asked: [undefined, 0] });
   assert.deepEqual(mixed, { ...choice, depths: [3, 0] });
+  assert.deepEqual(choosing(choice, { asked: [1, 1] }), {
+    tier: chain(1),
+    depths: [1, 1],
+    verify: { ...budget, drafts: 2, intercepts: [0] },
+  });
   const wrong: Partial<typeof budget>[] = [
     ...[{ drafts: 7 }, { drafts: -1 }, { drafts: 1.5 }, { slope: NaN }, {
       leastConfidence: Infinity,

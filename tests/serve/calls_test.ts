@@ -80,8 +80,12 @@ function stoppedEngine(text: string, stopOf: () => string | undefined) {
   return engine;
 }
 
-Deno.test("a call that a stop text has cut is no call to make", async () => {
-  const engine = stoppedEngine('<tool_call>{"name": "f", "arguments": {"n": 3, ', () => '"m"');
+Deno.test("a call that a stop text has cut is no call to make", () => cutCall('"m"'));
+
+Deno.test("a call in which the model ends its answer is no call to make", () => cutCall(undefined));
+
+async function cutCall(stop: string | undefined): Promise<void> {
+  const engine = stoppedEngine('<tool_call>{"name": "f", "arguments": {"n": 3, ', () => stop);
   await using server = await fakeServer({}, engine);
   const tools = [{ type: "function", function: { name: "f" } }];
   const chat = { ...HELLO, tools, stop: '"m"' };
@@ -95,7 +99,7 @@ Deno.test("a call that a stop text has cut is no call to make", async () => {
   assert.deepEqual(output.map(({ type, status }: Json) => [type, status]), [
     ["function_call", "incomplete"],
   ]);
-});
+}
 
 Deno.test("Responses: a custom tool's text is there as far as a limit allows", async () => {
   await using server = await fakeAnswering(

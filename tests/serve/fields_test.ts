@@ -306,6 +306,37 @@ Deno.test("fields of other servers' clients", async (t) => {
     }
   });
 
+  await t.step("an error does not rename a tool that is called like a field", async () => {
+    const tool = (name: string, type = "object") => (
+      { name, input_schema: { type }, description: "x" }
+    );
+    const ask = async (fields: Record<string, unknown>) => {
+      const { error } = await server.json("/v1/messages", { ...HELLO, max_tokens: 9, ...fields });
+      return error.message;
+    };
+    assert.equal(
+      await ask({ tools: [tool("f")], tool_choice: { type: "tool", name: "stop" } }),
+      'there is no tool "stop"',
+    );
+    assert.match(
+      await ask({ tools: [tool("response_format", "string")] }),
+      /^Cannot use the tool "response_format": its parameters exclude objects/,
+    );
+    assert.equal(
+      await ask({ tools: [tool("stop"), tool("stop")] }),
+      'two tools have the name "stop"',
+    );
+    const json = { type: "json_schema", schema: { type: "object" } };
+    assert.equal(
+      await ask({
+        tools: [tool("f")],
+        tool_choice: { type: "any" },
+        output_config: { format: json },
+      }),
+      'Cannot use "tool_choice" with "output_config.format": the output has one grammar',
+    );
+  });
+
   await t.step("unknown fields, at any depth, are named in a header", async () => {
     const response = await server.ask(CHAT, {
       messages: [{ role: "user", content: "x", colour: "red" }, {
@@ -368,6 +399,8 @@ Deno.test("with --strict unknown fields are refused, hints are not", async () =>
       [CHAT, { messages: [{ role: "user", content: "x", colour: 1 }] }, "messages[].colour"],
       [CHAT, { ...HELLO, plugins: [] }, "plugins"],
       ["/v1/messages", { ...HELLO, max_tokens: 5, colour: 1 }, "colour"],
+      // Fields of a chat that this API calls otherwise.
+      ["/v1/messages", { ...HELLO, max_tokens: 5, stop: "x" }, "stop"],
       ["/v1/responses", { input: "x", colour: 1 }, "colour"],
       ["/api/chat", { model: "fledgling", ...HELLO, colour: 1 }, "colour"],
     ] as const
@@ -376,7 +409,7 @@ Deno.test("with --strict unknown fields are refused, hints are not", async () =>
     assert.equal(response.status, 400, path);
     assert.match(
       await response.text(),
-      new RegExp(`${name.replaceAll(/[[\]]/g, ".")}.*is unknown`),
+      new RegExp(`"${name.replaceAll(/[[\]]/g, ".")}.*is unknown`),
     );
   }
   const fields = { cache_prompt: true, user: "u", repeat_penalty: 1 };

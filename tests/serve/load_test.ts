@@ -199,6 +199,34 @@ Deno.test("stopping: what runs longer than that is ended, and told", async () =>
   await stopped;
 });
 
+Deno.test("stopping: an answer whose prompt is encoded only then is ended too", async () => {
+  const engine = fakeEngine();
+  const encoded = Promise.withResolvers<readonly number[]>();
+  const signals: (AbortSignal | undefined)[] = [];
+  engine.encodePrompt = () => signals.length === 0 ? Promise.resolve([1]) : encoded.promise;
+  engine.submit = ({ signal, promptIds }) => {
+    signals.push(signal);
+    return streamOf((async function* () {
+      yield { kind: "prefill", done: 0, total: promptIds.length, cached: 0 };
+      if (!signal?.aborted) {
+        await new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+      }
+      yield* fakeEngine().submit({ ...REQUEST, promptIds, signal: AbortSignal.abort() });
+    })());
+  };
+  const server = await fakeServer({ drainMs: 20 }, engine);
+  const first = server.ask(CHAT, BODY);
+  await until(() => signals.length === 1);
+  const second = server.ask(CHAT, BODY);
+  await until(() => server.server.service.table.live.size === 2);
+  const stopped = server.server.stop();
+  assert.equal((await first).status, 503);
+  encoded.resolve([1]);
+  await until(() => signals[1]?.aborted === true);
+  assert.equal((await second).status, 503);
+  await stopped;
+});
+
 Deno.test("one request whose computation fails ends alone, with 500", async () => {
   const { engine, open } = gated();
   const { submit } = engine;
@@ -223,6 +251,25 @@ Deno.test("one request whose computation fails ends alone, with 500", async () =
   assert.equal((await server.ask("/health")).status, 200);
   open();
   assert.equal((await other).choices[0].finish_reason, "stop");
+});
+
+Deno.test("what the engine says against a prompt names the field that the API has for it", async () => {
+  const engine = fakeEngine();
+  engine.submit = () =>
+    streamOf((async function* (): AsyncGenerator<EngineEvent, void, void> {
+      yield* [];
+      await Promise.resolve();
+      throw new UsageError("Cannot generate: the prompt is empty", { field: "promptIds" });
+    })());
+  await using server = await fakeServer({}, engine);
+  const asked = [
+    [CHAT, BODY, "messages"],
+    ["/v1/responses", { input: "x" }, "input"],
+    ["/v1/completions", { prompt: "x" }, "prompt"],
+  ] as const;
+  for (const [path, body, param] of asked) {
+    assert.equal((await server.json(path, body)).error.param, param);
+  }
 });
 
 Deno.test("an engine that has failed answers nothing more, and /health says so", async () => {
@@ -434,4 +481,33 @@ Deno.test("tokens are counted of texts that fit no context, which an answer to i
   const answer = await server.ask(CHAT, user(content));
   assert.equal(answer.status, 400);
   assert.equal((await answer.json()).error.type, "exceed_context_size_error");
+});
+
+Deno.test("the usage of several answers is that of the first one's prompt, whichever ends first", async () => {
+  const engine = fakeEngine({ answer: (n) => `answer ${n}` });
+  const { submit } = engine;
+  const secondEnded = Promise.withResolvers<void>();
+  engine.submit = (request) => {
+    const n = engine.requests.length;
+    return streamOf((async function* () {
+      for await (const event of submit(request)) {
+        if (event.kind !== "finish") yield event;
+        else {
+          if (n === 0) await secondEnded.promise;
+          // The second finds the prompt cached that the first has computed.
+          yield { ...event, result: { ...event.result, cachedTokens: n } };
+        }
+      }
+    })());
+  };
+  await using server = await fakeServer({}, engine);
+  const { body } = await server.ask(CHAT, { ...BODY, n: 2, stream: true });
+  let text = "";
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part;
+    if (/"index":1,[^\n]*"finish_reason":"stop"/.test(text)) secondEnded.resolve();
+  }
+  const [last] = text.match(/\{.*"usage".*\}/) ?? [""];
+  const { choices: [choice], usage } = JSON.parse(last);
+  assert.deepEqual([choice.index, usage.prompt_tokens_details.cached_tokens], [0, 0]);
 });

@@ -130,6 +130,26 @@ Deno.test("what is refused", async (t) => {
     }
   });
 
+  await t.step("more answers than requests may wait: by n, or by the prompts", async () => {
+    const prompts = Array.from({ length: 13 }, () => "a");
+    const bodies = [[{ prompt: "a", n: 13 }, "n"], [{ prompt: prompts }, "prompt"]] as const;
+    for (const [body, param] of bodies) {
+      const { error } = await server.json("/v1/completions", body);
+      assert.match(error.message, /^13 answers are asked for, and at most 12 /);
+      assert.equal(error.param, param);
+    }
+  });
+
+  await t.step("an answer of no token to Anthropic's clients", async () => {
+    for (const max_tokens of [0, -1]) {
+      const { error } = await server.json("/v1/messages", { ...HELLO, max_tokens });
+      assert.deepEqual(error, {
+        type: "invalid_request_error",
+        message: 'Cannot use "max_tokens": an answer has a token at least: allowed is 1 to 1000000',
+      });
+    }
+  });
+
   await t.step("a server that has refused all this answers on, and logged nothing", async () => {
     assert.equal((await server.ask("/health")).status, 200);
     const { choices } = await server.json(CHAT, { ...HELLO, max_tokens: 1 });

@@ -72,9 +72,9 @@ const MOST_SWITCHES = 1000;
 export const NO_DRAFTS: Decision = { tier: chain(0) };
 
 /**
- * Runs a policy. A request may ask for 0 steps: rounds of such requests alone draft nothing, and in shared rounds
- * nothing is learned from them. Their draft may lack keys and values, and they do not show what drafts are worth for
- * the other requests.
+ * Runs a policy, and lowers what it chooses to the steps that requests ask for. If all ask for 0 steps, the policy is
+ * not asked; in rounds that they share with others nothing is learned from requests that asked for 0: their draft may
+ * lack keys and values, and they do not show what drafts are worth for the others.
  *
  * A policy that throws, or chooses what no round can have, is not asked again: a warning says so, and rounds continue
  * with `tier`.
@@ -175,8 +175,7 @@ function drafts(asked: number | undefined): boolean {
 }
 
 /**
- * Checks what the policy chose. If each request has its own depth or the device decides, requests that asked for no
- * drafts get depth 0.
+ * Checks what the policy chose, and lowers it to what the requests asked for.
  *
  * @throws Error for what no round can have: a bug of the policy.
  */
@@ -202,10 +201,33 @@ function checked(
   if (wrong !== undefined) {
     throw new Error(`it gave ${wrong} to ${batchSize} sequences at ${JSON.stringify(tier)}`);
   }
-  const silent = asked.every(drafts);
-  if (depths === undefined && (verify === undefined || silent)) return choice;
-  const given = depths ?? Array<number>(batchSize).fill(tier.depth);
-  return { ...choice, depths: given.map((depth, i) => drafts(asked[i]) ? depth : 0) };
+  return lowered(choice, context);
+}
+
+/**
+ * The choice with at most the steps that the requests asked for. Where each request has its own depth or the device
+ * decides, each is limited by its own number, otherwise the round by the largest.
+ */
+function lowered(choice: Decision, { asked, batchSize }: RoundContext): Decision {
+  const { depths, verify } = choice;
+  const limits = asked.map((steps = Infinity) => steps);
+  if (limits.every((limit) => limit >= choice.tier.depth)) return choice;
+  const most = Math.max(...limits);
+  const tier = most < choice.tier.depth ? chain(most) : choice.tier;
+  const { depth } = tier;
+  return {
+    tier,
+    ...(depths || verify) && {
+      depths: limits.map((limit, i) => Math.min(limit, depths?.[i] ?? depth)),
+    },
+    ...verify && {
+      verify: {
+        ...verify,
+        drafts: Math.min(verify.drafts, batchSize * depth),
+        intercepts: verify.intercepts.slice(0, depth),
+      },
+    },
+  };
 }
 
 function fitDepths({ tier, depths = [] }: Decision, { batchSize }: RoundContext): boolean {

@@ -135,8 +135,9 @@ export class Channel {
 
   #post(message: ToEngine): void {
     if (this.#failure) throw this.#failure;
-    this.#ring();
     this.#worker.postMessage(message);
+    // Only now: what cannot be copied throws and is not sent, and the thread would look for it for ever.
+    this.#ring();
   }
 
   #receive(message: Exclude<FromEngine, { kind: "ready" | "progress" | "warning" }>): void {

@@ -4,7 +4,7 @@
  * of the event loop 1 to 2 ms.
  */
 export interface Bell {
-  /** Adds one to the count: before each message. */
+  /** Adds one to the count: after each message that was sent. */
   ring(): void;
 }
 
@@ -26,7 +26,8 @@ export function heardBell(memory: SharedArrayBuffer): HeardBell {
   const count = new Int32Array(memory);
   let received = 0;
   return {
-    rings: () => Atomics.load(count, 0) !== received,
+    // A message may be received before it is counted. The difference of counts that wrap around is right.
+    rings: () => (Atomics.load(count, 0) - received | 0) > 0,
     heard: () => void received++,
   };
 }

@@ -131,8 +131,16 @@ export class TextThread {
 
   #next(): void {
     if (!this.#ready || this.#current) return;
-    this.#current = this.#waiting.shift();
-    if (this.#current) this.#post({ kind: "ask", question: this.#current.question });
+    const asked = this.#waiting.shift();
+    if (asked === undefined) return;
+    try {
+      this.#post({ kind: "ask", question: asked.question });
+      this.#current = asked;
+    } catch (error) {
+      // It cannot be copied, and was not sent.
+      asked.reject(error as Error);
+      this.#next();
+    }
   }
 
   #post(message: ToText): void {

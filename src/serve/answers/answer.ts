@@ -188,11 +188,10 @@ function openReader(
       const last = thought === undefined ? [] : parted(thought.end());
       return called === undefined ? last : [...last, ...counted(called.end())];
     },
-    finish({ finishReason, stop }) {
+    finish({ finishReason }) {
       if (finishReason === "length" && !enough) return "length";
-      // A client would read the arguments of a call that a stop text has cut.
-      if (stop !== undefined && open) return "stop";
-      return count > 0 ? "tool_calls" : "stop";
+      // A client would read the arguments of a call that a stop text or the model itself has cut.
+      return count > 0 && !open ? "tool_calls" : "stop";
     },
   };
 }

@@ -35,7 +35,11 @@ export async function openChoices(
   },
 ): Promise<Choices> {
   if (trace.texts) trace.texts.prompts = prompts;
-  const entries = service.table.enter(prompts.length * count, trace.id, ask.grammarField);
+  const entries = service.table.enter(prompts.length * count, trace.id, {
+    // Of a completion with several prompts the prompts are at fault where one answer to each is asked for.
+    field: count > 1 ? "n" : "messages",
+    grammarField: ask.grammarField,
+  });
   trace.answers.push(...entries);
   const { maxQueueMs } = service.options;
   const left = new AbortController();

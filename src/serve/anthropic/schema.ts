@@ -170,7 +170,9 @@ export const COUNT: z.ZodType<CountRequest> = z.object(COUNT_FIELDS);
 
 export const MESSAGES: z.ZodType<MessagesRequest> = z.object({
   ...COUNT_FIELDS,
-  max_tokens: z.int().min(1).max(1_000_000),
+  // Anthropic's 0 fills the prompt cache and answers nothing.
+  max_tokens: z.int().min(1, "an answer has a token at least: allowed is 1 to 1000000")
+    .max(1_000_000),
   stop_sequences: optional(z.array(z.string().min(1)).max(16)),
   stream: optional(z.boolean()),
   temperature: optional(z.number().min(0).max(100)),

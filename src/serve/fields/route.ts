@@ -63,12 +63,12 @@ export function apiPost<T>(
       const sent = withoutNulls(await readJson(request));
       const object = checked(z.record(z.string(), z.unknown(), "it is no object"), sent);
       const taken = takeFields(object, table, checkNamed);
-      const sentNames = { ...names, ...taken.names };
+      let sentNames = taken.names;
       const hints = [...taken.hints];
       const fields: Take["fields"] = (name, value, table) => {
         const inner = takeInner(name, value, table);
         hints.push(...inner.hints.map((each) => `${name}.${each}`));
-        Object.assign(sentNames, inner.names);
+        sentNames = { ...sentNames, ...inner.names };
         return inner.body;
       };
       try {
@@ -76,6 +76,8 @@ export function apiPost<T>(
         const prepared = prepare?.(taken.body, { ignore, fields }) ?? taken.body;
         const body = checked(schema, prepared);
         for (const name of unknownFields(prepared, body)) ignore(shown(name));
+        // From here on errors name the fields of a chat.
+        sentNames = { ...names, ...sentNames };
         const response = await handle(body, { ...call, ignore });
         logFields(service, { hints, ignored: [...ignored] });
         setIgnored(response, [...ignored]);
@@ -104,14 +106,17 @@ function checkNamed(schema: z.ZodType, value: unknown, name: string): unknown {
   return whole[name];
 }
 
+/**
+ * What stands before a field's name in an error's text. Other quoted names are those of tools, models and rules, which
+ * the client gave.
+ */
+const BEFORE_NAME = /(?<=^Cannot (?:use|do without|go on from) "(?:[^"]*" with ")?)\w+/g;
+
 /** The error with the fields' names as the client knows them. */
 function renamed(error: ApiError, names: Readonly<Record<string, string>>): ApiError {
   const { status, type, code, fields, headers, param } = error;
   const named = (name: string) => Object.hasOwn(names, name) ? names[name] as string : name;
-  const message = error.message.replaceAll(
-    /"(\w+)(?=[".[])/g,
-    (_, name: string) => `"${named(name)}`,
-  );
+  const message = error.message.replaceAll(BEFORE_NAME, named);
   return new ApiError(status, message, {
     type,
     code,

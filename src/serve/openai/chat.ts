@@ -107,6 +107,7 @@ async function* chunks(
   });
   const deltas = Array.from({ length: body.n ?? 1 }, (_, index) => openDeltas(index, body, ready));
   const ended: AnswerOutcome[] = [];
+  let left = deltas.length;
   for await (const [index, piece] of pieces) {
     const choice = deltas[index]?.(piece);
     if (choice === undefined) continue;
@@ -114,14 +115,14 @@ async function* chunks(
       yield chunk([choice]);
       continue;
     }
-    ended.push(piece.ended);
+    ended[index] = piece.ended;
     // Clients that do not ask for a usage chunk find the usage in the last chunk.
-    const last = ended.length === deltas.length && !includeUsage;
+    const last = --left === 0 && !includeUsage;
     const timings = timingsOf(piece.ended);
     yield chunk([choice], { timings, ...last ? { usage: usageOf(ended) } : {} });
   }
   if (includeUsage) {
-    const timings = timingsOf(ended.at(-1) as AnswerOutcome);
+    const timings = timingsOf(ended[0] as AnswerOutcome);
     yield chunk([], { usage: usageOf(ended), timings });
   }
   yield { data: "[DONE]" };

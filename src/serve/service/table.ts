@@ -50,9 +50,14 @@ export interface RequestTable {
    * Takes places for `count` answers, before their prompts are encoded. A finished answer that its client
    * has not read to the end has no slot any more, but it keeps its place, because it takes memory.
    *
+   * @param field of the request that says how many, for the error.
    * @throws ApiError: 429 where there are not as many places, 400 where there never will be.
    */
-  enter(count: number, requestId: string, grammarField?: string): readonly LiveRequest[];
+  enter(
+    count: number,
+    requestId: string,
+    of?: { readonly field?: string; readonly grammarField?: string | undefined },
+  ): readonly LiveRequest[];
   /** Gives back places for which `generate` was not called. */
   leave(entries: readonly LiveRequest[]): void;
   /** Counts the encoding of a prompt without an answer as a request. @throws as `enter`, `work`. */
@@ -86,19 +91,19 @@ export function requestTable(
   /** Places in use: running or waiting answers, and finished ones that their clients have not read to the end. */
   let taken = 0;
 
-  function enter(count: number, requestId: string, grammarField?: string): LiveRequest[] {
+  const enter: RequestTable["enter"] = (count, requestId, { field = "n", grammarField } = {}) => {
     const most = maxBatch + maxQueue;
     if (count > most) {
       throw invalid(
         `${count} answers are asked for, and at most ${most} requests run or wait at a time`,
-        "n",
+        field,
       );
     }
     if (taken + count > most) throw tooMany(taken - maxBatch);
     if (live.size === 0) heard = now();
     taken += count;
     return Array.from({ length: count }, () => newEntry(requestId, grammarField));
-  }
+  };
 
   function newEntry(requestId: string, grammarField: string | undefined): LiveRequest {
     const arrived = now();
@@ -229,13 +234,13 @@ export function requestTable(
   };
 }
 
-/** The APIs' names of the engine's fields. */
+/** The names that a chat has for the engine's fields; other APIs rename them (`apiPost`). */
 const PARAMS: Readonly<Record<string, string>> = {
   logitBias: "logit_bias",
   maxTokens: "max_tokens",
   numSteps: "num_steps",
   prediction: "prediction",
-  promptIds: "prompt",
+  promptIds: "messages",
   stop: "stop",
 };
 

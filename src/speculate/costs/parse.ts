@@ -41,6 +41,9 @@ export function parseCosts(json: unknown): CostTable {
   );
   if (buckets.length === 0) fail("buckets is empty");
   checkRising(buckets, "buckets");
+  const verify = list("verify", 1);
+  // Times do not fall, so all are above 0 if the first is. Simulated time would stand still without.
+  factorOf(verify[0]?.ms, "verify[0].ms");
   return {
     format: COST_FORMAT,
     adapter: textOf(fields["adapter"], "adapter"),
@@ -48,7 +51,7 @@ export function parseCosts(json: unknown): CostTable {
     draft: draft === undefined || draft === null ? undefined : textOf(draft, "draft"),
     buckets,
     level: list("level", 0),
-    verify: list("verify", 1),
+    verify,
     extend: list("extend", 0),
     catchUp: list("catchUp", 0),
     prefill: list("prefill", 0),

@@ -202,6 +202,7 @@ Deno.test("a choice that holds for some rounds is learned before the next, unles
   assert.deepEqual(lagging.slice(0, 12), [0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1]);
   const deeper = { ...policy, tiers: chains([1, 3]), mayLag: () => true };
   const pick = (round: number) => ({ tier: chain(round % 8 < 4 ? 1 : 3) });
-  const drafting = await unreadAt([request], { policy: { ...deeper, pick } });
+  const deep = { ...request, numSteps: 3 };
+  const drafting = await unreadAt([deep], { policy: { ...deeper, pick } });
   assert.ok(drafting.length > 8 && drafting.slice(1).every((unread) => unread === 1));
 });

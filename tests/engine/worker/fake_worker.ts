@@ -1,5 +1,6 @@
 // A worker that speaks as an engine's thread does, without an engine.
 import type { EngineInfo, EngineStatus } from "../../../src/engine/engine.ts";
+import { type HeardBell, heardBell } from "../../../src/engine/worker/message_counter.ts";
 import type { FromEngine } from "../../../src/engine/worker/messages.ts";
 import { workerPort } from "../../../src/engine/worker/port.ts";
 
@@ -11,7 +12,10 @@ function post(message: FromEngine): void {
 
 if (port) {
   let pings = 0;
+  let bell: HeardBell | undefined;
   port.onmessage = ({ data }) => {
+    if (data.kind === "open") bell = heardBell(data.bell);
+    bell?.heard();
     if (data.kind === "open") {
       post({
         kind: "opened",
@@ -24,6 +28,11 @@ if (port) {
       const round = { kind: "round", ids: [7], accepted: 0, drafts: [], tier: undefined } as const;
       const events = [[data.id, round], [data.id, { kind: "text", text: "so" }]] as const;
       post({ kind: "events", events, status: undefined });
+    }
+    // Its status is whether it would look for messages.
+    if (data.kind === "read status") {
+      const value = { rings: bell?.rings() } as unknown as EngineStatus;
+      post({ kind: "status read", id: data.id, value });
     }
     if (data.kind === "close") post({ kind: "closed" });
     // Every second ping is never answered.

@@ -34,6 +34,19 @@ Deno.test("a text thread reads control tokens in messages where the engine was o
   assert.equal(count(read), count(written) + 1);
 });
 
+Deno.test("a question that cannot be sent fails alone", async () => {
+  using thread = open();
+  const messages = [{ role: "user", content: "hi" }] as const;
+  const templateArguments = { uncopied: () => {} } as unknown as Record<string, string>;
+  // Once before the thread is ready and once after.
+  for (let n = 0; n < 2; n++) {
+    const failing = thread.encode({ messages, templateArguments });
+    const behind = thread.encode({ raw: "amber" });
+    await assert.rejects(failing, { name: "DataCloneError" });
+    assert.deepEqual(await behind, fledglingTokenizer().encode("amber"));
+  }
+});
+
 Deno.test("an aborted question is gone, and those behind it are answered", async () => {
   using thread = open();
   const abort = new AbortController();

@@ -36,6 +36,10 @@ Deno.test("what is wrong with a cost file is one line", () => {
       { ...SIMPLE, verify: [{ at: 1, ms: 2 }, { at: 2, ms: 1 }] },
       "ms of verify falls at verify[1]",
     ],
+    [
+      { ...SIMPLE, verify: [{ at: 1, ms: 0 }, { at: 2, ms: 1 }] },
+      "verify[0].ms must be above 0",
+    ],
     [{ ...SIMPLE, buckets: [] }, "buckets is empty"],
     [{ ...SIMPLE, buckets: [1, 1.5] }, "buckets[1] must be an integer of at least 1, got 1.5"],
     [{ ...SIMPLE, buckets: [2, 1] }, "buckets must rise, but 2 is followed by 1"],

@@ -50,7 +50,9 @@ export function deviceSteps(
   { tier, depths }: Decision,
   states: readonly Pick<RequestState, "request">[],
 ): number[] {
-  return states.map(({ request }, i) => request.numSteps === 0 ? 0 : depths?.[i] ?? tier.depth);
+  return states.map(({ request: { numSteps = Infinity } }, i) =>
+    Math.min(numSteps, depths?.[i] ?? tier.depth)
+  );
 }
 
 /** What is drafted for a sequence: by the host where there is a proposal, else by the device. */

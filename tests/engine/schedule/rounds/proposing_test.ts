@@ -48,7 +48,7 @@ Deno.test("the device drafts as the policy says, and nothing for who asked for n
         sampling: GREEDY,
       },
     }));
-  assert.deepEqual(deviceSteps({ tier: chain(3) }, states), [3, 0, 3]);
+  assert.deepEqual(deviceSteps({ tier: chain(3) }, states), [3, 0, 2]);
   assert.deepEqual(deviceSteps({ tier: chain(3), depths: [1, 0, 2] }, states), [1, 0, 2]);
 });
 
