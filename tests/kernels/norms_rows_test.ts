@@ -42,6 +42,8 @@ Deno.test("norms on the way: one row of large matrices, in few large workgroups"
   const gateUp = matrix(28672, 4096);
   assert.deepEqual([norms(gateUp), norms(gateUp, 2)], [4, undefined]);
   assert.deepEqual([norms(matrix(34816, 5120)), norms(matrix(65536, 5120))], [5, undefined]);
+  const alone = [8192, 12288, 32768].map((rows) => norms(matrix(rows, 2048), 1, 0));
+  assert.deepEqual(alone, [1, 2, 1], "nothing is added to the row, so little is read");
   assert.equal(norms(matrix(40960, 6144)), undefined, "its workgroups read too much");
   const small = tuning(false, { ...LIMITS, maxComputeInvocationsPerWorkgroup: 512 });
   assert.deepEqual([gateUp, matrix(34816, 5120)].map((of) => norms(of, 1, 4, small)), [

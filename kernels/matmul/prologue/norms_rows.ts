@@ -13,13 +13,12 @@ import { canBeHeld, canBeResident } from "../matmul_stages.ts";
 export const MOST_READ: number = 12 * 2 ** 20;
 
 /**
- * For one row of a large matrix workgroups are four or five times as large, so that few of them norm x. On an H200 two
- * such workgroups run on each of its 132 multiprocessors. If there were more, the last ones would run alone: gate-up of
- * Qwen3.6-27B, q4, takes 49 us with 272 workgroups and 45 with 218.
+ * For one row of a large matrix workgroups are up to five times as large, so that few of them norm x. On an H200 two
+ * large workgroups run on each of its 132 multiprocessors. If there were more, the last ones would run alone: gate-up
+ * of Qwen3.6-27B, q4, takes 49 us with 272 workgroups and 45 with 218.
  */
-const WIDER = [4, 5] as const;
 const MOST_WIDE = 264;
-/** Most bytes that all of them together read: more of them would add the same sums. */
+/** Most bytes that such workgroups together read. */
 const MOST_READ_WIDE = 28 * 2 ** 20;
 /** Approximate number of columns that a workgroup makes. */
 const COLUMNS = 32;
@@ -56,13 +55,12 @@ export function normsRows(
   const workgroups = (widen: number) => Math.ceil(matrix.rows / COLUMNS / widen);
   const read = (widen: number) =>
     workgroups(widen) * rows * matrix.cols * (1 + addendsOf(added)) * 4;
-  if (read(1) <= MOST_READ) return 1;
-  return many && rows === 1
-    ? WIDER.find((widen) =>
-      workgroups(widen) <= MOST_WIDE && read(widen) <= MOST_READ_WIDE &&
-      widen * groups * lanes <= invocations
-    )
-    : undefined;
+  const reads = read(1) <= MOST_READ;
+  if (!many || rows > 1 || reads && workgroups(1) <= MOST_WIDE) return reads ? 1 : undefined;
+  const fits = (widen: number) =>
+    workgroups(widen) <= MOST_WIDE && read(widen) <= MOST_READ_WIDE &&
+    widen * groups * lanes <= invocations;
+  return reads ? (fits(2) ? 2 : 1) : [4, 5].find(fits);
 }
 
 /** Most rows of heads that a matmul norms and gates itself: a range of k of these rows stays in workgroup memory. */
