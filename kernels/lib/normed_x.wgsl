@@ -1,6 +1,7 @@
 // What normed_x_statements.wgsl reads and writes where a matmul norms x itself: the norm's weights and, if sums of the
 // branch before or outputs of its experts are still to be added, these and the residual stream that receives the
-// result. x is not written, because all workgroups read it.
+// result. x is not written, because all workgroups read it. With BRANCH the sums are normed themselves, with
+// branch_weight, before they are added; with SCALED the result is multiplied by scalar[0].
 
 override EPS: f32;
 
@@ -28,6 +29,12 @@ fn take_words(thread: u32) {}
 //#if STORED
 @group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [ranges, rows, COLS / 4]
 //#endif
+//#if BRANCH
+@group(0) @binding(12) var<storage, read> branch_weight: array<vec4<f32>>; // [COLS / 4]
+//#endif
+//#if SCALED
+@group(0) @binding(13) var<storage, read> scalar: array<f32>; // [1]
+//#endif
 //#if WEIGHED
 @group(0) @binding(10) var<storage, read> outputs: array<vec4<f32>>; // [rows, $EXPERTS, COLS / 4]
 @group(0) @binding(12) var<storage, read> shares: array<f32>; // [rows, $EXPERTS]
@@ -42,6 +49,34 @@ override KEPT_FIRST: u32; // first column written
 @group(0) @binding(14) var<storage, read_write> kept: array<vec4<f32>>; // [rows, KEPT_COLS / 4]: the same
 //#endif
 
-var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>;
+var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>; // of each row: the lanes' sums
 
 //#import lib/add_squares
+
+// Adds the sums of each row in the order of lib/workgroup_sum.wgsl, until $REST are left.
+fn fold_squares(thread: u32) {
+  workgroupBarrier();
+  //#for s in STAGES
+  {
+    let left = $NORM_LANESu >> (3u * $su + 3u);
+    for (var i = thread; i < $ROWSu * left; i += THREADS) {
+      let at = i / left * $NORM_LANESu + i % left;
+      var sum = 0.0;
+      //#for e in 8
+      sum += squares[at + $eu * left];
+      //#endfor
+      squares[at] = sum;
+    }
+    workgroupBarrier();
+  }
+  //#endfor
+}
+
+// What the norm multiplies a row by, after fold_squares.
+fn norm_scale(r: u32) -> f32 {
+  var sum = 0.0;
+  //#for e in REST
+  sum += squares[r * $NORM_LANESu + $eu];
+  //#endfor
+  return 1.0 / sqrt(sum / f32(COLS) + EPS);
+}

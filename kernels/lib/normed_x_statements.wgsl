@@ -1,6 +1,6 @@
 // Statements of matmuls that norm x themselves, on its way to workgroup memory: v / sqrt(mean(v^2) + EPS) *
-// norm_weight with v = x + the sums of a split-K matmul, or the weighted outputs of experts, which the first workgroup
-// of a row also stores; where a draft reads v too ($KEPT), a second time. Every sum has the order of norm/rms_norm.wgsl
+// norm_weight with v = x + the sums of a split-K matmul ($BRANCH: normed themselves), or the weighted outputs of
+// experts, which the first workgroup of a row also stores; where a draft reads v too ($KEPT), a second time. Every sum has the order of norm/rms_norm.wgsl
 // with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes thread, thread + THREADS,
 // ...
 //#for u in NORM_TURNS
@@ -10,6 +10,10 @@ let mine$u_$j = thread + $(u * THREADS)u < $NORM_LANESu && i$u_$j < COLS / 8u;
 let vec$u_$j = select(0u, i$u_$j, mine$u_$j);
 let gain_lo$u_$j = norm_weight[2u * vec$u_$j];
 let gain_hi$u_$j = norm_weight[2u * vec$u_$j + 1u];
+//#if BRANCH
+let branch_lo$u_$j = branch_weight[2u * vec$u_$j];
+let branch_hi$u_$j = branch_weight[2u * vec$u_$j + 1u];
+//#endif
 //#for r in ROWS
 let v_at$u_$j_$r = min(row + $ru, rows - 1u) * (COLS / 4u) + 2u * vec$u_$j;
 var v_lo$u_$j_$r = x[v_at$u_$j_$r];
@@ -30,8 +34,10 @@ var s_hi$u_$j_$r = sums[v_at$u_$j_$r + 1u];
 s_lo$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r];
 s_hi$u_$j_$r += sums[($qu + 1u) * rows * (COLS / 4u) + v_at$u_$j_$r + 1u];
 //#endfor
+//#if !BRANCH
 v_lo$u_$j_$r += s_lo$u_$j_$r;
 v_hi$u_$j_$r += s_hi$u_$j_$r;
+//#endif
 //#endif
 //#if WEIGHED
 //#for k in EXPERTS
@@ -46,6 +52,41 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
 //#endfor
 //#endfor
 //#endfor
+//#if BRANCH
+//#for r in ROWS
+//#for u in NORM_TURNS
+{
+  var square = 0.0;
+  //#for j in NORM_EACH
+  if (mine$u_$j) {
+    square = add_squares(add_squares(square, s_lo$u_$j_$r), s_hi$u_$j_$r);
+  }
+  //#endfor
+  if (thread + $(u * THREADS)u < $NORM_LANESu) {
+    squares[$(r * NORM_LANES)u + thread + $(u * THREADS)u] = square;
+  }
+}
+//#endfor
+//#endfor
+fold_squares(thread);
+//#for r in ROWS
+{
+  let branch_scale = norm_scale($ru);
+  //#for u in NORM_TURNS
+  //#for j in NORM_EACH
+  // One rounding, as in norm/rms_norm.wgsl.
+  v_lo$u_$j_$r = fma(s_lo$u_$j_$r * branch_scale, branch_lo$u_$j, v_lo$u_$j_$r);
+  v_hi$u_$j_$r = fma(s_hi$u_$j_$r * branch_scale, branch_hi$u_$j, v_hi$u_$j_$r);
+  //#if SCALED
+  v_lo$u_$j_$r *= scalar[0];
+  v_hi$u_$j_$r *= scalar[0];
+  //#endif
+  //#endfor
+  //#endfor
+}
+//#endfor
+workgroupBarrier();
+//#endif
 //#for r in ROWS
 //#for u in NORM_TURNS
 {
@@ -74,28 +115,10 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
 }
 //#endfor
 //#endfor
-workgroupBarrier();
-//#for s in STAGES
-{
-  let left = $NORM_LANESu >> (3u * $su + 3u);
-  for (var i = thread; i < $ROWSu * left; i += THREADS) {
-    let at = i / left * $NORM_LANESu + i % left;
-    var sum = 0.0;
-    //#for e in 8
-    sum += squares[at + $eu * left];
-    //#endfor
-    squares[at] = sum;
-  }
-  workgroupBarrier();
-}
-//#endfor
+fold_squares(thread);
 //#for r in ROWS
 {
-  var sum = 0.0;
-  //#for e in REST
-  sum += squares[$(r * NORM_LANES + e)u];
-  //#endfor
-  let scale = 1.0 / sqrt(sum / f32(COLS) + EPS);
+  let scale = norm_scale($ru);
   //#for u in NORM_TURNS
   //#for j in NORM_EACH
   if (mine$u_$j) {

@@ -112,6 +112,8 @@ interface Normed {
   readonly widen?: number;
   /** Whether v is stored; default true. */
   readonly stores?: boolean;
+  /** Whether the sums are normed before they are added, and then multiplied by a number; default neither. */
+  readonly branch?: "normed" | "scaled";
 }
 
 for (
@@ -126,25 +128,50 @@ for (
     { cols: 1024, rows: 1, splitK: 4, groups: 8, widen: 4 },
     { cols: 1024, rows: 1, splitK: 2, groups: 8, widen: 5, format: "q4" },
     { cols: 2048, rows: 1, splitK: 4, groups: 8, widen: 4, format: "q8", stores: false },
+    { cols: 1024, rows: 1, splitK: 2, groups: 8, branch: "scaled" },
+    { cols: 512, rows: 3, splitK: 1, groups: 4, branch: "normed" },
+    { cols: 2560, rows: 1, splitK: 4, groups: 8, branch: "scaled", widen: 4, format: "q4" },
   ] satisfies Normed[]
 ) {
-  const { cols, rows, splitK, groups, keeps = false, format = "bf16", widen, stores = true } = of;
-  const { test } = keeps && rows > 1 || widen === 5 ? Deno : drawn;
-  const name = `${format}, ${rows} rows of ${cols} and ${splitK} sums, groups times ${widen ?? 1}`;
+  const {
+    cols,
+    rows,
+    splitK,
+    groups,
+    keeps = false,
+    format = "bf16",
+    widen,
+    stores = true,
+    branch: kind,
+  } = of;
+  const { test } = keeps && rows > 1 || widen === 5 || kind === "scaled" && !widen ? Deno : drawn;
+  const name = `${format}, ${rows} rows of ${cols} and ${splitK} sums, groups times ${widen ?? 1}${
+    kind ? `, ${kind}` : ""
+  }`;
   test(`matmul resident: norm as rms_norm's, ${name}`, async () => {
     const matrix = matrixOf(format, cols);
     const [x, weight] = [numbers(rows * cols, 4), device.floats(numbers(cols, 5))];
     const sums = device.floats(numbers(Math.max(1, splitK) * rows * cols, 6));
     const norm = { rows, cols, eps: 1e-6, lanes: HARDWARE.rowLanes, label: "norm" };
     const [before, normed] = [device.floats(x), device.filled(rows * cols)];
-    const from = splitK > 0 ? { x: before, sums, splitK } : { x: before };
+    const branch = kind && {
+      weight: device.floats(numbers(cols, 7)),
+      scalar: kind === "scaled" ? device.floats([0.7]) : undefined,
+    };
+    const from = branch
+      ? { x: before, branch: { sums, splitK, weight: branch.weight }, scalar: branch.scalar }
+      : splitK > 0
+      ? { x: before, sums, splitK }
+      : { x: before };
     await device.run(rmsNorm({ from, weight, out: normed }, norm));
     const use = { rows, splitK: 1 };
     const expected = await run(matrix, normed, use, launched(matrix, 32, 8, rows));
 
     const stream = device.filled(rows * cols);
     const out = device.filled(rows * N);
-    const added = splitK > 0 ? { sums, splitK, stream: stores ? stream : undefined } : undefined;
+    const added = splitK > 0
+      ? { sums, splitK, branch, stream: stores ? stream : undefined }
+      : undefined;
     const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
     const place = { outCols: 3 * cols, outFirst: cols };
     const kept = keeps ? { out: device.filled(rows * 3 * cols, -1), ...place } : undefined;

@@ -14,15 +14,16 @@ const WIDEST = 1024;
 const BUFFERS = 6;
 
 /**
- * Whether a matmul on matrix units is faster if it norms x itself, by `normedRows`: only one row, and no quantized
- * weights.
+ * Whether a matmul on matrix units is faster if it norms x itself, by `normedRows`: only one row, no quantized weights,
+ * and no branch that is normed before it is added.
  */
 export function normsOnUnits(
   matrix: Matrix,
   { rows, added, bound, tuning: { tensor, software } }: NormUse,
 ): boolean {
   const { format, cols, shards } = matrix;
-  const one = rows === 1 && cols <= WIDEST && !software && !isQuantized(format);
+  const branch = added !== undefined && "splitK" in added && added.branch !== undefined;
+  const one = rows === 1 && !branch && cols <= WIDEST && !software && !isQuantized(format);
   if (!one || !tensor || !tensorShards(matrix, tensor)) return false;
   const { unit, limits } = tensor;
   const room = {

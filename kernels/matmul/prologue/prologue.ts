@@ -58,6 +58,9 @@ export interface NormedParameters extends HandoffParameters {
   /** Whether sums of a split-K matmul are added, and how many besides the first. */
   readonly ADDED: boolean;
   readonly MORE_ADDENDS: number;
+  /** Whether the sums are normed before they are added, and whether the result is multiplied by a number. */
+  readonly BRANCH: boolean;
+  readonly SCALED: boolean;
   /** Whether those sums are read from a buffer, or made by other workgroups of the dispatch. */
   readonly STORED: boolean;
   readonly HANDOFF: boolean;
@@ -98,10 +101,20 @@ type NormAddends =
     /** [splitK, rows, cols] */
     readonly sums: Operand;
     readonly splitK: number;
+    /** Present if the sums are normed before they are added. */
+    readonly branch?: BranchNorm | undefined;
     /** Present if other workgroups of the dispatch make the sums, of one row: `sums` is then u32 [sumWords]. */
     readonly handoff?: Handoff | undefined;
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
+
+/** The norm of a branch, with the same eps as the norm of the rows. */
+export interface BranchNorm {
+  /** [cols] */
+  readonly weight: Operand;
+  /** f32 [1], by which the row is multiplied once the branch is added; absent: 1. */
+  readonly scalar: Operand | undefined;
+}
 
 /** Words that workgroups of a dispatch wait for: see lib/handoff.wgsl. */
 interface Handoff {
@@ -112,18 +125,22 @@ interface Handoff {
 }
 
 /** How many rows are added to each of x's. */
-export type AddendCount = { readonly splitK: number } | { readonly experts: number };
+export type AddendCount =
+  | { readonly splitK: number; readonly branch?: BranchNorm | undefined }
+  | { readonly experts: number };
 
-/** Rows that are read and added to one row of x. */
+/** Rows that are read besides one row of x: what is added to it, and the weights of a branch's norm. */
 export function addendsOf(added: AddendCount | undefined): number {
   if (!added) return 0;
-  return "splitK" in added ? added.splitK : added.experts;
+  return "splitK" in added ? added.splitK + Number(added.branch !== undefined) : added.experts;
 }
 
 /** Storage buffers that are bound for the addends. */
 export function addendBuffers(added: AddendCount | undefined): number {
   if (!added) return 0;
-  return "splitK" in added ? 2 : 3;
+  if (!("splitK" in added)) return 3;
+  const { branch } = added;
+  return 2 + (branch ? 1 : 0) + (branch?.scalar ? 1 : 0);
 }
 
 /** A norm of rows of x, to which something may be added first. */
@@ -247,8 +264,9 @@ export function normedRows(
   const each = Math.ceil(cols / 8 / lanes);
   const splitK = added && "sums" in added ? added.splitK : 0;
   const experts = added && "outputs" in added ? added.experts : 0;
-  const handoff = added && "sums" in added ? added.handoff : undefined;
-  const kind = handoff ? "_handoff" : experts > 0 ? `_experts_${experts}` : "";
+  const { handoff, branch } = added && "sums" in added ? added : {};
+  const ofBranch = branch && `_branch${branch.scalar ? "_scaled" : ""}`;
+  const kind = handoff ? "_handoff" : experts > 0 ? `_experts_${experts}` : ofBranch ?? "";
   const stream = added?.stream;
   const stored = `${kept ? "_kept" : ""}${added && !stream ? "_unstored" : ""}`;
   return {
@@ -277,6 +295,8 @@ export function normedRows(
       WORDS: Math.ceil(splitK * cols / threads),
       RANGE: splitK * cols,
       MORE_ADDENDS: Math.max(0, splitK - 1),
+      BRANCH: branch !== undefined,
+      SCALED: branch?.scalar !== undefined,
       WEIGHED: experts > 0,
       EXPERTS: experts,
       STREAMED: stream !== undefined,
@@ -293,6 +313,11 @@ function addendOperands(
   const stream = added.stream && { stream: added.stream };
   if ("handoff" in added && added.handoff) return { ...stream, handoff: added.sums };
   return "sums" in added
-    ? { sums: { ...added.sums, size: added.splitK * size }, ...stream }
+    ? {
+      sums: { ...added.sums, size: added.splitK * size },
+      ...added.branch && { branch_weight: added.branch.weight },
+      ...added.branch?.scalar && { scalar: added.branch.scalar },
+      ...stream,
+    }
     : { outputs: added.outputs, ...stream, shares: added.shares };
 }

@@ -140,7 +140,7 @@ export type MatmulPrologue =
   /** The rows are normed. */
   | {
     readonly of: "norm";
-    readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }>;
+    readonly from: Extract<NormSource, { of: "rows" | "sums" | "normed" | "experts" }>;
     readonly weight: Operand;
     readonly eps: number;
     readonly window: Window | undefined;

@@ -141,7 +141,12 @@ function addedOf(
 ): NormOfRows["added"] {
   if (from.of === "rows") return undefined;
   const stream = stores ? at(from.stream ?? missing("stream of a norm")) : undefined;
-  return from.of === "sums" ? { sums: at(from.y), splitK: from.y.parts, stream } : {
+  if (from.of === "sums") return { sums: at(from.y), splitK: from.y.parts, stream };
+  if (from.of === "normed") {
+    const { y, weight, scalar } = from;
+    return { sums: at(y), splitK: y.parts, branch: { weight, scalar }, stream };
+  }
+  return {
     outputs: at(from.outputs),
     shares: at(from.shares),
     experts: from.shares.cols,

@@ -51,7 +51,7 @@ export function fuseNorm(
 /** A norm that a matmul may do itself. */
 export interface FusedNorm {
   readonly norm: OpOf<"norm"> & {
-    readonly from: Extract<NormSource, { of: "rows" | "sums" | "experts" }> & {
+    readonly from: Extract<NormSource, { of: "rows" | "sums" | "normed" | "experts" }> & {
       readonly x: NonNullable<Extract<NormSource, { of: "sums" }>["x"]>;
     };
   };
@@ -76,7 +76,7 @@ export function fusedNorm(
   if (norm?.kind !== "norm" || edits.readers(x).length > readers || x.at) return;
   const { from, put, first, cols, keep } = norm;
   if (put !== "store" || first > 0 || cols !== hiddenSize || cols !== x.cols) return;
-  if (from.of === "tokens" || from.of === "normed" || !from.x) return;
+  if (from.of === "tokens" || !from.x || from.of === "normed" && from.experts) return;
   if (from.of === "rows" && from.index) return;
   // Matmuls that add the experts' outputs cannot add biases.
   if (from.of === "experts" && from.bias) return;
@@ -84,9 +84,9 @@ export function fusedNorm(
   if (keep && !kept) return;
   const added = from.of === "rows"
     ? undefined
-    : from.of === "sums"
-    ? { splitK: from.y.parts }
-    : { experts: from.shares.cols };
+    : from.of === "experts"
+    ? { experts: from.shares.cols }
+    : { splitK: from.y.parts, branch: from.of === "normed" ? from : undefined };
   const use = {
     rows: x.rows,
     added,
