@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { normedRows } from "../../kernels/matmul/prologue/prologue.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
+import { shapeKey } from "../../kernels/matmul/matmul_shape.ts";
 import { splitKOf } from "../../kernels/matmul/matmul_shape.ts";
 import {
   handoffWords,
@@ -189,4 +190,13 @@ Deno.test("matmuls hand off where x of both stays in workgroup memory", () => {
   assert.ok(!handsOff({ ...use, down: { ...use.down, format: "q8" } }, 10), "storage buffers");
   assert.ok(!handsOff(use, 11), "storage buffers");
   assert.ok(!handsOff({ ...use, tuning: tuning(true) }, 3));
+  const staged = new Map([[1, { stage: 32, groups: 8 }]]);
+  const launches = new Map([use.gateUp, use.down].map((of) => [shapeKey(of), staged]));
+  const measured = { ...use, tuning: { ...HARDWARE, launches } };
+  assert.ok(handsOff(measured, 3), "launches of each alone do not count");
+  const [x, words] = [device.filled(1024), device.words(new Uint32Array(handoffWords(3072)))];
+  const buffers = { x, handoff: words, act: device.filled(3072), out: device.filled(4096) };
+  const joined = matmulsWithHandoff(buffers, { ...measured, gate: "gate_silu", label: "joined" });
+  const { kernel } = matmulsWithHandoff(buffers, { ...use, gate: "gate_silu", label: "joined" });
+  assert.equal(joined.kernel.name, kernel.name);
 });

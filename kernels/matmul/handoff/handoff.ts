@@ -72,12 +72,20 @@ export function handsOff({ gateUp, down, splitK, tuning }: HandoffUse, bound: nu
  * relies on that.
  */
 function shapeOf(matrix: Matrix, splitK: number, tuning: Tuning): ResidentShape | undefined {
-  const use = { rows: 1, splitK, tuning };
+  const use = { rows: 1, splitK, tuning: byRule(tuning) };
   const shape = residentShape(matrix, use);
   const whole = matmulShape(matrix, use).kind === "resident";
   const allAhead = shape.ahead * lanesOf(matrix, tuning) === shape.stage;
   const part = shape.part && !isQuantized(matrix.format) && allAhead && isSmall(matrix, use);
   return whole || part ? shape : undefined;
+}
+
+/**
+ * The tuning without launches that were measured: those may stage x of a matmul that is faster so alone. Whether
+ * matmuls are joined is measured by itself (src/engine/tune/joined.ts).
+ */
+function byRule(tuning: Tuning): Tuning {
+  return { ...tuning, launches: undefined };
 }
 
 /** The epilogue of the first matmul. */
@@ -197,7 +205,8 @@ export function matmulsWithHandoff(
     readonly label: string;
   },
 ): Dispatch {
-  const { gateUp, down, splitK, tuning, gate, first, turns = MOST_TURNS, label } = of;
+  const { gateUp, down, splitK, gate, first, turns = MOST_TURNS, label } = of;
+  const tuning = byRule(of.tuning);
   const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!making || !reading) throw new Error(`${label}: cannot hand off`);
   const floats = down.cols / splitK;
