@@ -53,6 +53,12 @@ var<workgroup> squares: array<f32, $(ROWS * NORM_LANES)>; // of each row: the la
 
 //#import lib/add_squares
 
+fn put_square(r: u32, lane: u32, square: f32) {
+  if (lane < $NORM_LANESu) {
+    squares[r * $NORM_LANESu + lane] = square;
+  }
+}
+
 // Adds the sums of each row in the order of lib/workgroup_sum.wgsl, until $REST are left.
 fn fold_squares(thread: u32) {
   workgroupBarrier();

@@ -1,8 +1,8 @@
 // Statements of matmuls that norm x themselves, on its way to workgroup memory: v / sqrt(mean(v^2) + EPS) *
-// norm_weight with v = x + the sums of a split-K matmul ($BRANCH: normed themselves), or the weighted outputs of
-// experts, which the first workgroup of a row also stores; where a draft reads v too ($KEPT), a second time. Every sum has the order of norm/rms_norm.wgsl
-// with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes thread, thread + THREADS,
-// ...
+// norm_weight. v is x + the sums of a split-K matmul ($BRANCH: normed themselves), or + the weighted outputs of experts.
+// The first workgroup of a row also stores v; where a draft reads v too ($KEPT), a second time. Every sum has the order
+// of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes
+// thread, thread + THREADS, ...
 //#for u in NORM_TURNS
 //#for j in NORM_EACH
 let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;
@@ -62,9 +62,7 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
     square = add_squares(add_squares(square, s_lo$u_$j_$r), s_hi$u_$j_$r);
   }
   //#endfor
-  if (thread + $(u * THREADS)u < $NORM_LANESu) {
-    squares[$(r * NORM_LANES)u + thread + $(u * THREADS)u] = square;
-  }
+  put_square($ru, thread + $(u * THREADS)u, square);
 }
 //#endfor
 //#endfor
@@ -109,9 +107,7 @@ workgroupBarrier();
     //#endif
   }
   //#endfor
-  if (thread + $(u * THREADS)u < $NORM_LANESu) {
-    squares[$(r * NORM_LANES)u + thread + $(u * THREADS)u] = square;
-  }
+  put_square($ru, thread + $(u * THREADS)u, square);
 }
 //#endfor
 //#endfor
