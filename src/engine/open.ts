@@ -358,8 +358,7 @@ async function loadRunner(
     promptTarget: hooks.promptTarget,
     meanwhile: drafter?.meanwhile &&
       observer(`the drafter "${drafter.name}"`, drafter.meanwhile, onWarning),
-    onCompile: ({ done, total }) =>
-      onProgress({ label: "kernels", unit: "kernels", bytes: done, total }),
+    onCompile: (compiled) => onProgress({ label: "kernels", unit: "kernels", ...compiled }),
   });
   const warming = performance.now();
   const { warmed = [plan.tier], confident } = plan;

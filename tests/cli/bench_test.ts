@@ -27,7 +27,7 @@ async function run(
     now: () => new Date(0),
     open: (request) => {
       requests.push(request);
-      request.onProgress?.({ label: "target", bytes: 10, total: 10 });
+      request.onProgress?.({ label: "target", done: 10, total: 10 });
       return Promise.resolve(session);
     },
   });

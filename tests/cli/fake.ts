@@ -229,8 +229,8 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
     open: (given) => {
       opened.push(given);
       plan = planOf(given, draft ? "EAGLE3" : "NONE") ?? plan;
-      given.hooks?.onProgress?.({ label: "target", bytes: 5_000_000, total: 10_000_000 });
-      given.hooks?.onProgress?.({ label: "target", bytes: 10_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", done: 5_000_000, total: 10_000_000 });
+      given.hooks?.onProgress?.({ label: "target", done: 10_000_000, total: 10_000_000 });
       return Promise.resolve(engine);
     },
     encodePrompt(input) {

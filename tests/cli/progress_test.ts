@@ -10,7 +10,7 @@ import {
 import { warn } from "../../src/cli/terminal/warn.ts";
 import { fakeIo } from "./fake.ts";
 
-const HALF = { label: "target", bytes: 50e6, total: 100e6 };
+const HALF = { label: "target", done: 50e6, total: 100e6 };
 
 Deno.test("progressLine shows share, bytes and rate", () => {
   assert.equal(
@@ -18,7 +18,7 @@ Deno.test("progressLine shows share, bytes and rate", () => {
     "target [############------------] 50.0 MB of 100 MB, 100 MB/s",
   );
   assert.equal(
-    progressLine({ ...HALF, bytes: 0, total: 0 }, { elapsedMs: 0, columns: 80 }),
+    progressLine({ ...HALF, done: 0, total: 0 }, { elapsedMs: 0, columns: 80 }),
     "target [------------------------] 0 B of 0 B",
   );
 });
@@ -50,11 +50,11 @@ Deno.test("statusLine draws at most every 80 ms, always the end, and clears once
   const io = fakeIo({ terminal: true });
   let time = 0;
   const status = statusLine(io.stderr, { shown: true, now: () => time });
-  status.load({ ...HALF, bytes: 1e6 });
+  status.load({ ...HALF, done: 1e6 });
   time = 40;
-  status.load({ ...HALF, bytes: 2e6 });
+  status.load({ ...HALF, done: 2e6 });
   time = 50;
-  status.load({ ...HALF, bytes: 100e6 });
+  status.load({ ...HALF, done: 100e6 });
   status.clear();
   status.clear();
   assert.equal(
@@ -136,7 +136,7 @@ Deno.test("promptLine: the rate of what was stored since, and the time that is l
 Deno.test("kernels that are compiled are counted, at the start and for a prompt; a bar of bytes is none", () => {
   const io = fakeIo({ terminal: true });
   const status = statusLine(io.stderr, { shown: true, now: () => 0 });
-  status.load({ label: "kernels", unit: "kernels", bytes: 12, total: 31 });
+  status.load({ label: "kernels", unit: "kernels", done: 12, total: 31 });
   const line = "compiling kernels for this GPU, once [#########---------------] 12 of 31";
   assert.ok(io.err().endsWith(`\r\x1b[K${line}`), io.err());
   status.prefill(0, 19, { done: 31, total: 40 });

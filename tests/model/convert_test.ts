@@ -67,7 +67,7 @@ function names(folder: string): string[] {
 Deno.test("torch's file becomes safetensors with the same tensors; configs go along", async () => {
   await withInput(FILES, async (at) => {
     const seen: number[] = [];
-    const converted = await convert(at, { onProgress: ({ bytes }) => void seen.push(bytes) });
+    const converted = await convert(at, { onProgress: ({ done }) => void seen.push(done) });
     assert.deepEqual([converted?.tensors, converted?.bytes], [3, 35]);
     assert.deepEqual(seen, [24, 32, 35]);
     const expected = ["chat_template.jinja", "config.json", "model.safetensors", "tokenizer.json"];

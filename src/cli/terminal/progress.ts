@@ -15,11 +15,11 @@ export function progressLine(
   progress: LoadProgress,
   { elapsedMs, columns }: { elapsedMs: number; columns: number },
 ): string {
-  const { bytes, total, unit } = progress;
-  if (unit === "kernels") return compileLine({ done: bytes, total }, columns);
-  const rate = elapsedMs > 0 ? `, ${bytesText(bytes / elapsedMs * 1000)}/s` : "";
+  const { done, total, unit } = progress;
+  if (unit === "kernels") return compileLine(progress, columns);
+  const rate = elapsedMs > 0 ? `, ${bytesText(done / elapsedMs * 1000)}/s` : "";
   return barLine(progress, {
-    numbers: `${bytesText(bytes)} of ${bytesText(total)}${rate}`,
+    numbers: `${bytesText(done)} of ${bytesText(total)}${rate}`,
     columns,
   });
 }
@@ -33,7 +33,7 @@ export function downloadLine(
   const perMs = elapsedMs > 0 ? Math.max(0, bytes - before) / elapsedMs : 0;
   const left = perMs > 0 && bytes < total ? `, ${duration((total - bytes) / perMs)} left` : "";
   const rate = elapsedMs > 0 ? `, ${bytesText(perMs * 1000)}/s` : "";
-  return barLine(progress, {
+  return barLine({ ...progress, done: bytes }, {
     numbers: `${bytesText(bytes)} of ${bytesText(total)}${rate}${left}`,
     columns,
   });
@@ -41,10 +41,10 @@ export function downloadLine(
 
 /** Label, bar and numbers; without the bar where the terminal is narrow. */
 function barLine(
-  { label, bytes, total }: Pick<LoadProgress, "label" | "bytes" | "total">,
+  { label, done, total }: Pick<LoadProgress, "label" | "done" | "total">,
   { numbers, columns }: { numbers: string; columns: number },
 ): string {
-  const share = total > 0 ? Math.max(0, Math.min(1, bytes / total)) : 0;
+  const share = total > 0 ? Math.max(0, Math.min(1, done / total)) : 0;
   const filled = Math.floor(share * BAR_WIDTH);
   const bar = `[${"#".repeat(filled)}${"-".repeat(BAR_WIDTH - filled)}]`;
   const line = `${label} ${bar} ${numbers}`;
@@ -54,7 +54,7 @@ function barLine(
 
 /** `compiling kernels for this GPU, once [####----] 12 of 31` */
 function compileLine({ done, total }: CompileProgress, columns: number): string {
-  const counted = { label: "compiling kernels for this GPU, once", bytes: done, total };
+  const counted = { label: "compiling kernels for this GPU, once", done, total };
   return barLine(counted, { numbers: `${done} of ${total}`, columns });
 }
 
@@ -70,7 +70,7 @@ export function promptLine(
   const rate = perMs > 0
     ? `, ${(perMs * 1000).toFixed(0)} tokens/s, ${duration((total - done) / perMs)} left`
     : "";
-  return barLine({ label: "prompt", bytes: done, total }, {
+  return barLine({ label: "prompt", done, total }, {
     numbers: `${done} of ${total} tokens${rate}`,
     columns,
   });
@@ -141,7 +141,7 @@ export function statusLine(
   return {
     load(progress) {
       const at = place(progress.label);
-      draw(() => progressLine(progress, at), progress.bytes === progress.total);
+      draw(() => progressLine(progress, at), progress.done === progress.total);
     },
     download(progress) {
       const at = place(progress.label);

@@ -36,12 +36,12 @@ import { openQuantizers, type Part } from "./quantize.ts";
 import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
-/** Bytes that reached the GPU, or kernels that it has compiled. */
+/** Bytes that have reached the GPU, or kernels that it has compiled. */
 export interface LoadProgress {
   readonly label: string;
-  /** What `bytes` and `total` count; default: bytes. */
+  /** What `done` and `total` count; default: bytes. */
   readonly unit?: "kernels";
-  readonly bytes: number;
+  readonly done: number;
   readonly total: number;
 }
 
@@ -254,9 +254,9 @@ export async function loadWith(
 
 function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {
   const total = tensors.values().reduce((sum, { size }) => sum + size, 0);
-  let bytes = 0;
-  return (more: number) => {
-    bytes += more;
-    onProgress({ label: name, bytes, total });
+  let done = 0;
+  return (bytes: number) => {
+    done += bytes;
+    onProgress({ label: name, done, total });
   };
 }

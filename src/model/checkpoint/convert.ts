@@ -40,7 +40,7 @@ export interface ConvertOptions {
   /** Which matrices become what; absent: they stay as they are. */
   readonly quantize?: QuantizedTensors | undefined;
   readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: { label: string; bytes: number; total: number }) => void;
+  readonly onProgress?: (progress: { label: string; done: number; total: number }) => void;
 }
 
 /** The dtype in safetensors of matrices stored in blocks. */
@@ -138,10 +138,10 @@ async function writeAll(
 ): Promise<string[] | undefined> {
   const { files, index } = planShards(tensors, shardBytes);
   const total = totalBytes(tensors);
-  let bytes = 0;
-  const onBytes = (more: number): void => {
-    bytes += more;
-    onProgress?.({ label: checkpoint.name, bytes, total });
+  let done = 0;
+  const onBytes = (bytes: number): void => {
+    done += bytes;
+    onProgress?.({ label: checkpoint.name, done, total });
   };
   for (const shard of files) {
     const how = { quantize: quantize?.to, signal, onBytes };

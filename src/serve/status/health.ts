@@ -26,10 +26,10 @@ function health(service: Service): { readonly status: number; readonly body: unk
   if (fault !== undefined) return { status: 503, body: { status: "error", ...fault } };
   const { phase, draining } = service;
   if (phase.kind === "loading") {
-    const { label, bytes = 0, total = 0 } = phase.progress ?? {};
-    const progress = label === undefined
-      ? null
-      : { label, bytes, total, share: total > 0 ? bytes / total : 0 };
+    const { progress: loaded } = phase;
+    const progress = loaded
+      ? { unit: "bytes", ...loaded, share: loaded.total > 0 ? loaded.done / loaded.total : 0 }
+      : null;
     const loading = errorBody(unavailable("Loading model"));
     return { status: 503, body: { status: "loading", progress, ...loading } };
   }
