@@ -151,7 +151,6 @@ export function fakeLoadCell(
       beganMs: now - ms,
       ms,
       numSteps,
-      drafted: numSteps,
       together: 1,
       batch,
       requests,
