@@ -91,6 +91,7 @@ function hybrid(
     tiers: tiersOf(steps),
     start: { ...decided(start), rounds: Array<number>(most + 1).fill(0) },
     confident: true,
+    packed: true,
     pick: ({ known }, context) => pick(known, context),
     holds: ({ known, left }, context) =>
       probes(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
