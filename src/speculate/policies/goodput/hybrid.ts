@@ -199,7 +199,8 @@ function bestOf(
 
 /**
  * Chooses a probe. Rounds without drafts teach nothing about drafts, so a policy at 0 steps would stay there.
- * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try:
+ * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try; every draft
+ * of a probe is verified:
  *
  *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  looking * ms since the last try
  */
@@ -211,14 +212,19 @@ function lookAgain(
   if (rested < course.wait || all[0]?.steps !== 0) return undefined;
   const [none, ...others] = all as [Option, ...Option[]];
   const best = others.reduce<Option | undefined>(
-    (best, option) => best === undefined || option.rate > best.rate ? option : best,
+    (best, option) => best === undefined || rateOfAll(option) > rateOfAll(best) ? option : best,
     undefined,
   );
   if (best === undefined) return undefined;
-  const loss = Math.max(0, best.whole - best.tokens / none.rate);
+  const loss = Math.max(0, best.whole - best.tokensOfAll / none.rate);
   const cost = priced.catchUp(0) + lookFor(batchSize) * loss;
   const worth = looking * (LEAST_LOOKING + EAGER * course.returns);
   return cost <= worth * course.restedMs ? best : undefined;
+}
+
+/** Tokens a millisecond of rounds that verify every draft. */
+function rateOfAll({ tokensOfAll, whole }: Option): number {
+  return tokensOfAll / whole;
 }
 
 function report({ live: { evidence, course }, rounds }: HybridState): PolicyReport {
