@@ -1,6 +1,5 @@
-import { sigmoid } from "../../speculate/estimate/calibration.ts";
+import { logit, sigmoid } from "../../speculate/estimate/calibration.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
-import { logit } from "../acceptance/chance.ts";
 
 /** Log-odds are kept within these. */
 const MOST_ODDS = 30;

@@ -72,12 +72,12 @@ export interface ConfidentChain extends GradedChain {
   readonly logits: readonly number[];
 }
 
-/** Higher confidences are clamped to this: they say nothing more. */
-const SUREST = 1 - 1e-4;
+/** Probabilities are clamped to this and to 1 less this, as in kernels/round/allocate.wgsl: their log-odds are finite. */
+const LEAST = 1e-6;
 
-/** ln(c / (1 - c)), c held within what says something. @param confidence 0 to 1. */
-export function logit(confidence: number): number {
-  const held = Math.min(SUREST, Math.max(1 - SUREST, confidence));
+/** Log-odds ln(p / (1 - p)) of a clamped probability. */
+export function logit(probability: number): number {
+  const held = Math.min(1 - LEAST, Math.max(LEAST, probability));
   return Math.log(held / (1 - held));
 }
 

@@ -76,3 +76,10 @@ Deno.test("calibration: nothing but certain drafts, and none of them, keeps it f
     for (const each of [window.at.slope, ...window.at.intercepts]) assert(Math.abs(each) <= 8);
   }
 });
+
+Deno.test("calibration: confidences are clamped where the kernel clamps them", () => {
+  // EPSILON of kernels/round/allocate.wgsl
+  for (const [confidence, clamped] of [[1, 1 - 1e-6], [0, 1e-6], [1 - 1e-5, 1 - 1e-5]] as const) {
+    assert.equal(logit(confidence), Math.log(clamped / (1 - clamped)));
+  }
+});
