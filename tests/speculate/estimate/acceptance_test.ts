@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { graded, rateOf } from "../../../src/speculate/estimate/counts.ts";
-import { acceptedMoments, geometricTokens } from "../../../src/speculate/estimate/expected.ts";
+import { breakEven } from "../../../src/speculate/break_even.ts";
+import { acceptedMoments } from "../../../src/speculate/policies/goodput/evidence.ts";
 import {
   countPositions,
   meanRate,
@@ -68,14 +69,14 @@ Deno.test("acceptance: what a position had before is forgotten while it is not r
 Deno.test("acceptance: expected tokens", () => {
   const expectedTokens = (rates: readonly number[], depth: number) =>
     1 + acceptedMoments(rates, depth).mean;
+  const { tokens } = breakEven();
   assert.equal(expectedTokens([0.5, 0.5], 0), 1);
   assert.equal(expectedTokens([0.5, 0.25], 2), 1 + 0.5 + 0.125);
-  assert.equal(geometricTokens(1, 4), 5);
   // SmartSpec's example.
-  assert(Math.abs(geometricTokens(0.6, 4) - 2.3056) < 1e-9);
+  assert(Math.abs(tokens(0.6, 4) - 2.3056) < 1e-9);
   const rate = fc.double({ min: 0, max: 0.99, noNaN: true });
   fc.assert(fc.property(rate, fc.integer({ min: 0, max: 16 }), (alpha, depth) => {
-    assert(Math.abs(expectedTokens([alpha], depth) - geometricTokens(alpha, depth)) < 1e-9);
+    assert(Math.abs(expectedTokens([alpha], depth) - tokens(alpha, depth)) < 1e-9);
   }));
 });
 

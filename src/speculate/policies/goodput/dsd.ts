@@ -1,9 +1,9 @@
-import { geometricTokens } from "../../estimate/expected.ts";
+import { breakEven } from "../../break_even.ts";
 import { added, type Counts, faded, graded, NO_COUNTS, rateOf } from "../../estimate/counts.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
@@ -58,6 +58,8 @@ const FIRST_WEIGHT = 2;
 /** Each round multiplies the weight of earlier graded drafts by this. */
 const FADE = 0.98;
 
+const { tokens } = breakEven();
+
 function dsd(
   options: DsdOptions,
   buckets: readonly number[],
@@ -66,7 +68,7 @@ function dsd(
   const prices = pricing({ buckets });
   const shallowest = steps.find((each) => each > 0);
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: decided({ counts: NO_COUNTS, timings: [], rested: 0 }),
     pick({ known }, context) {
       const best = bestSteps(known, context, { options, prices });
@@ -107,7 +109,7 @@ function bestSteps(
   let most = -Infinity;
   for (const depth of steps) {
     const ms = priced.budget(depth).whole * priced.factor(depth);
-    const goodput = batchSize * geometricTokens(alpha, depth) / ms * (depth === 0 ? margin : 1);
+    const goodput = batchSize * tokens(alpha, depth) / ms * (depth === 0 ? margin : 1);
     if (goodput > most) [best, most] = [depth, goodput];
   }
   return best;

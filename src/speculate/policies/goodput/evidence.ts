@@ -9,7 +9,6 @@ import {
   openWindow,
 } from "../../estimate/calibration.ts";
 import { type Cusum, NO_CHANGE, watch } from "../../estimate/change.ts";
-import { acceptedMoments } from "../../estimate/expected.ts";
 import {
   countPositions,
   fadedPositions,
@@ -146,6 +145,22 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
     variance += OVERDISPERSION * usual.variance;
   }
   return difference / Math.sqrt(variance);
+}
+
+/** Mean and variance of the number of accepted drafts of a chain with these conditional chances. */
+export function acceptedMoments(
+  rates: readonly number[],
+  depth: number,
+): { readonly mean: number; readonly variance: number } {
+  let survival = 1;
+  let mean = 0;
+  let square = 0;
+  for (let k = 0; k < depth; k++) {
+    survival *= rates[k] ?? rates.at(-1) ?? 0;
+    mean += survival;
+    square += (2 * k + 1) * survival;
+  }
+  return { mean, variance: Math.max(0, square - mean * mean) };
 }
 
 /** The timing sample of a round: its bucket, steps, verify rows, time and stored tokens. */

@@ -5,8 +5,8 @@ import {
   type RoundContext,
   type RoundOutcome,
 } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts";
@@ -88,7 +88,7 @@ function hybrid(
     mayLook(known) && pick(known, context).tier.depth > 0;
   const start: Known = { evidence: noEvidence(most), course: NO_COURSE };
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: { ...decided(start), rounds: Array<number>(most + 1).fill(0) },
     confident: true,
     packed: true,
