@@ -65,7 +65,8 @@ Deno.test("meanRoundsPerSync counts syncs, not rounds", () => {
 });
 
 Deno.test("verifyCostRatio compares medians of whole batches", () => {
-  const at = (verifyMs: number, lanes: number) => round(3, Array(lanes).fill(0), { verifyMs });
+  const at = (verifyMs: number, sequences: number) =>
+    round(3, Array(sequences).fill(0), { verifyMs });
   const own = [at(6, 2), at(6, 2), at(90, 2), at(1, 1), at(1, 1), at(1, 1), at(1, 1)];
   equal(verifyCostRatio(own, [at(4, 2), at(4, 2), at(2, 1)], 2), 1.5);
   // No round had the whole batch: all count.

@@ -152,13 +152,13 @@ function nextRound(
   for (const drafted of product(running.map((id) => drafts(toy, id, ids[id] ?? [], depth)))) {
     const chains = drafted.map(({ value }) => value);
     const verified = verify ? cut(chains, verify) : depths ?? chains.map(() => depth);
-    const graded = chains.map((chain, i) =>
+    const tested = chains.map((chain, i) =>
       verdicts(toy, { request: running[i] ?? 0, ids: ids[running[i] ?? 0] ?? [] }, {
         chain,
         depth: verified[i] ?? 0,
       })
     );
-    for (const outcome of product(graded)) {
+    for (const outcome of product(tested)) {
       const sequences = outcome.map(({ value: { accepted } }, i) => ({
         id: running[i] ?? 0,
         asked: undefined,

@@ -1,4 +1,4 @@
-import { graded, type GradedChain } from "./counts.ts";
+import { tested, type TestedChain } from "./counts.ts";
 
 /**
  * The chance that a draft is accepted where all before it were, from the draft's confidence at its
@@ -67,7 +67,7 @@ export function openWindow(at: Calibration): CalibrationWindow {
 }
 
 /** A chain with the draft's confidences. */
-export interface ConfidentChain extends GradedChain {
+export interface ConfidentChain extends TestedChain {
   /** `logit` of each, verified or not. */
   readonly logits: readonly number[];
 }
@@ -86,7 +86,7 @@ export function sigmoid(x: number): number {
 }
 
 /**
- * Adds the chains of a round. Only graded positions count: the accepted drafts and the first rejected one.
+ * Adds the chains of a round. Only tested positions count: the accepted drafts and the first rejected one.
  * At the end of a window the calibration takes one damped Newton step, and a new window begins.
  */
 export function calibrate(
@@ -109,7 +109,7 @@ function summed(window: CalibrationWindow, chains: readonly ConfidentChain[]): C
   let { slopeGradient, slopeCurvature } = window;
   for (const chain of chains) {
     const { logits } = chain;
-    const counts = graded(chain);
+    const counts = tested(chain);
     if (counts === undefined) continue;
     const reached = Math.min(counts.hits + counts.misses, logits.length, intercepts.length);
     for (let k = 0; k < reached; k++) {

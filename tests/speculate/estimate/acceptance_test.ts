@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { graded, rateOf } from "../../../src/speculate/estimate/counts.ts";
+import { rateOf, tested } from "../../../src/speculate/estimate/counts.ts";
 import { breakEven } from "../../../src/speculate/break_even.ts";
 import { acceptedMoments } from "../../../src/speculate/policies/goodput/evidence.ts";
 import {
@@ -22,20 +22,20 @@ function chains(rates: readonly number[], count: number, depth: number) {
   });
 }
 
-Deno.test("acceptance: only what was reached is graded", () => {
-  assert.deepEqual(graded({ depth: 3, accepted: 0 }), { hits: 0, misses: 1 });
-  assert.deepEqual(graded({ depth: 3, accepted: 2 }), { hits: 2, misses: 1 });
-  assert.deepEqual(graded({ depth: 3, accepted: 3 }), { hits: 3, misses: 0 }, "censored");
+Deno.test("acceptance: only what was reached is tested", () => {
+  assert.deepEqual(tested({ depth: 3, accepted: 0 }), { hits: 0, misses: 1 });
+  assert.deepEqual(tested({ depth: 3, accepted: 2 }), { hits: 2, misses: 1 });
+  assert.deepEqual(tested({ depth: 3, accepted: 3 }), { hits: 3, misses: 0 }, "censored");
   for (const accepted of [NaN, -1, 0.5, Infinity]) {
-    assert.equal(graded({ depth: 3, accepted }), undefined);
+    assert.equal(tested({ depth: 3, accepted }), undefined);
   }
-  assert.equal(graded({ depth: 0, accepted: 0 }), undefined);
+  assert.equal(tested({ depth: 0, accepted: 0 }), undefined);
 });
 
-Deno.test("acceptance: hits / graded is the chance, accepted / drafted is not", () => {
+Deno.test("acceptance: hits / tested is the chance, accepted / drafted is not", () => {
   const all = chains([0.6, 0.6, 0.6, 0.6, 0.6], 20_000, 5);
-  const hits = all.reduce((sum, chain) => sum + (graded(chain)?.hits ?? 0), 0);
-  const misses = all.reduce((sum, chain) => sum + (graded(chain)?.misses ?? 0), 0);
+  const hits = all.reduce((sum, chain) => sum + (tested(chain)?.hits ?? 0), 0);
+  const misses = all.reduce((sum, chain) => sum + (tested(chain)?.misses ?? 0), 0);
   assert(Math.abs(hits / (hits + misses) - 0.6) < 0.01, `${hits} ${misses}`);
   const drafted = all.reduce((sum, { accepted }) => sum + accepted, 0) / (5 * all.length);
   assert(drafted < 0.3, `${drafted}`);
@@ -104,7 +104,7 @@ Deno.test("acceptance: requests differ by odds, unknown ones do not, gone ones a
   assert.equal(ratio(3), 1);
   assert(Math.abs(shifted(0.6, ratio(2)) - rateOf({ hits: 0, misses: 35.1 }, 0.6, 8)) < 0.02);
   assert.equal(shifted(1, 5), 1);
-  // 0.98 a graded draft: a request's counts weigh at most 50 drafts.
+  // 0.98 a tested draft: a request's counts weigh at most 50 drafts.
   for (const { hits, misses } of requests) assert(hits + misses < 51);
   const later = countRequests(requests, [{ id: 1, depth: 1, accepted: 1 }], 200);
   assert.deepEqual(later.map(({ id }) => id), [1]);

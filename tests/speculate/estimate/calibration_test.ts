@@ -27,7 +27,7 @@ function chainOf(n: number) {
   return { depth: 3, accepted, logits };
 }
 
-Deno.test("calibration: windows find the slope and the intercepts from graded drafts alone", () => {
+Deno.test("calibration: windows find the slope and the intercepts from tested drafts alone", () => {
   let window = openWindow(firstCalibration(3));
   for (let round = 0; round < 3000; round++) {
     const chains = Array.from({ length: 8 }, (_, i) => chainOf(round * 8 + i));

@@ -1,5 +1,5 @@
 import { breakEven } from "../../break_even.ts";
-import { added, type Counts, faded, graded, NO_COUNTS, rateOf } from "../../estimate/counts.ts";
+import { added, type Counts, faded, NO_COUNTS, rateOf, tested } from "../../estimate/counts.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
@@ -20,7 +20,7 @@ export interface DsdOptions {
 }
 
 interface Known {
-  /** Graded drafts of all requests. */
+  /** Tested drafts of all requests. */
   readonly counts: Counts;
   readonly timings: RoundTimings;
   /** Rounds in a row without drafts. */
@@ -52,10 +52,10 @@ export const DSD: PolicyKind<DsdOptions> = policyKind({
   make: (options, { buckets }) => dsd(options, buckets),
 });
 
-/** The acceptance rate before any draft was graded, and the weight of this prior in drafts. */
+/** The acceptance rate before any draft was tested, and the weight of this prior in drafts. */
 const FIRST_ALPHA = 0.7;
 const FIRST_WEIGHT = 2;
-/** Each round multiplies the weight of earlier graded drafts by this. */
+/** Each round multiplies the weight of earlier tested drafts by this. */
 const FADE = 0.98;
 
 const { tokens } = breakEven();
@@ -120,7 +120,7 @@ function learned(
   outcome: RoundOutcome,
   buckets: readonly number[],
 ): Known {
-  const found = outcome.sequences.map(graded).filter((each) => each !== undefined);
+  const found = outcome.sequences.map(tested).filter((each) => each !== undefined);
   return {
     counts: found.length === 0 ? counts : found.reduce(added, faded(counts, FADE)),
     timings: timeRound(timings, timedRound(outcome, buckets)),

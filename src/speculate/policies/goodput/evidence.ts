@@ -71,9 +71,9 @@ export function learnRound(
   const rounds = evidence.rounds + 1;
   const sequences = outcome.sequences.filter(isCount);
   const timings = timeRound(evidence.timings, timedRound(outcome, buckets));
-  const graded = sequences.filter(({ depth }) => depth > 0);
-  if (graded.length === 0) return { ...evidence, rounds, timings };
-  const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, graded));
+  const tested = sequences.filter(({ depth }) => depth > 0);
+  if (tested.length === 0) return { ...evidence, rounds, timings };
+  const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, tested));
   const known = changed ? faded(evidence, AFTER_CHANGE) : evidence;
   const chains = sampled(sequences, rounds).filter(hasConfidences).map(withLogits);
   const most = Math.max(FEW_CHAINS, chains.length);
@@ -82,8 +82,8 @@ export function learnRound(
     timings,
     cusum,
     changes: evidence.changes + (changed ? 1 : 0),
-    positions: countPositions(known.positions, graded),
-    requests: countRequests(known.requests, graded, rounds),
+    positions: countPositions(known.positions, tested),
+    requests: countRequests(known.requests, tested, rounds),
     chains: chains.length === 0 ? evidence.chains : lastOf(evidence.chains, chains, most),
     window: chains.length === 0 ? evidence.window : calibrate(evidence.window, chains, calibration),
   };

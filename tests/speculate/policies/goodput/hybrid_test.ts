@@ -110,7 +110,7 @@ Deno.test("hybrid policy: after a rest it tries drafts again, although the catch
   assert.ok(rounds > 0 && rounds < 20_000, String(rounds));
 });
 
-Deno.test("hybrid policy: looks at drafts cost a small part of the time while none is worth it", () => {
+Deno.test("hybrid policy: probes of drafting cost a small part of the time while none is worth it", () => {
   const costs = costsOf({ row: 0.2 });
   const world = steady({ costs, told: costs, batch: () => 16, alpha: () => 0.3, lasts: 6000 });
   const off = runWorld(
@@ -161,9 +161,9 @@ Deno.test("hybrid policy: rounds after a probe wait for its result, and plain ro
   assert.equal(policy.mayLag?.(state, context), true);
   while (depth(state) === 0 && rounds++ < 10_000) state = learned(state, 0);
   assert.equal(policy.mayLag?.(state, context), false);
-  const lengthOf = (look: unknown) => {
+  const lengthOf = (probing: unknown) => {
     let length = 0;
-    for (let state = look; depth(state) > 0 && length < 100; length++) state = learned(state, 3);
+    for (let state = probing; depth(state) > 0 && length < 100; length++) state = learned(state, 3);
     return length;
   };
   assert.equal(policy.holds(state, context), 8);
