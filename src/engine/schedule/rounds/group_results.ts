@@ -109,7 +109,7 @@ function countsOf(
   return {
     numSteps: shape.depth,
     batch: taking.length,
-    requests: taking.map(({ state }) => state.drafted.id),
+    requests: taking.map(({ state }) => state.id),
     drafts: taking.map(({ result }) => result.drafts.length),
     accepted: taking.map(({ result }) => result.accepted),
   };
