@@ -50,7 +50,11 @@ const random = flags.target === undefined
 
 const shares = flags.tree === undefined ? numbers(flags.shares) : [];
 const partial = shares.length > 0;
-const policy = { ...fixed(tier), tiers: [chain(0), tier], ...partial ? { confident: true } : {} };
+const policy = {
+  ...fixed(tier),
+  tiers: [chain(0), tier],
+  ...partial ? { confident: true, packed: true } : {},
+};
 using engine = await openEngine({
   model: random ? { random } : {},
   device: { profile: true, autotune: flags.autotune === "on" ? "on" : "off" },

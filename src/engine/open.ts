@@ -76,7 +76,7 @@ export interface LocalEngine extends Engine, Disposable {
 
 /**
  * Opens device and models, loads the weights and makes the round programs of the tier that requests get by default, or
- * of all tiers if the policy is adaptive; with these, their packed rounds if the policy is confident, and the rounds of
+ * of all tiers if the policy is adaptive; with these, their packed rounds if the policy has some, and the rounds of
  * a host drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch` above
  * 1. All other programs are made when they are first needed.
  *
@@ -361,12 +361,12 @@ async function loadRunner(
     onCompile: (compiled) => onProgress({ label: "kernels", unit: "kernels", ...compiled }),
   });
   const warming = performance.now();
-  const { warmed = [plan.tier], confident } = plan;
+  const { warmed = [plan.tier], packed } = plan;
   await runner.warmUp(warmed);
   // With an ITL limit, forwards of prompts have all sizes; their programs should not be made while requests wait.
   const anySize = limits.sloItlMs !== undefined && capacity.batch > 1;
   if (limits.preparePrompts || anySize) await runner.warmUpPrompts();
-  if (confident) await runner.warmUpPacked(warmed);
+  if (packed) await runner.warmUpPacked(warmed);
   if (drafter) await runner.warmUp([chain(0), ...drafter.shapes], true, warmed);
   const compileMs = performance.now() - warming;
   return { runner, compileMs, tuned, units: unitsReport(gpu, weights, capacity) };

@@ -1,5 +1,6 @@
 /** A model from the hub, or from the cache where the hub cannot be asked, as a folder. */
 import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { UsageError } from "../errors.ts";
 import { cachedCommit, linkBlob, lstatOf, repoFolders, sizeOf, writeRef } from "./cache.ts";
 import type { RepoFolders } from "./cache.ts";
@@ -200,13 +201,13 @@ function checkSpace(
 }
 
 /** Free bytes on the disk of the nearest folder that is there; unknown counts as enough. */
-function freeOn(folder: string): number {
+export function freeOn(folder: string): number {
   try {
     const { bavail, bsize } = statfsSync(folder);
     return bavail * bsize;
   } catch {
-    const parent = folder.slice(0, folder.lastIndexOf("/"));
-    return parent === "" || parent === folder ? Infinity : freeOn(parent);
+    const parent = dirname(folder);
+    return parent === folder ? Infinity : freeOn(parent);
   }
 }
 

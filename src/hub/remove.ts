@@ -1,6 +1,6 @@
 /** Takes a model, or one revision of it, out of the cache. */
 import { UsageError } from "../errors.ts";
-import { removeIfThere, repoFolders, writing } from "./cache.ts";
+import { ifThere, removeIfThere, repoFolders, writing } from "./cache.ts";
 import { isCommit, MAIN, type ModelName, modelText } from "./names.ts";
 import { type CachedRepo, type CachedRevision, filesUnder, scanRepo } from "./scan.ts";
 
@@ -65,8 +65,9 @@ function revisionRemoval(
   // Python may keep content in a store that all repositories share: only our links to it are removed.
   const blobs = filesUnder(`${repo.folder}/blobs`)
     .filter((path) => {
-      const real = Deno.realPathSync(path);
-      return !kept.has(real) && revisions.some(({ blobs }) => blobs.has(real));
+      const real = ifThere(path, () => Deno.realPathSync(path)); // absent: the link leads nowhere
+      return real !== undefined && !kept.has(real) &&
+        revisions.some(({ blobs }) => blobs.has(real));
     });
   const copies = revisions.flatMap(({ folder }) => filesUnder(folder));
   const files = [...blobs, ...copies];

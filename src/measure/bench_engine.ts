@@ -8,7 +8,7 @@ import type { DraftShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
 
 /** What a speculation plan needs prepared in an engine besides the tiers. */
-export type Prepared = Pick<SpeculationPlan, "confident" | "costs">;
+export type Prepared = Pick<SpeculationPlan, "confident" | "packed" | "costs">;
 
 /**
  * Opens the engine that a benchmark measures, with rounds of these tiers compiled.
@@ -78,6 +78,7 @@ export function engineOptions(request: ModelRequest): EngineOptions {
 function preparedOf(plans: readonly Prepared[]): Prepared {
   return {
     confident: plans.some(({ confident = false }) => confident),
+    packed: plans.some(({ packed = false }) => packed),
     costs: plans.some(({ costs = false }) => costs),
   };
 }

@@ -52,15 +52,15 @@ export function armsOf(
 }
 
 /** The arms in the order of one block: a Fisher-Yates shuffle keyed by seed, case and block. */
-export function blockOrder(
-  arms: readonly Arm[],
+export function blockOrder<One>(
+  arms: readonly One[],
   { seed, caseIndex, block }: { seed: number; caseIndex: number; block: number },
-): Arm[] {
+): One[] {
   const order = [...arms];
   const key = hash32(seed, caseIndex, block);
   for (let last = order.length - 1; last > 0; last--) {
     const at = hash32(key, last, 0) % (last + 1);
-    [order[last], order[at]] = [order[at] as Arm, order[last] as Arm];
+    [order[last], order[at]] = [order[at] as One, order[last] as One];
   }
   return order;
 }

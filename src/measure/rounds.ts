@@ -1,3 +1,4 @@
+import { acceptancePerPosition } from "../speculate/stats.ts";
 import type { CellResult, RoundSample } from "./runner.ts";
 import { average, median, sum } from "./statistics.ts";
 
@@ -5,27 +6,25 @@ import { average, median, sum } from "./statistics.ts";
 export interface Acceptance {
   /** Mean tokens that a sequence gains in a round, with the bonus token; null if there was no round. */
   readonly meanAcceptLength: number | null;
-  /** Accepted drafts over all drafts; null if there were no drafts. */
+  /** Accepted drafts over verified drafts; null if there were none. */
   readonly draftAcceptanceRate: number | null;
-  /** Share of the rounds that drafted position k which accepted it, and so all positions before it. */
+  /** As `acceptancePerPosition`, up to the deepest draft that was verified. */
   readonly perPosition: readonly number[];
 }
 
 /** The acceptance of these rounds. */
 export function acceptanceOf(rounds: readonly RoundSample[]): Acceptance {
-  const lanes = rounds.flatMap(({ accepted, numSteps, drafted = numSteps }) =>
-    accepted.map((count) => ({ count, numSteps, drafted }))
+  // Each round of each sequence. A tree has more drafts than levels, a partly verified chain fewer.
+  const sequences = rounds.flatMap(({ accepted, numSteps, drafts }) =>
+    accepted.map((count, i) => ({ accepted: count, depth: Math.min(numSteps, drafts[i] ?? 0) }))
   );
-  const accepted = sum(lanes.map(({ count }) => count));
-  const drafted = sum(lanes.map(({ drafted }) => drafted));
-  const deepest = lanes.reduce((most, { numSteps }) => Math.max(most, numSteps), 0);
+  const accepted = sum(sequences.map(({ accepted }) => accepted));
+  const verified = sum(rounds.flatMap(({ drafts }) => drafts));
+  const deepest = sequences.reduce((most, { depth }) => Math.max(most, depth), 0);
   return {
-    meanAcceptLength: lanes.length === 0 ? null : 1 + accepted / lanes.length,
-    draftAcceptanceRate: drafted === 0 ? null : accepted / drafted,
-    perPosition: Array.from({ length: deepest }, (_, position) => {
-      const tried = lanes.filter(({ numSteps }) => numSteps > position);
-      return tried.filter(({ count }) => count > position).length / tried.length;
-    }),
+    meanAcceptLength: sequences.length === 0 ? null : 1 + accepted / sequences.length,
+    draftAcceptanceRate: verified === 0 ? null : accepted / verified,
+    perPosition: acceptancePerPosition(sequences, deepest),
   };
 }
 

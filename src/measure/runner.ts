@@ -43,11 +43,10 @@ export interface CellSpec extends Case {
 export interface RoundSample {
   /** Draft steps; 0 is plain decoding. */
   readonly numSteps: number;
-  /** Drafts that were verified for each sequence; absent if this is numSteps. */
-  readonly drafted?: number;
   /** Sequences in the round. */
   readonly batch: number;
-  /** Accepted drafts of each sequence, without the bonus token. */
+  /** Drafts verified for each sequence, and how many of them were accepted, without the bonus token. */
+  readonly drafts: readonly number[];
   readonly accepted: readonly number[];
   readonly draftMs: number;
   readonly verifyMs: number;

@@ -173,7 +173,8 @@ function checkStrategy(json: Json): void {
   if (strategy === "ema") return;
   throw new AdaptiveConfigError(
     strategy === "throughput_aware"
-      ? 'strategy "throughput_aware" is not supported yet, use "ema"'
+      ? 'strategy "throughput_aware" is a policy of its own here: --policy throughput-aware, ' +
+        "whose window is window_size, and its interval update_interval"
       : `strategy must be "ema", got ${shown(strategy)}`,
   );
 }

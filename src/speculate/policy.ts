@@ -11,10 +11,15 @@ export interface Policy<State = unknown> {
   readonly tiers: readonly DraftShape[];
   readonly start: State;
   /**
-   * Whether it uses `RoundContext.ranks`: only then does the engine let the draft report its confidence. Packed rounds,
-   * which verify only some of the drafts, are then compiled at start instead of at first use.
+   * Whether it uses the confidences of drafts, or `Decision.verify`, which goes by them: only then does the engine let
+   * the draft report them.
    */
   readonly confident?: boolean;
+  /**
+   * Whether `pick` returns `depths` or `verify`: packed rounds, which verify a part of the drafts, are then compiled at
+   * start instead of at first use.
+   */
+  readonly packed?: boolean;
   /** Whether it uses `RoundContext.costs`: only then does the engine measure unknown costs. */
   readonly costs?: true;
   /** Decides how the next round drafts. */

@@ -12,7 +12,7 @@ export interface SpeculativeStats {
   /** Tokens a round, the bonus included; 0 when there was no round. */
   readonly mean_accept_length: number;
   readonly draft_acceptance_rate: number;
-  /** Share of rounds that accepted the draft at position k (unconditional). */
+  /** As `acceptancePerPosition`. */
   readonly acceptance_per_position: readonly number[];
   readonly accepted_per_round: readonly number[];
 }
@@ -23,9 +23,11 @@ export type SpeculativeSetting = Pick<
   "algorithm" | "num_steps" | "eagle_topk" | "num_draft_tokens"
 >;
 
-/** One round: tokens drafted, drafts accepted, and tokens that became output. */
+/** One round: drafts verified and accepted, and tokens that became output. */
 export interface RoundCount {
   readonly drafted: number;
+  /** Levels of its drafts: for a chain the same as `drafted`. */
+  readonly depth: number;
   readonly accepted: number;
   /** `accepted + 1`, the bonus included; fewer where the output ended within the round. */
   readonly emitted: number;
@@ -50,12 +52,23 @@ export function speculativeStats(
     accepted_tokens: accepted,
     mean_accept_length: ratio(emitted, rounds.length),
     draft_acceptance_rate: ratio(accepted, drafted),
-    acceptance_per_position: Array.from(
-      { length: num_steps },
-      (_, step) => ratio(rounds.filter((round) => round.accepted > step).length, rounds.length),
-    ),
+    acceptance_per_position: acceptancePerPosition(rounds, num_steps),
     accepted_per_round: rounds.map((round) => round.accepted),
   };
+}
+
+/**
+ * By position k: of the rounds that verified a draft at k, the share that accepted one there, and so at all positions
+ * before it; 0 where no round verified one.
+ */
+export function acceptancePerPosition(
+  rounds: readonly Pick<RoundCount, "depth" | "accepted">[],
+  positions: number,
+): number[] {
+  return Array.from({ length: positions }, (_, position) => {
+    const verified = rounds.filter(({ depth }) => depth > position);
+    return ratio(verified.filter(({ accepted }) => accepted > position).length, verified.length);
+  });
 }
 
 function ratio(part: number, whole: number): number {

@@ -151,7 +151,7 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
     const line =
       `--costs ${costs} --recording ${recorded} --policy static:num_steps=1 --noise 0 --repeat 1`;
     const { validation } = await tablesOf(line);
-    // A draft at a bonus token's place was never graded. Its chance is that of all drafts, here 1.
+    // A draft at a bonus token's place was never tested. Its chance is that of all drafts, here 1.
     assert.deepEqual([validation?.policy, validation?.ratio], ["static:num_steps=1", 1]);
     assert.match(
       (await run(line)).out,

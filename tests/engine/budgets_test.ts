@@ -48,6 +48,7 @@ function drawing(seed: number, tiers: readonly DraftShape[], heard?: Heard): Pol
     tiers,
     start: 0,
     confident: true,
+    packed: true,
     pick(round, context) {
       const choice = choose(round, context);
       heard?.picks.push({ choice, context: structuredClone(context) });

@@ -25,6 +25,7 @@ function scattered(seed: number, heard?: Heard): Policy<number> {
   return {
     tiers: [chain(5)],
     start: 0,
+    packed: true,
     pick(round, context) {
       const depths = context.sequences.map(({ id }) => random(round, id) % DEPTHS.length);
       heard?.picks.push({ context: structuredClone(context), depths });

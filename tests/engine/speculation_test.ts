@@ -276,10 +276,14 @@ function planned(
   return { ...steps, name: speculation.report.policy, warnings };
 }
 
-Deno.test("a plan says whether its policy needs the draft's confidences", () => {
-  const confident = (of: Partial<Policy>) =>
-    planned({ policy: { ...fixed(chain(3)), ...of } as Policy }).confident;
-  assert.deepEqual([confident({}), confident({ confident: true })], [undefined, true]);
+Deno.test("a plan says whether its policy needs the draft's confidences, or packed rounds", () => {
+  const needs = (of: Partial<Policy>) => {
+    const { confident, packed } = planned({ policy: { ...fixed(chain(3)), ...of } as Policy });
+    return { confident, packed };
+  };
+  assert.deepEqual(needs({}), { confident: undefined, packed: undefined });
+  assert.deepEqual(needs({ confident: true }), { confident: true, packed: undefined });
+  assert.deepEqual(needs({ packed: true }), { confident: undefined, packed: true });
 });
 
 Deno.test("a plan by a policy's name builds the policy's tiers", () => {

@@ -81,7 +81,20 @@ const CASES:
       "0",
       "1e0",
     ]],
-    [{ type: "number", exclusiveMinimum: -1, exclusiveMaximum: 0 }, ["-0.5", "-0.9", "-0.1"], [
+    [{ type: "number", exclusiveMinimum: 0 }, ["0.05", "0.001", "1", "1.05"], ["0", "0.0", "-1"]],
+    [
+      { type: "number", minimum: 0, exclusiveMaximum: 1 },
+      ["0", "0.95", "0.99", "0.99999999999999"],
+      ["1", "1.0", "1.01", "-0.5"],
+    ],
+    [{ type: "number", minimum: -1, maximum: 1 }, ["-0.5", "-0.05", "-0.999", "-1", "-1.0"], [
+      "-1.001",
+    ]],
+    [{ type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1000 }, ["999.9999", "0.0001"], [
+      "999.999999999999999",
+      "1000",
+    ]],
+    [{ type: "number", exclusiveMinimum: -1, exclusiveMaximum: 0 }, ["-0.5", "-0.95", "-0.01"], [
       "0",
       "-1",
       "-1.0",

@@ -84,8 +84,10 @@ function randomString(draw: Draw): Record<string, unknown> {
   };
 }
 
-function randomNumber(draw: Draw): Record<string, unknown> {
-  const type = pick(draw, ["number", "integer"]);
+export function randomNumber(
+  draw: Draw,
+  type: string = pick(draw, ["number", "integer"]),
+): Record<string, unknown> {
   const low = (draw(4000) - 2000) / pick(draw, [1, 1, 10, 8, 1000]);
   // At least one whole number is between them.
   const high = low + 2 + draw(300) / pick(draw, [1, 10]);
@@ -96,10 +98,19 @@ function randomNumber(draw: Draw): Record<string, unknown> {
       { minimum: low },
       { maximum: high },
       { minimum: low, maximum: high },
+      { exclusiveMinimum: low },
+      { exclusiveMaximum: high },
       { exclusiveMinimum: low, exclusiveMaximum: high },
       { minimum: low, exclusiveMinimum: low },
     ]),
   };
+}
+
+/** A number without an exponent, often a short way from `near`. */
+export function randomDecimal(draw: Draw, near: number): string {
+  const places = draw(6);
+  const value = near + (draw(2001) - 1000) / pick(draw, [1, 1000, 1e5]);
+  return value.toFixed(places);
 }
 
 function randomObject(draw: Draw, depth: number, half?: number): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { writing } from "../../src/hub/cache.ts";
-import { download, type Hub } from "../../src/hub/download.ts";
+import { download, freeOn, type Hub } from "../../src/hub/download.ts";
 import { parseModelName } from "../../src/hub/names.ts";
 import { COMMIT, testCache, toyFiles } from "./caches.ts";
 import { type Fault, sha256, startHub } from "./hub.ts";
@@ -181,6 +181,14 @@ Deno.test("names that would leave the cache are refused", async () => {
     using cache = testCache();
     await assert.rejects(download(TOY, cache.hub(server)), { message: /a file is listed as/ });
     assert.deepEqual(cache.tree(), []);
+  }
+});
+
+Deno.test("free space is that of the nearest folder that is there, also where it is the root or the current one", () => {
+  const root = freeOn("/");
+  assert.ok(root > 0 && root < Infinity);
+  for (const folder of ["/no_such_models", "/no_such_models/hub", "no_such_models/hub"]) {
+    assert.ok(freeOn(folder) < Infinity, folder);
   }
 });
 

@@ -69,6 +69,15 @@ for (const spelled of ["org/toy@v1", "org/toy@11111"]) {
   });
 }
 
+Deno.test("a revision is removed where a link to content leads nowhere", async () => {
+  using cache = testCache();
+  await fill(cache);
+  const blobs = `${cache.path}/models--org--toy/blobs`;
+  Deno.symlinkSync("../../gone", `${blobs}/gone`);
+  assert.equal(removeNamed(cache, "org/toy@v1"), 300_000 + 10);
+  assert.ok(Deno.lstatSync(`${blobs}/gone`).isSymlink);
+});
+
 Deno.test("a whole model goes with its beginnings; the others stay", async () => {
   using cache = testCache();
   await fill(cache);

@@ -18,6 +18,7 @@ function policyOf(
     tiers: chains(depths),
     start: 0,
     confident,
+    packed: confident,
     pick: (round, { batchSize, ranks }) => pick(round >> 1, batchSize, ranks),
     holds: (round) => 2 - round % 2,
     mayLag: (round) => drawn(round >> 1, 4, 2) > 0,

@@ -105,7 +105,8 @@ function fakeRound(
   const hostMs = 0.3 * slow;
   const ms = draftMs + verifyMs + extendMs + hostMs;
   const times = { draftMs, verifyMs, extendMs, hostMs, ms, tMs };
-  return { numSteps, batch: spec.batch, accepted, together: 1, ...times };
+  const drafts = accepted.map(() => numSteps);
+  return { numSteps, batch: spec.batch, drafts, accepted, together: 1, ...times };
 }
 
 /** A session of the made-up machine. `cells` has the cells that it was asked to measure. */

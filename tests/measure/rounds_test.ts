@@ -11,7 +11,8 @@ import type { CellResult, RoundSample } from "../../src/measure/runner.ts";
 
 function round(numSteps: number, accepted: readonly number[], times: Partial<RoundSample> = {}) {
   const parts = { draftMs: 1, verifyMs: 4, extendMs: 2, hostMs: 1, ms: 8, tMs: 0, together: 1 };
-  return { numSteps, batch: accepted.length, accepted, ...parts, ...times };
+  const drafts = accepted.map(() => numSteps);
+  return { numSteps, batch: accepted.length, drafts, accepted, ...parts, ...times };
 }
 
 Deno.test("acceptanceOf counts each sequence of each round", () => {
@@ -23,7 +24,7 @@ Deno.test("acceptanceOf counts each sequence of each round", () => {
   });
 });
 
-Deno.test("acceptanceOf: a position counts where it was drafted; plain rounds draft none", () => {
+Deno.test("acceptanceOf: a position counts where it was verified; plain rounds draft none", () => {
   deepEqual(acceptanceOf([round(1, [1]), round(3, [2]), round(0, [0]), round(3, [0])]), {
     meanAcceptLength: 1.75,
     draftAcceptanceRate: 3 / 7,
@@ -41,6 +42,16 @@ Deno.test("acceptanceOf: a position counts where it was drafted; plain rounds dr
   });
 });
 
+Deno.test("acceptanceOf: drafts that were not verified are not counted as rejected", () => {
+  deepEqual(acceptanceOf([round(3, [1, 0, 2], { drafts: [1, 0, 3] })]), {
+    meanAcceptLength: 2,
+    draftAcceptanceRate: 3 / 4,
+    perPosition: [1, 1, 0],
+  });
+  // A tree of 2 levels.
+  deepEqual(acceptanceOf([round(2, [1], { drafts: [9] })]).perPosition, [1, 0]);
+});
+
 Deno.test("roundMs is the mean of each part", () => {
   const rounds = [round(1, [0]), round(1, [0], { draftMs: 3, ms: 12 })];
   deepEqual(roundMs(rounds), { draft: 2, verify: 4, extend: 2, host: 1, total: 10 });
@@ -54,7 +65,8 @@ Deno.test("meanRoundsPerSync counts syncs, not rounds", () => {
 });
 
 Deno.test("verifyCostRatio compares medians of whole batches", () => {
-  const at = (verifyMs: number, lanes: number) => round(3, Array(lanes).fill(0), { verifyMs });
+  const at = (verifyMs: number, sequences: number) =>
+    round(3, Array(sequences).fill(0), { verifyMs });
   const own = [at(6, 2), at(6, 2), at(90, 2), at(1, 1), at(1, 1), at(1, 1), at(1, 1)];
   equal(verifyCostRatio(own, [at(4, 2), at(4, 2), at(2, 1)], 2), 1.5);
   // No round had the whole batch: all count.

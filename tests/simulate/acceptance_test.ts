@@ -141,7 +141,7 @@ Deno.test("replay: where nothing was drafted the chance is the run's, successes 
   }];
   const request = replayed([chains]).open(0, 0);
   const chances = Array.from({ length: 6 }, (_, at) => request.chance(at, 0, START));
-  // 3 of 4 drafts that were graded; right, right, not drafted, right, wrong, not drafted.
+  // 3 of 4 drafts that were tested; right, right, not drafted, right, wrong, not drafted.
   assert.deepEqual(chances.toSorted(), [0, 0.75, 0.75, 1, 1, 1]);
   assert.equal(request.confidence?.(0, 0, START), 0.75);
   assert.equal(replayed([]).open(1, 0).chance(1, 1, START), 0);

@@ -17,6 +17,7 @@ function scripted(choices: readonly Decision[], depths: readonly number[] = [0, 
     tiers: chains(depths),
     start: 0,
     confident: true,
+    packed: true,
     pick: (state) => choices[Math.min(state, choices.length - 1)] as Decision,
     holds: () => 1,
     learn(state, outcome) {

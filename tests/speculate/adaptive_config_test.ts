@@ -106,7 +106,10 @@ Deno.test("adaptive config: strategy", () => {
     'strategy must be "ema", got "x"',
   );
   refused({ strategy: null, "1": steps(1) }, /got null$/);
-  refused({ strategy: "throughput_aware", "1": steps(1) }, /"throughput_aware" is not supported/);
+  refused(
+    { strategy: "throughput_aware", "1": steps(1) },
+    /"throughput_aware" is a policy of its own here: --policy throughput-aware, /,
+  );
   const idle = { window_size: 20, profile_run_batch_sizes: null, profile_run_n_measure: 10 };
   assert.equal(parseAdaptiveConfig({ ...idle, "1": steps(1) }).slots.length, 1);
 });

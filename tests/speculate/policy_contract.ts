@@ -260,12 +260,14 @@ function play<State>(policy: Policy<State>, all: readonly Drawn[]): Played<State
 
 /** Asserts that a pick is one of the tiers or a requested depth, with per-sequence depths that the round allows. */
 function assertKnown<State>(
-  { tiers }: Policy<State>,
+  { tiers, confident, packed }: Policy<State>,
   { asked, batchSize, ranks }: RoundContext,
   { tier: { depth: numSteps }, depths, verify }: Decision,
 ): void {
   const known = [...tiers.map((tier) => tier.depth), ...asked, ...batchSize === 0 ? [0] : []];
   assert(known.includes(numSteps), `${numSteps} is none of ${known}`);
+  assert(packed || (depths ?? verify) === undefined, "rounds that are not compiled at start");
+  assert(confident || verify === undefined, "a budget without the draft's confidences");
   if (verify !== undefined) assertBudget(verify, { batchSize, ranks, numSteps });
   if (depths === undefined) return;
   assert(verify === undefined, "depths and a budget");

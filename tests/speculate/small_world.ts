@@ -1,3 +1,4 @@
+import { allocate } from "../../src/simulate/run/allocation.ts";
 import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
 import type { CostTable } from "../../src/speculate/costs/table.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
@@ -9,7 +10,6 @@ import {
   type RoundOutcome,
   type SequenceContext,
   type SequenceOutcome,
-  type VerifyBudget,
 } from "../../src/speculate/policy.ts";
 import type { DraftShape } from "../../src/speculate/round_shape.ts";
 
@@ -217,30 +217,7 @@ function verifiedOf(
 ): readonly number[] {
   if (depths !== undefined) return depths;
   if (verify === undefined) return chains.map(() => tier.depth);
-  return deviceDepths(verify, chains.map(({ confidences }) => confidences));
-}
-
-/** Drafts to verify of each chain, chosen as `VerifyBudget` says that the device chooses. */
-export function deviceDepths(
-  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
-  confidences: readonly (readonly number[])[],
-): number[] {
-  const all: { chain: number; survival: number }[] = [];
-  for (const [chain, own] of confidences.entries()) {
-    let survival = 1;
-    for (const [k, confidence] of own.entries()) {
-      if (confidence < leastConfidence) break;
-      const held = Math.min(1 - 1e-6, Math.max(1e-6, confidence));
-      const x = slope * Math.log(held / (1 - held)) + (intercepts[k] ?? 0);
-      survival *= 1 / (1 + Math.exp(-x));
-      all.push({ chain, survival });
-    }
-  }
-  const depths = confidences.map(() => 0);
-  for (const { chain } of all.sort((a, b) => b.survival - a.survival).slice(0, drafts)) {
-    depths[chain] = (depths[chain] ?? 0) + 1;
-  }
-  return depths;
+  return allocate(chains.map(({ confidences }) => confidences), verify);
 }
 
 interface Drawer {

@@ -10,7 +10,7 @@ Deno.test("stats: counts, rates and positions of a few rounds", () => {
   } as const;
   // The last round met the end of the output at its third draft: no bonus.
   const rounds = [[3, 4], [0, 1], [1, 2], [3, 3]]
-    .map(([accepted = 0, emitted = 0]) => ({ drafted: 3, accepted, emitted }));
+    .map(([accepted = 0, emitted = 0]) => ({ drafted: 3, depth: 3, accepted, emitted }));
   assert.deepEqual(speculativeStats(setting, rounds), {
     ...setting,
     rounds: 4,
@@ -28,6 +28,16 @@ Deno.test("stats: plain decoding and no round at all give zeros, never NaN", () 
   const none = speculativeStats(setting, []);
   assert.deepEqual([none.mean_accept_length, none.draft_acceptance_rate], [0, 0]);
   assert.deepEqual(none.acceptance_per_position, []);
-  const plain = speculativeStats(setting, [{ drafted: 0, accepted: 0, emitted: 1 }]);
+  const plain = speculativeStats(setting, [{ drafted: 0, depth: 0, accepted: 0, emitted: 1 }]);
   assert.deepEqual([plain.mean_accept_length, plain.draft_acceptance_rate], [1, 0]);
+});
+
+Deno.test("stats: a position counts only the rounds that verified a draft there", () => {
+  const setting = { algorithm: "NGRAM", num_steps: 2, eagle_topk: 1, num_draft_tokens: 3 } as const;
+  const rounds = [[0, 0], [1, 1], [2, 1], [2, 2]]
+    .map(([depth = 0, accepted = 0]) => (
+      { drafted: depth, depth, accepted, emitted: accepted + 1 }
+    ));
+  const { acceptance_per_position } = speculativeStats(setting, rounds);
+  assert.deepEqual(acceptance_per_position, [3 / 3, 1 / 2]);
 });

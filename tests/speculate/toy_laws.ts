@@ -1,9 +1,9 @@
+import { allocate } from "../../src/simulate/run/allocation.ts";
 import type { CostTable } from "../../src/speculate/costs/table.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import type { Policy, VerifyBudget } from "../../src/speculate/policy.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { contextOf } from "./rounds.ts";
-import { deviceDepths } from "./small_world.ts";
 
 /** Laws of the next token over a vocabulary of two, given a request's number and its tokens so far. */
 export interface Toy {
@@ -30,14 +30,14 @@ export type Cut = (chains: readonly DraftedChain[], budget: VerifyBudget) => rea
 
 /** Ranks drafts as the device does: by the highest probability at each position. */
 export function byHighest(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
-  return deviceDepths(budget, chains.map(({ laws }) => laws.map((law) => Math.max(...law))));
+  return allocate(chains.map(({ laws }) => laws.map((law) => Math.max(...law))), budget);
 }
 
 /** Ranks drafts by the probabilities of the sampled tokens, which the device must not do. */
 export function bySampled(chains: readonly DraftedChain[], budget: VerifyBudget): number[] {
-  return deviceDepths(
-    budget,
+  return allocate(
     chains.map(({ laws, tokens }) => laws.map((law, j) => law[tokens[j] ?? 0] ?? 0)),
+    budget,
   );
 }
 
@@ -152,13 +152,13 @@ function nextRound(
   for (const drafted of product(running.map((id) => drafts(toy, id, ids[id] ?? [], depth)))) {
     const chains = drafted.map(({ value }) => value);
     const verified = verify ? cut(chains, verify) : depths ?? chains.map(() => depth);
-    const graded = chains.map((chain, i) =>
+    const tested = chains.map((chain, i) =>
       verdicts(toy, { request: running[i] ?? 0, ids: ids[running[i] ?? 0] ?? [] }, {
         chain,
         depth: verified[i] ?? 0,
       })
     );
-    for (const outcome of product(graded)) {
+    for (const outcome of product(tested)) {
       const sequences = outcome.map(({ value: { accepted } }, i) => ({
         id: running[i] ?? 0,
         asked: undefined,

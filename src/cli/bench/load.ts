@@ -1,8 +1,10 @@
 import { defined } from "../../defined.ts";
 import { loadHtml } from "../../measure/load/page.ts";
+import type { LoadArm } from "../../measure/load/plan.ts";
 import type { LoadRow } from "../../measure/load/row.ts";
 import type { OpenLoad, OpenLoadRequest } from "../../measure/load/session.ts";
 import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
+import { inPlanOrder } from "../../measure/load/summary.ts";
 import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
@@ -57,11 +59,11 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const results = openLoadResults(options, file, context);
   const talk = talkOf({ io, status, quiet });
   let different = false;
   const { served } = session;
   const measured = served === undefined ? plan : { ...plan, arms: [served.arm] };
+  const results = openLoadResults(options, file, { ...context, arms: measured.arms });
   await measureLoad(measured, session, {
     maxBatch,
     now,
@@ -131,16 +133,18 @@ function sizes(
 function openLoadResults(
   { format: given }: LoadOptions,
   file: OutputFile | undefined,
-  { io: { stdout }, args, version, now = () => new Date() }: LoadContext,
+  { io: { stdout }, args, version, now = () => new Date(), arms }: LoadContext & {
+    readonly arms: readonly LoadArm[];
+  },
 ): { add(row: LoadRow): void; end(): void } {
   const format = given ?? "md";
   const facts = { command: commandText("bench load", args), date: now(), version };
-  const rows: LoadRow[] = [];
+  let rows: readonly LoadRow[] = [];
   const text = (format: LoadFormat) => formatRows(rows, format, facts);
   const streams = format === "jsonl" && file === undefined;
   return {
     add(row) {
-      rows.push(row);
+      rows = inPlanOrder([...rows, row], arms);
       if (streams) stdout.write(formatRows([row], "jsonl", facts));
       file?.write(text(format));
     },

@@ -7,6 +7,8 @@ import type { Sequence } from "../device/sequence.ts";
 
 /** A request in the scheduler: where it is and what it has got. */
 export interface RequestState {
+  /** Its number among all requests, from 0. */
+  readonly id: number;
   readonly request: GenerateRequest;
   readonly sequence: Sequence;
   readonly output: OutputAccumulator;
@@ -26,7 +28,7 @@ export interface RequestState {
   /** What the request's own code threw where the request could not be ended at once. */
   failure: Failure | undefined;
   done: boolean;
-  readonly drafted: DraftHistory;
+  readonly draftHistory: DraftHistory;
   /** Drafts for it on the host. */
   readonly drafter: RequestDrafter | undefined;
 }
@@ -38,8 +40,6 @@ export interface Failure {
 
 /** What policies receive of a request's rounds. */
 export interface DraftHistory {
-  /** Its number among all requests, from 0. */
-  readonly id: number;
   /** Draft steps of its last round. */
   depth: number | undefined;
   /** Drafts accepted in its last rounds, the newest last. */

@@ -189,6 +189,7 @@ export function openRequests(
     running,
     enqueue(request, onEvent) {
       const state: RequestState = {
+        id: submitted++,
         request,
         sequence: {
           ...newSequence(request.promptIds),
@@ -205,7 +206,7 @@ export function openRequests(
         cancelled: false,
         failure: undefined,
         done: false,
-        drafted: { id: submitted++, depth: undefined, accepted: [], confidences: [] },
+        draftHistory: { depth: undefined, accepted: [], confidences: [] },
         drafter: requestDrafter(drafter, request),
       };
       if (request.grammar) void openGrammar(state);

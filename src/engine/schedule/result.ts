@@ -92,8 +92,8 @@ function summary(
     eagle_topk: depth > 0 ? width : 0,
     num_draft_tokens: depth > 0 ? rows : 0,
   } as const;
-  const counts = rounds.map(({ drafts, accepted, emitted }) => (
-    { drafted: drafts.length, accepted, emitted }
+  const counts = rounds.map(({ drafts, tier: { depth }, accepted, emitted }) => (
+    { drafted: drafts.length, depth, accepted, emitted }
   ));
   return speculativeStats(setting, counts);
 }

@@ -41,6 +41,8 @@ export interface SpeculationPlan {
   readonly warmed?: readonly DraftShape[];
   /** See `Policy`; default false. */
   readonly confident?: boolean;
+  /** See `Policy`; default false. */
+  readonly packed?: boolean;
   /** Whether it uses the costs of rounds. */
   readonly costs?: boolean;
   readonly speculation: Speculation;

@@ -84,7 +84,7 @@ export function namedPlan(
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as DraftShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
-  const { costs, confident } = policy;
+  const { costs, confident, packed } = policy;
   return {
     tier,
     tiers,
@@ -92,6 +92,7 @@ export function namedPlan(
     speculation,
     ...costs && { costs },
     ...confident && { confident },
+    ...packed && { packed },
   };
 }
 

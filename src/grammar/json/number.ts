@@ -28,7 +28,7 @@ export function integer({ least, most }: Bounds): Expression {
     least.exclusive ? Math.floor(least.value) + 1 : Math.ceil(least.value),
   );
   const to = most && BigInt(most.exclusive ? Math.ceil(most.value) - 1 : Math.floor(most.value));
-  return signed(from, to, limit(0), (low, high) => whole(low, high));
+  return signed(from, to, { most: limit(0), zero: false }, (low, high) => whole(low, high));
 }
 
 /** A number, with an exponent only where nothing bounds it. */
@@ -43,12 +43,23 @@ export function decimal({ least, most }: Bounds): Expression {
     return sequence(optional(text("-")), plain, optional(FRACTION), optional(exponent));
   }
   const bounds = [least, most].filter((bound) => bound !== undefined);
-  const scale = Math.max(
-    ...bounds.map(({ value, exclusive }) => places(value) + (exclusive ? 1 : 0)),
-  );
-  const from = least && scaled(least.value, scale) + (least.exclusive ? 1n : 0n);
-  const to = most && scaled(most.value, scale) - (most.exclusive ? 1n : 0n);
-  return signed(from, to, limit(scale), (low, high) => fixed(low, high, scale));
+  const scale = Math.max(...bounds.map(scaleOf));
+  const gap = (bound: Bound) => bound.exclusive ? 10n ** BigInt(scale - scaleOf(bound)) : 0n;
+  const from = least && scaled(least.value, scale) + gap(least);
+  const to = most && scaled(most.value, scale) - gap(most);
+  return signed(from, to, { most: limit(scale), zero: true }, (low, high) => {
+    return fixed(low, high, scale);
+  });
+}
+
+/**
+ * Digits behind the point that bounds are written with. The number next to an exclusive bound has DIGITS
+ * digits where it can, so that a double still differs from the bound.
+ */
+function scaleOf({ value, exclusive }: Bound): number {
+  if (!exclusive) return places(value);
+  const before = Math.ceil(Math.log10(Math.abs(value) + 1));
+  return Math.max(places(value) + 1, DIGITS - before);
 }
 
 /** The largest integer of DIGITS digits before the point and `scale` behind. */
@@ -60,11 +71,14 @@ function optional(part: Expression): Expression {
   return choice(part, text(""));
 }
 
-/** @param of texts of numbers from `low` to `high`, 0 or more. */
+/**
+ * @param of texts of numbers from `low` to `high`, 0 or more.
+ * @param zero whether a minus may stand before 0, as -0.5 needs it.
+ */
 function signed(
   from: bigint | undefined,
   to: bigint | undefined,
-  most: bigint,
+  { most, zero }: { readonly most: bigint; readonly zero: boolean },
   of: (low: bigint, high: bigint) => Expression,
 ): Expression {
   const low = from === undefined || from < -most ? -most : from;
@@ -74,7 +88,7 @@ function signed(
   }
   const parts: Expression[] = [];
   if (low < 0n && high >= low) {
-    const last = high < 0n ? -high : 1n;
+    const last = high < 0n ? -high : zero ? 0n : 1n;
     if (last <= -low) parts.push(sequence(text("-"), of(last, -low)));
   }
   if (high >= 0n && high >= low) parts.push(of(low > 0n ? low : 0n, high));
@@ -133,7 +147,9 @@ function fraction(
     const unit = 10n ** BigInt(scale - digits);
     add((from + unit - 1n) / unit, to / unit, digits, text(""));
   }
-  add(from, open ? to : to - 1n, scale, repeat(DIGIT, 1, Math.max(1, DIGITS - scale)));
+  const more = Math.max(1, DIGITS - scale);
+  add(from, open ? to : to - 1n, scale, repeat(DIGIT, 1, more));
+  if (!open) add(to, to, scale, repeat(text("0"), 1, more));
   return sequence(text("."), choice(...parts));
 }
 

@@ -27,7 +27,7 @@ export interface LoadArm {
   readonly again: boolean;
 }
 
-/** What a run measures: in each case all arms in turn, `blocks` times, in an order that rotates. */
+/** What a run measures: in each case all arms in a random order, `blocks` times. */
 export interface LoadPlan {
   readonly cases: readonly LoadCase[];
   /** The arms; the others are compared with the first. */
@@ -120,14 +120,6 @@ export function loadArms(
   return arms.flatMap((arm, i) =>
     i > 0 ? [arm] : [arm, { ...arm, label: `${arm.label} (A/A)`, again: true }]
   );
-}
-
-/**
- * The arms in the order of one block. Each block begins with another arm, so that no arm is always at the same place.
- */
-export function armOrder(arms: readonly LoadArm[], block: number): LoadArm[] {
-  const first = block % arms.length;
-  return [...arms.slice(first), ...arms.slice(0, first)];
 }
 
 /** The seed of a block. */

@@ -72,11 +72,12 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   /** Mean tokens that a sequence gains in a round; null if not known. */
   readonly accept_length: number | null;
   readonly spec_decode_num_drafts: number | null;
+  /** Drafts that were verified. */
   readonly spec_decode_draft_tokens: number | null;
   readonly spec_decode_accepted_tokens: number | null;
   /** Per cent. */
   readonly spec_decode_acceptance_rate: number | null;
-  /** Accept length of the rounds that drafted. */
+  /** Accept length of the rounds that verified drafts. */
   readonly spec_decode_acceptance_length: number | null;
   readonly rounds: number;
   readonly mean_num_steps: number | null;
@@ -224,19 +225,18 @@ type AcceptanceFields = Pick<
 >;
 
 function acceptanceOf(rounds: readonly LoadRound[]): AcceptanceFields {
-  const lanes = rounds.flatMap(({ accepted, drafted }) =>
-    accepted.map((count) => ({ count, drafted }))
-  );
-  const drafting = lanes.filter(({ drafted }) => drafted > 0);
-  const accepted = sum(lanes.map(({ count }) => count));
-  const drafted = sum(drafting.map(({ drafted }) => drafted));
+  // Of each round of each sequence, as the server counts on /metrics.
+  const drafts = rounds.flatMap(({ drafts }) => drafts);
+  const drafting = drafts.filter((verified) => verified > 0).length;
+  const accepted = sum(rounds.flatMap(({ accepted }) => accepted));
+  const verified = sum(drafts);
   return {
-    accept_length: lanes.length === 0 ? null : 1 + accepted / lanes.length,
-    spec_decode_num_drafts: drafting.length,
-    spec_decode_draft_tokens: drafted,
+    accept_length: drafts.length === 0 ? null : 1 + accepted / drafts.length,
+    spec_decode_num_drafts: drafting,
+    spec_decode_draft_tokens: verified,
     spec_decode_accepted_tokens: accepted,
-    spec_decode_acceptance_rate: drafted === 0 ? null : accepted / drafted * 100,
-    spec_decode_acceptance_length: drafting.length === 0 ? null : 1 + accepted / drafting.length,
+    spec_decode_acceptance_rate: verified === 0 ? null : accepted / verified * 100,
+    spec_decode_acceptance_length: drafting === 0 ? null : 1 + accepted / drafting,
     rounds: rounds.length,
     mean_num_steps: rounds.length === 0
       ? null

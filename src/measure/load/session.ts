@@ -30,8 +30,6 @@ export interface LoadRound {
   readonly ms: number;
   /** The chosen number of draft steps; 0 is plain decoding. */
   readonly numSteps: number;
-  /** Drafts of each sequence that had verify rows. */
-  readonly drafted: number;
   /** Rounds that were submitted together, with this one. */
   readonly together: number;
   /** The number of sequences in the round. */
@@ -229,13 +227,12 @@ async function runCell(
       learn(forward);
       if (start < Infinity) prefills.push(forward);
     },
-    onRound: ({ at, ms, numSteps, drafted, together, batch, requests, drafts, accepted }) => {
+    onRound: ({ at, ms, numSteps, together, batch, requests, drafts, accepted }) => {
       if (at < start) return;
       rounds.push({
         beganMs: at - ms - start,
         ms,
         numSteps,
-        drafted,
         together,
         batch,
         drafts,

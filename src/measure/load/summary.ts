@@ -1,5 +1,6 @@
 import { average, pairedRatio, type Percentiles, percentiles, type Ratio } from "../statistics.ts";
 import { addedSteps, type StepsByBatch } from "./choices.ts";
+import type { LoadArm } from "./plan.ts";
 import type { LoadRow } from "./row.ts";
 
 /** The measurements of one policy under one load, over all blocks. */
@@ -39,7 +40,14 @@ export interface LoadSummary {
   readonly latencyRegret: Ratio | null;
 }
 
-/** One summary for each load and policy, in the order in which they were first measured. */
+/** Rows in the order of the plan's arms: blocks measure them in random orders. */
+export function inPlanOrder(rows: readonly LoadRow[], arms: readonly LoadArm[]): LoadRow[] {
+  const places = new Map(arms.map(({ label }, place) => [label, place]));
+  const placeOf = ({ label }: LoadRow) => places.get(label) ?? arms.length;
+  return rows.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+/** One summary for each load and policy, in the order of the rows; ratios are to the policy of the first row. */
 export function summaries(rows: readonly LoadRow[]): LoadSummary[] {
   return [...Map.groupBy(rows, ({ load }) => load).values()].flatMap(ofLoad);
 }
@@ -103,11 +111,11 @@ function summaryOf(
   };
 }
 
-function throughput(row: LoadRow): number {
+export function throughput(row: LoadRow): number {
   return row.output_throughput;
 }
 
-function latency(row: LoadRow): number {
+export function latency(row: LoadRow): number {
   return row.mean_e2el_ms ?? 0;
 }
 
@@ -119,7 +127,11 @@ function tpots({ ttfts, latencies, output_lens }: LoadRow): number[] {
 }
 
 /** The ratio over the blocks that both have; after Ctrl+C one arm may have a block more. */
-function paired(arm: Arm, other: Arm | undefined, value: (row: LoadRow) => number): Ratio | null {
+export function paired(
+  arm: readonly LoadRow[],
+  other: readonly LoadRow[] | undefined,
+  value: (row: LoadRow) => number,
+): Ratio | null {
   if (other === undefined) return null;
   const byBlock = new Map(other.map((row) => [row.block, row]));
   const logs = arm.flatMap((row) => {

@@ -1,4 +1,5 @@
-import { armOrder, cellSeed, type LoadCase, type LoadCellSpec, type LoadPlan } from "./plan.ts";
+import { blockOrder } from "../plan.ts";
+import { cellSeed, type LoadCase, type LoadCellSpec, type LoadPlan } from "./plan.ts";
 import { requestsOf } from "./request.ts";
 import { type LoadRow, type RowContext, rowOf } from "./row.ts";
 import type { LoadCellResult, LoadSession } from "./session.ts";
@@ -39,8 +40,8 @@ export async function measureLoad(
   options: LoadOptions,
 ): Promise<void> {
   const { signal, onEvent } = options;
-  const blocks = plan.cases.flatMap((one) =>
-    Array.from({ length: plan.blocks }, (_, block) => ({ one, block }))
+  const blocks = plan.cases.flatMap((one, caseIndex) =>
+    Array.from({ length: plan.blocks }, (_, block) => ({ one, caseIndex, block }))
   );
   for (const one of plan.cases) {
     const seed = cellSeed(plan.seed, 0);
@@ -49,10 +50,10 @@ export async function measureLoad(
   const sizes = blocks.map(({ one, block }) => one.arrivals(cellSeed(plan.seed, block)).length);
   const total = sizes.reduce((sum, size) => sum + size * plan.arms.length, 0);
   let before = 0;
-  for (const [i, { one, block }] of blocks.entries()) {
+  for (const [i, { one, caseIndex, block }] of blocks.entries()) {
     if (block === 0 && !await warmUp(one, { plan, session, options })) return;
     let first: { readonly label: string; readonly result: LoadCellResult } | undefined;
-    for (const arm of armOrder(plan.arms, block)) {
+    for (const arm of blockOrder(plan.arms, { seed: plan.seed, caseIndex, block })) {
       const { label } = arm;
       const spec = { one, arm, block, seed: cellSeed(plan.seed, block) };
       const result = await run(session, spec, options, (ended) => {

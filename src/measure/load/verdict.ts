@@ -1,11 +1,13 @@
 import { ratioText } from "../formats.ts";
 import type { Ratio } from "../statistics.ts";
 import { tooFewText } from "../verdict_text.ts";
-import type { LoadSummary } from "./summary.ts";
+import type { LoadRow } from "./row.ts";
+import { latency, type LoadSummary, paired, throughput } from "./summary.ts";
 
 /** The measure that decides the verdict under a load; a larger `gain` is better. */
 interface Measure {
   readonly name: string;
+  readonly value: (row: LoadRow) => number;
   /** The ratio to the first policy, as the table shows it. */
   readonly ratioOf: (one: LoadSummary) => Ratio | null;
   readonly gain: (ratio: Ratio) => Ratio;
@@ -13,12 +15,14 @@ interface Measure {
 
 const THROUGHPUT: Measure = {
   name: "tokens/s",
+  value: throughput,
   ratioOf: ({ throughputRatio }) => throughputRatio,
   gain: (ratio) => ratio,
 };
 /** The measure of open loops, where all policies that keep up with the arrivals have the same tokens/s. */
 const LATENCY: Measure = {
   name: "mean E2E",
+  value: latency,
   ratioOf: ({ latencyRatio }) => latencyRatio,
   gain: ({ ratio, low, high }) => ({
     ratio: 1 / ratio,
@@ -28,8 +32,7 @@ const LATENCY: Measure = {
 };
 
 /** A policy compared with the first one. */
-interface Standing {
-  readonly label: string;
+interface Standing extends Pick<LoadSummary, "label" | "rows"> {
   /** The ratio as the table shows it: `0.71x [0.65, 0.78]`. */
   readonly text: string;
   /** The ratio turned so that above 1 is better than the first policy. */
@@ -78,21 +81,26 @@ function verdictText(all: readonly LoadSummary[]): string | undefined {
     }, and its ` +
       `interval overlaps the noise (${beyond}); --repeat ${2 * base.rows.length} narrows both`;
   }
-  const tied = others.filter((one) => one !== best && overlap(one.gain, best.gain));
+  const tied = others.filter((one) =>
+    one !== best && maySame(paired(one.rows, best.rows, measure.value))
+  );
   return `fastest is ${place(best)}${tiedText(tied)}`;
 }
 
 function standingOf(one: LoadSummary, { ratioOf, gain }: Measure): Standing[] {
   const ratio = ratioOf(one);
-  return ratio === null ? [] : [{ label: one.label, text: ratioText(ratio), gain: gain(ratio) }];
+  return ratio === null
+    ? []
+    : [{ label: one.label, rows: one.rows, text: ratioText(ratio), gain: gain(ratio) }];
 }
 
-function overlap(a: Ratio, b: Ratio): boolean {
-  return (a.low ?? 0) <= (b.high ?? Infinity) && (b.low ?? 0) <= (a.high ?? Infinity);
+/** Whether two policies may be the same, by the interval of the ratio between them. */
+function maySame(ratio: Ratio | null): boolean {
+  return (ratio?.low ?? 0) <= 1 && (ratio?.high ?? Infinity) >= 1;
 }
 
 function tiedText(tied: readonly Standing[]): string {
   if (tied.length === 0) return "";
   const names = tied.map(({ label, text }) => `${label} (${text})`).join(", ");
-  return `; not shown to differ, as the intervals overlap: ${names}`;
+  return `; not shown to differ from it: ${names}`;
 }

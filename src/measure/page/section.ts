@@ -78,7 +78,7 @@ function positions(rows: readonly BenchRow[], drawing: Drawing): PageNode | unde
   return part(drawing, {
     title: "Acceptance by position",
     text:
-      "Of the rounds that drafted a position, the share that accepted it. A policy drafts deep where drafts fare well: its line may rise.",
+      "Of the rounds that verified a draft at a position, the share that accepted it. A policy drafts deep where drafts fare well: its line may rise.",
     charts: byBatch(drafting, (rows, name) => positionChart(rows, { ...drawing, name })),
   });
 }

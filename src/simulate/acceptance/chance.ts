@@ -26,9 +26,3 @@ export function normalAt(seed: number, position: number, purpose: number): numbe
   const radius = Math.sqrt(-2 * Math.log(uniformAt(seed, position, purpose)));
   return radius * Math.cos(2 * Math.PI * uniformAt(seed ^ 0x5bd1e995, position, purpose));
 }
-
-/** Log-odds of a chance that is clamped to 1e-6 to 1 - 1e-6, so that they are finite. */
-export function logit(chance: number): number {
-  const inside = Math.min(1 - 1e-6, Math.max(1e-6, chance));
-  return Math.log(inside / (1 - inside));
-}

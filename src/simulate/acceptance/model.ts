@@ -1,7 +1,7 @@
 import { betaQuantile } from "../../quantiles.ts";
-import { sigmoid } from "../../speculate/estimate/calibration.ts";
+import { logit, sigmoid } from "../../speculate/estimate/calibration.ts";
 import { hash32 } from "../../speculate/noise.ts";
-import { acceptUniform, logit, normalAt, uniformAt } from "./chance.ts";
+import { acceptUniform, normalAt, uniformAt } from "./chance.ts";
 
 /** How likely drafts are accepted. Plain decoding would give the same text, so it needs no model. */
 export interface AcceptanceModel {

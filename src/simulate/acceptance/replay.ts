@@ -24,7 +24,7 @@ export function replayed(
   streams: readonly (readonly RecordedChain[])[],
   { name = "replay", own = false }: { readonly name?: string; readonly own?: boolean } = {},
 ): AcceptanceModel {
-  const all = streams.map(graded);
+  const all = streams.map(tested);
   const known = all.filter(({ starts }) => starts.length > 0);
   const rounds = streams.flat().filter(({ drafted }) => drafted > 0);
   const accepted = rounds.reduce((sum, round) => sum + round.accepted, 0);
@@ -56,10 +56,10 @@ export function replayed(
   };
 }
 
-const NONE: ReturnType<typeof graded> = { chances: [], starts: [] };
+const NONE: ReturnType<typeof tested> = { chances: [], starts: [] };
 
 /** The chance of each token, undefined if nothing was drafted for it, and the tokens at which rounds begin. */
-function graded(
+function tested(
   rounds: readonly RecordedChain[],
 ): { readonly chances: readonly (number | undefined)[]; readonly starts: readonly number[] } {
   const chances: (number | undefined)[] = [];

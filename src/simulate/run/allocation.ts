@@ -1,6 +1,5 @@
-import { sigmoid } from "../../speculate/estimate/calibration.ts";
+import { logit, sigmoid } from "../../speculate/estimate/calibration.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
-import { logit } from "../acceptance/chance.ts";
 
 /** Log-odds are kept within these. */
 const MOST_ODDS = 30;
@@ -15,22 +14,27 @@ const MOST_ODDS = 30;
  */
 export function allocate(
   confidences: readonly (readonly number[])[],
-  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  budget: VerifyBudget,
 ): number[] {
-  const candidates: { readonly survives: number; readonly step: number; readonly at: number }[] =
-    [];
-  for (const [at, chain] of confidences.entries()) {
-    let survives = 1;
-    for (const [step, confidence] of chain.entries()) {
-      if (confidence < leastConfidence) break;
-      const odds = slope * logit(confidence) + (intercepts[step] ?? 0);
-      survives *= sigmoid(Math.min(MOST_ODDS, Math.max(-MOST_ODDS, odds)));
-      candidates.push({ survives, step, at });
-    }
-  }
-  candidates.sort((a, b) => b.survives - a.survives || a.at - b.at || a.step - b.step);
+  const candidates = confidences
+    .flatMap((chain, at) => survivals(chain, budget).map((survives) => ({ survives, at })))
+    .sort((a, b) => b.survives - a.survives); // stable
   const depths: number[] = confidences.map(() => 0);
   // s never rises along a chain, so the selected drafts of a chain form a prefix.
-  for (const { at } of candidates.slice(0, drafts)) depths[at] = (depths[at] ?? 0) + 1;
+  for (const { at } of candidates.slice(0, budget.drafts)) depths[at] = (depths[at] ?? 0) + 1;
   return depths;
+}
+
+/** s of each draft of a chain, up to the first whose confidence is below the least. */
+export function survivals(
+  chain: readonly number[],
+  { slope, intercepts, leastConfidence }: VerifyBudget,
+): number[] {
+  const end = chain.findIndex((confidence) => confidence < leastConfidence);
+  let survives = 1;
+  return chain.slice(0, end < 0 ? chain.length : end).map((confidence, step) => {
+    const odds = slope * logit(confidence) + (intercepts[step] ?? 0);
+    survives *= sigmoid(Math.min(MOST_ODDS, Math.max(-MOST_ODDS, odds)));
+    return survives;
+  });
 }

@@ -88,7 +88,7 @@ export interface Tally {
 export function openTally(): Tally {
   const finished: FinishedRequest[] = [];
   const depths = new Map<number, DepthSum>();
-  let [rounds, tokens, switches, drafts, accepted, lanes] = [0, 0, 0, 0, 0, 0];
+  let [rounds, tokens, switches, drafts, accepted, sequences] = [0, 0, 0, 0, 0, 0];
   let last: number | undefined;
   return {
     get rounds() {
@@ -102,7 +102,7 @@ export function openTally(): Tally {
       rounds++;
       tokens += sample.tokens;
       drafts += sample.drafts;
-      lanes += sample.accepted.length;
+      sequences += sample.accepted.length;
       for (const each of sample.accepted) accepted += each;
       if (last !== undefined && last !== numSteps) switches++;
       last = numSteps;
@@ -129,9 +129,9 @@ export function openTally(): Tally {
         tokens,
         throughput: ms > 0 ? 1000 * tokens / ms : 0,
         switches,
-        meanDepth: lanes > 0 ? drafts / lanes : 0,
-        meanAcceptLength: lanes > 0 ? 1 + accepted / lanes : 0,
-        meanBatch: rounds > 0 ? lanes / rounds : 0,
+        meanDepth: sequences > 0 ? drafts / sequences : 0,
+        meanAcceptLength: sequences > 0 ? 1 + accepted / sequences : 0,
+        meanBatch: rounds > 0 ? sequences / rounds : 0,
         catchUps,
         catchUpMs,
         wasted,

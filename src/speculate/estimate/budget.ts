@@ -149,6 +149,8 @@ export interface Budget {
   /** Tokens of all requests. */
   readonly tokens: number;
   readonly ms: number;
+  /** Tokens of all requests if every draft is verified. */
+  readonly tokensOfAll: number;
 }
 
 /**
@@ -176,7 +178,8 @@ export function bestBudget(
       drafts = n;
     }
   }
-  return { drafts, tokens: batch + (accepted[drafts] as number), ms };
+  const tokens = (n: number) => batch + (accepted[n] as number);
+  return { drafts, tokens: tokens(drafts), ms, tokensOfAll: tokens(all) };
 }
 
 /**

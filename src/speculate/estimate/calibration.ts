@@ -1,4 +1,4 @@
-import { graded, type GradedChain } from "./counts.ts";
+import { tested, type TestedChain } from "./counts.ts";
 
 /**
  * The chance that a draft is accepted where all before it were, from the draft's confidence at its
@@ -67,17 +67,17 @@ export function openWindow(at: Calibration): CalibrationWindow {
 }
 
 /** A chain with the draft's confidences. */
-export interface ConfidentChain extends GradedChain {
+export interface ConfidentChain extends TestedChain {
   /** `logit` of each, verified or not. */
   readonly logits: readonly number[];
 }
 
-/** Higher confidences are clamped to this: they say nothing more. */
-const SUREST = 1 - 1e-4;
+/** Probabilities are clamped to this and to 1 less this, as in kernels/round/allocate.wgsl: their log-odds are finite. */
+const LEAST = 1e-6;
 
-/** ln(c / (1 - c)), c held within what says something. @param confidence 0 to 1. */
-export function logit(confidence: number): number {
-  const held = Math.min(SUREST, Math.max(1 - SUREST, confidence));
+/** Log-odds ln(p / (1 - p)) of a clamped probability. */
+export function logit(probability: number): number {
+  const held = Math.min(1 - LEAST, Math.max(LEAST, probability));
   return Math.log(held / (1 - held));
 }
 
@@ -86,7 +86,7 @@ export function sigmoid(x: number): number {
 }
 
 /**
- * Adds the chains of a round. Only graded positions count: the accepted drafts and the first rejected one.
+ * Adds the chains of a round. Only tested positions count: the accepted drafts and the first rejected one.
  * At the end of a window the calibration takes one damped Newton step, and a new window begins.
  */
 export function calibrate(
@@ -109,7 +109,7 @@ function summed(window: CalibrationWindow, chains: readonly ConfidentChain[]): C
   let { slopeGradient, slopeCurvature } = window;
   for (const chain of chains) {
     const { logits } = chain;
-    const counts = graded(chain);
+    const counts = tested(chain);
     if (counts === undefined) continue;
     const reached = Math.min(counts.hits + counts.misses, logits.length, intercepts.length);
     for (let k = 0; k < reached; k++) {

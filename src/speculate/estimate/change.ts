@@ -12,7 +12,7 @@ export interface Cusum {
 
 /** Half of the shift that is to be found soonest, in standard deviations. */
 const SLACK = 0.5;
-/** An alarm of chance about every 900 residuals (Siegmund's approximation). */
+/** An alarm of chance about every 470 residuals, on each side every 940 (Siegmund's approximation). */
 const ALARM = 5;
 
 export const NO_CHANGE: Cusum = { up: 0, down: 0 };

@@ -7,7 +7,7 @@ export interface Counts {
 export const NO_COUNTS: Counts = { hits: 0, misses: 0 };
 
 /** A chain that was verified. */
-export interface GradedChain {
+export interface TestedChain {
   /** Drafts verified. */
   readonly depth: number;
   /** Drafts accepted. */
@@ -15,14 +15,14 @@ export interface GradedChain {
 }
 
 /**
- * What the verification of a chain says: draft j is graded only if all before it were accepted. So
+ * What the verification of a chain says: draft j is tested only if all before it were accepted. So
  * `accepted` drafts are hits, the one after them is a miss, and later ones say nothing. A chain that
  * is accepted whole has no miss: it says "at least this deep" (it is censored).
  *
  * The maximum-likelihood estimate of a constant chance is then hits / (hits + misses), while accepted /
  * drafted tends to (alpha + ... + alpha^K) / K. Undefined for invalid counts.
  */
-export function graded({ depth, accepted }: GradedChain): Counts | undefined {
+export function tested({ depth, accepted }: TestedChain): Counts | undefined {
   if (!Number.isInteger(depth) || !Number.isInteger(accepted) || accepted < 0) return undefined;
   const hits = Math.min(accepted, depth);
   return depth > 0 ? { hits, misses: hits < depth ? 1 : 0 } : undefined;

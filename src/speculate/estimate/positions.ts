@@ -1,4 +1,4 @@
-import { type Counts, faded, graded, type GradedChain, NO_COUNTS, rateOf } from "./counts.ts";
+import { type Counts, faded, NO_COUNTS, rateOf, tested, type TestedChain } from "./counts.ts";
 
 /**
  * How often draft j is accepted where all before it were, over all requests: counts by position,
@@ -27,14 +27,14 @@ export function noPositions(depth: number): PositionCounts {
 /** Adds the chains of one round. Positions that no chain reached are forgotten with the others. */
 export function countPositions(
   counts: PositionCounts,
-  chains: readonly GradedChain[],
+  chains: readonly TestedChain[],
   { fade, leastKept }: Fading = FADING,
 ): PositionCounts {
   const hits: number[] = counts.map(() => 0);
   const misses: number[] = counts.map(() => 0);
   let observed = 0;
   for (const chain of chains) {
-    const found = graded(chain);
+    const found = tested(chain);
     if (found === undefined) continue;
     observed++;
     const deepest = Math.min(found.hits, counts.length);

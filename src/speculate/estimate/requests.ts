@@ -1,9 +1,9 @@
-import { added, type Counts, faded, graded, type GradedChain, rateOf } from "./counts.ts";
+import { added, type Counts, faded, rateOf, tested, type TestedChain } from "./counts.ts";
 
 /** What is known of one request. */
 export interface RequestCounts extends Counts {
   readonly id: number;
-  /** The round that it was last graded in. */
+  /** The round that it was last tested in. */
   readonly seen: number;
 }
 
@@ -11,14 +11,14 @@ export interface RequestCounts extends Counts {
 export type Requests = readonly RequestCounts[];
 
 /** A chain of a round, by request. */
-export interface RequestChain extends GradedChain {
+export interface RequestChain extends TestedChain {
   readonly id: number;
 }
 
-/** Each graded draft multiplies the weight of earlier ones by this. */
+/** Each tested draft multiplies the weight of earlier ones by this. */
 const FADE = 0.98;
 /**
- * Rounds after which a request that was not graded is forgotten. It has ended, or none of its drafts was
+ * Rounds after which a request that was not tested is forgotten. It has ended, or none of its drafts was
  * verified; in that case it is treated like any other request again and gets another chance.
  */
 const FORGET = 64;
@@ -34,7 +34,7 @@ export function countRequests(
   const found = new Map<number, RequestCounts>();
   for (const each of requests) if (round - each.seen <= FORGET) found.set(each.id, each);
   for (const chain of chains) {
-    const counts = graded(chain);
+    const counts = tested(chain);
     if (counts === undefined) continue;
     const { id } = chain;
     const old = found.get(id);

@@ -1,5 +1,5 @@
 import { PolicyError } from "../policy.ts";
-import { chains, type DraftShape, MOST_STEPS } from "../round_shape.ts";
+import { MOST_STEPS } from "../round_shape.ts";
 
 /** Default depths that a policy chooses among. */
 export const DEFAULT_STEPS: readonly number[] = [0, 1, 2, 3, 5, 7];
@@ -20,11 +20,6 @@ export function stepsOf(given: unknown, absent: readonly number[] = DEFAULT_STEP
     );
   }
   return steps.map(Number).toSorted((a, b) => a - b);
-}
-
-/** Chains of these depths. */
-export function tiersOf(steps: readonly number[]): DraftShape[] {
-  return chains(steps);
 }
 
 /** What a number may be. */

@@ -49,6 +49,7 @@ function heuristic({ steps, first }: Options, { numSteps }: PolicySetup): Policy
   return {
     tiers: chains(steps),
     start: null,
+    packed: true,
     pick(_, { sequences, asked }) {
       const depths = sequences.map((sequence, i) => (
         asked[i] === 0 ? 0 : Math.min(most, nextDepth(sequence, begin))

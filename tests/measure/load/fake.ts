@@ -3,6 +3,7 @@ import { loadArms, type LoadCellSpec, type LoadPlan } from "../../../src/measure
 import type { Answer, RequestSender } from "../../../src/measure/load/request.ts";
 import type { LoadRow } from "../../../src/measure/load/row.ts";
 import type { LoadCellResult, LoadRound, LoadSession } from "../../../src/measure/load/session.ts";
+import { inPlanOrder } from "../../../src/measure/load/summary.ts";
 import { measureLoad } from "../../../src/measure/load/sweep.ts";
 import type { Subject } from "../../../src/measure/runner.ts";
 import { openWorkload } from "../../../src/measure/workload/workload.ts";
@@ -151,7 +152,6 @@ export function fakeLoadCell(
       beganMs: now - ms,
       ms,
       numSteps,
-      drafted: numSteps,
       together: 1,
       batch,
       requests,
@@ -238,7 +238,7 @@ export function planOf(
   };
 }
 
-/** Rows of a run on the made-up machine. */
+/** Rows of a run on the made-up machine, in the order of the plan. */
 export async function sampleLoadRows(plan: LoadPlan): Promise<LoadRow[]> {
   const rows: LoadRow[] = [];
   await measureLoad(plan, fakeLoadSession(), {
@@ -248,5 +248,5 @@ export async function sampleLoadRows(plan: LoadPlan): Promise<LoadRow[]> {
     signal: NEVER,
     onEvent: (event) => void (event.kind === "row" && rows.push(event.row)),
   });
-  return rows;
+  return inPlanOrder(rows, plan.arms);
 }

@@ -27,7 +27,7 @@ Deno.test("a measurement's recording: every request and round, and the machine",
 
 Deno.test("its costs give its own mean times: groups of rounds, packed ones, chunks of prompts", () => {
   // Of one request: chains of 3 in groups of 4, then one of which a single draft is verified.
-  const round = { beganMs: 0, numSteps: 3, drafted: 3, batch: 1, requests: [0], accepted: [1] };
+  const round = { beganMs: 0, numSteps: 3, batch: 1, requests: [0], accepted: [1] };
   const expected = (drafts: number, together: number, cells: number) =>
     roundMs(SIMPLE, { batch: 1, steps: 3, cells, drafts, roundsPerSync: together });
   const result: LoadCellResult = {

@@ -39,7 +39,6 @@ function round(beganMs: number, ms: number, numSteps: number, accepted: number[]
     beganMs,
     ms,
     numSteps,
-    drafted: numSteps,
     together: 1,
     batch,
     requests,
@@ -144,6 +143,15 @@ Deno.test("a row has the names of vLLM and SGLang, and their units", () => {
   deepEqual([row.max_concurrency, row.request_rate, row.block], [2, null, 1]);
   deepEqual([row.fixed, row.again, row.switches], [true, false, 1]);
   equal(JSON.stringify(row).includes("NaN"), false);
+});
+
+Deno.test("only drafts that were verified are counted, as the server counts them", () => {
+  const spec = { one: closedCase(2, 2), arm: ARM as NonNullable<typeof ARM>, block: 1, seed: 5 };
+  const facts = { subject: SUBJECT, backend: "eyrie", workload: "w", maxBatch: 4, slo: {} };
+  const rounds = [{ ...round(60, 10, 3, [1, 0, 2]), drafts: [1, 0, 3] }];
+  const row = rowOf(spec, { ...RESULT, rounds }, { ...facts, date: new Date(0) });
+  deepEqual([row.spec_decode_num_drafts, row.spec_decode_draft_tokens], [2, 4]);
+  deepEqual([row.spec_decode_acceptance_rate, row.spec_decode_acceptance_length], [75, 2.5]);
 });
 
 Deno.test("without rounds, as of a server, nothing is made up", () => {

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { rateCase } from "../../../src/measure/load/plan.ts";
-import { summaries } from "../../../src/measure/load/summary.ts";
+import { inPlanOrder, summaries } from "../../../src/measure/load/summary.ts";
 import { loadMarkdown, loadTerminal } from "../../../src/measure/load/table.ts";
 import { planOf, sampleLoadRows } from "./fake.ts";
 
@@ -27,6 +27,14 @@ Deno.test("a summary pools requests, averages blocks and pairs ratios by block",
   const sorted = own.flatMap(({ latencies }) => latencies).toSorted((a, b) => a - b);
   equal(sorted.length, 120);
   ok(Math.abs((three.e2el.p50 ?? 0) - ((sorted[59] ?? 0) + (sorted[60] ?? 0)) * 500) < 1e-9);
+});
+
+Deno.test("summaries are in the order of the plan, whatever was measured first", () => {
+  const { arms } = planOf({ cases: CASES });
+  const labels = arms.map(({ label }) => label);
+  const rows = inPlanOrder(ROWS.toReversed(), arms);
+  deepEqual(summaries(rows).slice(0, 4).map(({ label }) => label), labels);
+  equal(summaries(rows)[0]?.throughputRatio, null);
 });
 
 Deno.test("regret is counted against the best with fixed steps under that load", () => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { graded, rateOf } from "../../../src/speculate/estimate/counts.ts";
-import { acceptedMoments, geometricTokens } from "../../../src/speculate/estimate/expected.ts";
+import { rateOf, tested } from "../../../src/speculate/estimate/counts.ts";
+import { breakEven } from "../../../src/speculate/break_even.ts";
+import { acceptedMoments } from "../../../src/speculate/policies/goodput/evidence.ts";
 import {
   countPositions,
   meanRate,
@@ -21,20 +22,20 @@ function chains(rates: readonly number[], count: number, depth: number) {
   });
 }
 
-Deno.test("acceptance: only what was reached is graded", () => {
-  assert.deepEqual(graded({ depth: 3, accepted: 0 }), { hits: 0, misses: 1 });
-  assert.deepEqual(graded({ depth: 3, accepted: 2 }), { hits: 2, misses: 1 });
-  assert.deepEqual(graded({ depth: 3, accepted: 3 }), { hits: 3, misses: 0 }, "censored");
+Deno.test("acceptance: only what was reached is tested", () => {
+  assert.deepEqual(tested({ depth: 3, accepted: 0 }), { hits: 0, misses: 1 });
+  assert.deepEqual(tested({ depth: 3, accepted: 2 }), { hits: 2, misses: 1 });
+  assert.deepEqual(tested({ depth: 3, accepted: 3 }), { hits: 3, misses: 0 }, "censored");
   for (const accepted of [NaN, -1, 0.5, Infinity]) {
-    assert.equal(graded({ depth: 3, accepted }), undefined);
+    assert.equal(tested({ depth: 3, accepted }), undefined);
   }
-  assert.equal(graded({ depth: 0, accepted: 0 }), undefined);
+  assert.equal(tested({ depth: 0, accepted: 0 }), undefined);
 });
 
-Deno.test("acceptance: hits / graded is the chance, accepted / drafted is not", () => {
+Deno.test("acceptance: hits / tested is the chance, accepted / drafted is not", () => {
   const all = chains([0.6, 0.6, 0.6, 0.6, 0.6], 20_000, 5);
-  const hits = all.reduce((sum, chain) => sum + (graded(chain)?.hits ?? 0), 0);
-  const misses = all.reduce((sum, chain) => sum + (graded(chain)?.misses ?? 0), 0);
+  const hits = all.reduce((sum, chain) => sum + (tested(chain)?.hits ?? 0), 0);
+  const misses = all.reduce((sum, chain) => sum + (tested(chain)?.misses ?? 0), 0);
   assert(Math.abs(hits / (hits + misses) - 0.6) < 0.01, `${hits} ${misses}`);
   const drafted = all.reduce((sum, { accepted }) => sum + accepted, 0) / (5 * all.length);
   assert(drafted < 0.3, `${drafted}`);
@@ -68,14 +69,14 @@ Deno.test("acceptance: what a position had before is forgotten while it is not r
 Deno.test("acceptance: expected tokens", () => {
   const expectedTokens = (rates: readonly number[], depth: number) =>
     1 + acceptedMoments(rates, depth).mean;
+  const { tokens } = breakEven();
   assert.equal(expectedTokens([0.5, 0.5], 0), 1);
   assert.equal(expectedTokens([0.5, 0.25], 2), 1 + 0.5 + 0.125);
-  assert.equal(geometricTokens(1, 4), 5);
   // SmartSpec's example.
-  assert(Math.abs(geometricTokens(0.6, 4) - 2.3056) < 1e-9);
+  assert(Math.abs(tokens(0.6, 4) - 2.3056) < 1e-9);
   const rate = fc.double({ min: 0, max: 0.99, noNaN: true });
   fc.assert(fc.property(rate, fc.integer({ min: 0, max: 16 }), (alpha, depth) => {
-    assert(Math.abs(expectedTokens([alpha], depth) - geometricTokens(alpha, depth)) < 1e-9);
+    assert(Math.abs(expectedTokens([alpha], depth) - tokens(alpha, depth)) < 1e-9);
   }));
 });
 
@@ -103,7 +104,7 @@ Deno.test("acceptance: requests differ by odds, unknown ones do not, gone ones a
   assert.equal(ratio(3), 1);
   assert(Math.abs(shifted(0.6, ratio(2)) - rateOf({ hits: 0, misses: 35.1 }, 0.6, 8)) < 0.02);
   assert.equal(shifted(1, 5), 1);
-  // 0.98 a graded draft: a request's counts weigh at most 50 drafts.
+  // 0.98 a tested draft: a request's counts weigh at most 50 drafts.
   for (const { hits, misses } of requests) assert(hits + misses < 51);
   const later = countRequests(requests, [{ id: 1, depth: 1, accepted: 1 }], 200);
   assert.deepEqual(later.map(({ id }) => id), [1]);

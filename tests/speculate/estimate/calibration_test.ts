@@ -27,7 +27,7 @@ function chainOf(n: number) {
   return { depth: 3, accepted, logits };
 }
 
-Deno.test("calibration: windows find the slope and the intercepts from graded drafts alone", () => {
+Deno.test("calibration: windows find the slope and the intercepts from tested drafts alone", () => {
   let window = openWindow(firstCalibration(3));
   for (let round = 0; round < 3000; round++) {
     const chains = Array.from({ length: 8 }, (_, i) => chainOf(round * 8 + i));
@@ -74,5 +74,12 @@ Deno.test("calibration: nothing but certain drafts, and none of them, keeps it f
       window = calibrate(window, [{ depth: 3, accepted, logits: [logit(1), logit(1), logit(1)] }]);
     }
     for (const each of [window.at.slope, ...window.at.intercepts]) assert(Math.abs(each) <= 8);
+  }
+});
+
+Deno.test("calibration: confidences are clamped where the kernel clamps them", () => {
+  // EPSILON of kernels/round/allocate.wgsl
+  for (const [confidence, clamped] of [[1, 1 - 1e-6], [0, 1e-6], [1 - 1e-5, 1 - 1e-5]] as const) {
+    assert.equal(logit(confidence), Math.log(clamped / (1 - clamped)));
   }
 });

@@ -105,12 +105,11 @@ function takingOf(
 function countsOf(
   shape: DraftShape,
   taking: readonly Taking[],
-): Pick<RoundSample, "numSteps" | "drafted" | "batch" | "requests" | "drafts" | "accepted"> {
+): Pick<RoundSample, "numSteps" | "batch" | "requests" | "drafts" | "accepted"> {
   return {
     numSteps: shape.depth,
-    drafted: shape.rows - 1,
     batch: taking.length,
-    requests: taking.map(({ state }) => state.drafted.id),
+    requests: taking.map(({ state }) => state.id),
     drafts: taking.map(({ result }) => result.drafts.length),
     accepted: taking.map(({ result }) => result.accepted),
   };

@@ -32,9 +32,9 @@ export function roundContext(
   };
 }
 
-function sequenceContext({ sequence, drafted }: RequestState): SequenceContext {
+function sequenceContext({ id, sequence, draftHistory }: RequestState): SequenceContext {
   const { stored, draftStored } = sequence;
-  const { id, depth, accepted, confidences } = drafted;
+  const { depth, accepted, confidences } = draftHistory;
   return {
     id,
     position: stored,
@@ -62,17 +62,17 @@ export function roundOutcome(
 
 /** What the round did for a request; it is also stored in the request's history, which later contexts contain. */
 function sequenceOutcome(
-  { request, output, drafted }: RequestState,
+  { id, request, output, draftHistory }: RequestState,
   { drafts, accepted, confidences = [] }: SequenceResult,
   tier: DraftShape,
 ): SequenceOutcome {
   const depth = isChain(tier) ? drafts.length : tier.depth;
-  drafted.depth = depth;
-  drafted.accepted.push(accepted);
-  if (drafted.accepted.length > RECENT_ROUNDS) drafted.accepted.shift();
+  draftHistory.depth = depth;
+  draftHistory.accepted.push(accepted);
+  if (draftHistory.accepted.length > RECENT_ROUNDS) draftHistory.accepted.shift();
   const position = request.promptIds.length + output.tokens - 1;
-  drafted.confidences = confidences;
-  return { id: drafted.id, asked: request.numSteps, depth, accepted, confidences, position };
+  draftHistory.confidences = confidences;
+  return { id, asked: request.numSteps, depth, accepted, confidences, position };
 }
 
 /** Milliseconds of a round. */

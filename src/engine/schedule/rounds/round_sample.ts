@@ -4,8 +4,6 @@ import type { RoundResult } from "../../device/round_result.ts";
 export interface RoundSample extends Omit<RoundResult, "sequences"> {
   /** Depth of its shape. */
   readonly numSteps: number;
-  /** Drafts of a sequence that it had rows for. */
-  readonly drafted: number;
   /** Sequences that it returned tokens for. */
   readonly batch: number;
   /** Which they are: 0 for the first that was submitted. */

@@ -2,10 +2,10 @@ import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRate, argmax, type ArmMeans, noMeans } from "./arms.ts";
 import { type BinClock, binSize, exploreChance, FIRST_BIN, nextBin } from "./bins.ts";
 import { eachBucket, epochPolicy, type EpochRule } from "./epochs.ts";
-import { HOLD, type LawOptions, readWithLaw } from "./options.ts";
+import { type ExploringOptions, HOLD, readExploring } from "./options.ts";
 import { wallRate } from "./reward.ts";
 
-type Options = LawOptions<"hold">;
+type Options = ExploringOptions<"hold">;
 
 /** State of one bucket. */
 interface Bins {
@@ -22,10 +22,10 @@ interface Bins {
  *     else                     argmax_k mean of tokens a millisecond of its rounds, 0 without any
  *
  * The mean is over all time, each round with one vote. An arm is kept for its bin, or for `hold`
- * rounds where that is more. `law` is "inverse" for 1 / b.
+ * rounds where that is more. `exploration` is "inverse" for 1 / b.
  */
 export const ADA_BINGREEDY: PolicyKind<Options> = policyKind({
-  examples: [{}, { steps: [0, 4], law: "inverse", hold: 3 }],
+  examples: [{}, { steps: [0, 4], exploration: "inverse", hold: 3 }],
   adapts: {
     stationary: 0.66,
     drift: 0.8,
@@ -33,13 +33,13 @@ export const ADA_BINGREEDY: PolicyKind<Options> = policyKind({
     why: "explores uniformly in a third of the rounds; means over all time; a switch has no cost",
   },
   check: (given) =>
-    readWithLaw(given, { hold: { ...HOLD, absent: 1 } }, ["inverse-sqrt", "inverse"]),
+    readExploring(given, { hold: { ...HOLD, absent: 1 } }, ["inverse-sqrt", "inverse"]),
   make: (options, setup) =>
     epochPolicy({ steps: options.steps, setup, rule: binGreedy(options, setup.buckets) }),
 });
 
 function binGreedy(
-  { steps, hold, law }: Options,
+  { steps, hold, exploration }: Options,
   buckets: readonly number[],
 ): EpochRule<readonly Bins[]> {
   const at = (stats: readonly Bins[], bucket: number) => stats[bucket] as Bins;
@@ -48,7 +48,7 @@ function binGreedy(
     rounds: (stats, bucket) => Math.max(hold, binSize(at(stats, bucket).clock)),
     choose(stats, { bucket, draw }) {
       const { clock, means } = at(stats, bucket);
-      if (draw(0) < exploreChance(clock, law)) return Math.floor(draw(1) * steps.length);
+      if (draw(0) < exploreChance(clock, exploration)) return Math.floor(draw(1) * steps.length);
       return argmax(means.mean);
     },
     learn(stats, { bucket, arm, reward }) {

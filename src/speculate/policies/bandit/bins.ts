@@ -34,10 +34,10 @@ export function nextBin(clock: BinClock, most: number = Infinity): BinClock {
 }
 
 /** How the probability that a bin explores falls with its number b in the block. */
-const LAWS = ["inverse", "inverse-sqrt"] as const;
-export type Law = typeof LAWS[number];
+const EXPLORATION_SCHEDULES = ["inverse", "inverse-sqrt"] as const;
+export type ExplorationSchedule = typeof EXPLORATION_SCHEDULES[number];
 
 /** 1 / b, or 1 / sqrt(b). */
-export function exploreChance({ bin }: BinClock, law: Law): number {
-  return law === "inverse" ? 1 / bin : 1 / Math.sqrt(bin);
+export function exploreChance({ bin }: BinClock, exploration: ExplorationSchedule): number {
+  return exploration === "inverse" ? 1 / bin : 1 / Math.sqrt(bin);
 }

@@ -1,4 +1,4 @@
-import { tryOrder } from "./arms.ts";
+import { argmax, tryOrder } from "./arms.ts";
 import type { Epoch, EpochRule } from "./epochs.ts";
 import { HOLD, NO_DISCOUNT, type NumberOptions } from "./options.ts";
 import { observe, type Regression, ridge, type Vector } from "./linear.ts";
@@ -51,10 +51,11 @@ export function linearRule(
       const untried = order.find((arm) => rounds[arm] === 0);
       if (untried !== undefined) return untried;
       const x = features(context.batchSize);
-      const scores = arms.map((regression, arm) =>
-        score({ regression, x, scale: 1 / most, draw: (purpose) => draw(arm * 4 + purpose) })
+      return argmax(
+        arms.map((regression, arm) =>
+          score({ regression, x, scale: 1 / most, draw: (purpose) => draw(arm * 4 + purpose) })
+        ),
       );
-      return scores.indexOf(Math.max(...scores));
     },
     learn({ arms, rounds, most }, { arm, batch, reward }) {
       const value = wallRate(reward) / Math.max(1, batch);

@@ -3,11 +3,11 @@ import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRound, argmax, type ArmSums, noSums } from "./arms.ts";
 import { type BinClock, binSize, exploreChance, FIRST_BIN, nextBin } from "./bins.ts";
 import { eachBucket, epochPolicy, type EpochRule } from "./epochs.ts";
-import { HOLD, type LawOptions, readWithLaw } from "./options.ts";
+import { type ExploringOptions, HOLD, readExploring } from "./options.ts";
 import { lagOf, type PriorRound, priorRounds, tableCatchUpMs } from "./prior.ts";
 
 type Name = "alpha" | "prior" | "hold" | "most_bin" | "most_bins" | "stay" | "discount" | "focus";
-type Options = LawOptions<Name>;
+type Options = ExploringOptions<Name>;
 
 interface Stats {
   readonly buckets: readonly Bins[];
@@ -42,7 +42,7 @@ const NEWEST = 0.2;
  *     else               argmin_K l_K
  *     l_K = ms_K / tokens_K + I(lag > 0 and K > 0) c_switch(lag) / (stay n_K)
  *
- * - The probability 1 / b is v3's; `law` "inverse-sqrt" is v1's 1 / sqrt(b), with which most rounds explore.
+ * - The probability 1 / b is v3's; `exploration` "inverse-sqrt" is v1's 1 / sqrt(b), with which most rounds explore.
  *   An arm is kept for its bin (v3), between `hold` and `most_bin` rounds. Blocks grow to at most `most_bins`
  *   bins, because the first bins of a block explore most and so detect a change.
  * - ms_K and tokens_K are sums, multiplied by `discount` at each round of the bucket. The printed mean of
@@ -59,20 +59,21 @@ const NEWEST = 0.2;
 export const NIGHTJAR: PolicyKind<Options> = policyKind({
   examples: [
     {},
-    { steps: [0, 3], law: "inverse-sqrt", prior: 0, hold: 1 },
+    { steps: [0, 3], exploration: "inverse-sqrt", prior: 0, hold: 1 },
     { discount: 0.9, alpha: 0.2, most_bin: 2 },
   ],
   adapts: {
     bursty: 0.8,
     why: "each batch bucket explores for itself, and what large batches explore is dear",
   },
-  check: (given) => readWithLaw(given, RANGES, ["inverse", "inverse-sqrt"]),
+  check: (given) => readExploring(given, RANGES, ["inverse", "inverse-sqrt"]),
   make: (options, setup) =>
     epochPolicy({ steps: options.steps, setup, rule: nightjar(options, setup.buckets) }),
 });
 
 function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats> {
-  const { steps, hold, stay, most_bin, most_bins, discount, law, focus, alpha, prior } = options;
+  const { steps, hold, stay, most_bin, most_bins, discount, exploration, focus, alpha, prior } =
+    options;
   const at = ({ buckets }: Stats, bucket: number) => buckets[bucket] as Bins;
   const binRounds = (stats: Stats, bucket: number) =>
     Math.max(hold, Math.min(most_bin, binSize(at(stats, bucket).clock)));
@@ -91,7 +92,7 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
       const { total } = lagOf(context);
       const switching = total > 0 ? tableCatchUpMs(context, total) ?? stats.catchUp : 0;
       const rates = ratesOf(steps, rounds, switching / Math.max(stay, binRounds(stats, bucket)));
-      const explores = draw(0) < exploreChance(clock, law);
+      const explores = draw(0) < exploreChance(clock, exploration);
       return explores ? drawn(rates, before ? focus : 0, draw(1)) : argmax(rates);
     },
     learn(stats, { bucket, arm, reward }) {

@@ -3,12 +3,12 @@ import { chains } from "../../round_shape.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRate, argmax, type ArmMeans, noMeans } from "./arms.ts";
 import { type BinClock, exploreChance, FIRST_BIN, nextRound } from "./bins.ts";
-import { type LawOptions, readWithLaw } from "./options.ts";
+import { type ExploringOptions, readExploring } from "./options.ts";
 import { lagOf, tableCatchUpMs } from "./prior.ts";
 import { armReport } from "./report.ts";
 import { rewardOf } from "./reward.ts";
 
-type Options = LawOptions<never>;
+type Options = ExploringOptions<never>;
 
 interface State {
   /** gamma_(t-1), of the last round at any batch size; undefined before the first round. */
@@ -45,7 +45,7 @@ const ARM = 1;
  * twenty times as large, so exploiting bins do not leave 0.
  */
 export const NIGHTJAR_PRINTED: PolicyKind<Options> = policyKind({
-  examples: [{}, { steps: [0, 1, 2, 3, 4, 5], law: "inverse" }, { steps: [2] }],
+  examples: [{}, { steps: [0, 1, 2, 3, 4, 5], exploration: "inverse" }, { steps: [2] }],
   adapts: {
     stationary: 0.6,
     drift: 0.74,
@@ -55,11 +55,11 @@ export const NIGHTJAR_PRINTED: PolicyKind<Options> = policyKind({
       "explores uniformly in a third of the rounds, a depth a round, which large batches pay dear; " +
       "c_prefill / K keeps exploiting bins at 0",
   },
-  check: (given) => readWithLaw(given, {}, ["inverse-sqrt", "inverse"]),
+  check: (given) => readExploring(given, {}, ["inverse-sqrt", "inverse"]),
   make: printed,
 });
 
-function printed({ steps, law }: Options, { random }: PolicySetup): Policy<State> {
+function printed({ steps, exploration }: Options, { random }: PolicySetup): Policy<State> {
   const tiers = chains(steps);
   const fresh: Clocked = { clock: FIRST_BIN, bins: 0, count: 0, goodput: noMeans(steps.length) };
   const draw = (counter: number, batch: number, purpose: number) =>
@@ -68,7 +68,7 @@ function printed({ steps, law }: Options, { random }: PolicySetup): Policy<State
   function armOf({ last, batches }: State, context: RoundContext): number {
     const { batchSize: batch } = context;
     const { clock, bins, count, goodput } = batches[batch] ?? fresh;
-    if (draw(bins, batch, BIN) < exploreChance(clock, law)) {
+    if (draw(bins, batch, BIN) < exploreChance(clock, exploration)) {
       return Math.floor(draw(count, batch, ARM) * steps.length);
     }
     const prefill = last === 0 ? prefillMs(context) : 0;

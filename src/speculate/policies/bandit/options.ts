@@ -1,7 +1,7 @@
 import { DEFAULT_NUM_STEPS } from "../../fixed_shape.ts";
 import { DEFAULT_STEPS, numberOf, type NumberRange, stepsOf, wordOf } from "../fields.ts";
 import { readOptions } from "../options.ts";
-import type { Law } from "./bins.ts";
+import type { ExplorationSchedule } from "./bins.ts";
 
 /** Default number of rounds that an arm is kept for: they are launched together. */
 export const HOLD: NumberRange = { absent: 4, min: 1, max: 1024, integer: true };
@@ -15,7 +15,9 @@ export type NumberOptions<Name extends string> =
   & { readonly [name in Name]: number };
 
 /** Options with an exploration schedule in addition to the numbers. */
-export type LawOptions<Name extends string> = NumberOptions<Name> & { readonly law: Law };
+export type ExploringOptions<Name extends string> = NumberOptions<Name> & {
+  readonly exploration: ExplorationSchedule;
+};
 
 /** Reads options that are `steps` and numbers. @throws PolicyError for any other, or out of range. */
 export function readNumbers<Name extends string>(
@@ -25,14 +27,17 @@ export function readNumbers<Name extends string>(
   return fields(readOptions(given, ["steps", ...namesOf(ranges)]), ranges);
 }
 
-/** Reads options that are `steps`, numbers and `law`. @throws PolicyError as `readNumbers`. */
-export function readWithLaw<Name extends string>(
+/** Reads options that are `steps`, numbers and `exploration`. @throws PolicyError as `readNumbers`. */
+export function readExploring<Name extends string>(
   given: unknown,
   ranges: Readonly<Record<Name, NumberRange>>,
-  laws: readonly [absent: Law, ...others: Law[]],
-): LawOptions<Name> {
-  const options = readOptions(given, ["steps", "law", ...namesOf(ranges)]);
-  return { ...fields(options, ranges), law: wordOf(options.law, "law", laws) };
+  schedules: readonly [absent: ExplorationSchedule, ...others: ExplorationSchedule[]],
+): ExploringOptions<Name> {
+  const options = readOptions(given, ["steps", "exploration", ...namesOf(ranges)]);
+  return {
+    ...fields(options, ranges),
+    exploration: wordOf(options.exploration, "exploration", schedules),
+  };
 }
 
 /** The steps to begin with. */

@@ -16,6 +16,7 @@ export function cutChain(
     tiers: [chain(numSteps)],
     start: decided(noEvidence(numSteps)),
     confident: true,
+    packed: true,
     pick: ({ known }, context) => choose(known, context),
     holds: ({ left }) => left,
     mayLag: () => true,

@@ -1,9 +1,9 @@
-import { geometricTokens } from "../../estimate/expected.ts";
-import { added, type Counts, faded, graded, NO_COUNTS, rateOf } from "../../estimate/counts.ts";
+import { breakEven } from "../../break_even.ts";
+import { added, type Counts, faded, NO_COUNTS, rateOf, tested } from "../../estimate/counts.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
@@ -20,7 +20,7 @@ export interface DsdOptions {
 }
 
 interface Known {
-  /** Graded drafts of all requests. */
+  /** Tested drafts of all requests. */
   readonly counts: Counts;
   readonly timings: RoundTimings;
   /** Rounds in a row without drafts. */
@@ -52,11 +52,13 @@ export const DSD: PolicyKind<DsdOptions> = policyKind({
   make: (options, { buckets }) => dsd(options, buckets),
 });
 
-/** The acceptance rate before any draft was graded, and the weight of this prior in drafts. */
+/** The acceptance rate before any draft was tested, and the weight of this prior in drafts. */
 const FIRST_ALPHA = 0.7;
 const FIRST_WEIGHT = 2;
-/** Each round multiplies the weight of earlier graded drafts by this. */
+/** Each round multiplies the weight of earlier tested drafts by this. */
 const FADE = 0.98;
+
+const { tokens } = breakEven();
 
 function dsd(
   options: DsdOptions,
@@ -66,7 +68,7 @@ function dsd(
   const prices = pricing({ buckets });
   const shallowest = steps.find((each) => each > 0);
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: decided({ counts: NO_COUNTS, timings: [], rested: 0 }),
     pick({ known }, context) {
       const best = bestSteps(known, context, { options, prices });
@@ -107,7 +109,7 @@ function bestSteps(
   let most = -Infinity;
   for (const depth of steps) {
     const ms = priced.budget(depth).whole * priced.factor(depth);
-    const goodput = batchSize * geometricTokens(alpha, depth) / ms * (depth === 0 ? margin : 1);
+    const goodput = batchSize * tokens(alpha, depth) / ms * (depth === 0 ? margin : 1);
     if (goodput > most) [best, most] = [depth, goodput];
   }
   return best;
@@ -118,7 +120,7 @@ function learned(
   outcome: RoundOutcome,
   buckets: readonly number[],
 ): Known {
-  const found = outcome.sequences.map(graded).filter((each) => each !== undefined);
+  const found = outcome.sequences.map(tested).filter((each) => each !== undefined);
   return {
     counts: found.length === 0 ? counts : found.reduce(added, faded(counts, FADE)),
     timings: timeRound(timings, timedRound(outcome, buckets)),

@@ -1,6 +1,6 @@
 import { type Policy, PolicyError, type RoundOutcome } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { aged, decided, type DecisionInterval } from "./interval.ts";
@@ -44,7 +44,7 @@ function emaCensored(
   const depth = (ema: number) =>
     steps.find((each) => each >= Math.round(ema)) ?? steps.at(-1) as number;
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: decided(numSteps),
     pick: ({ known }) => ({ tier: chain(depth(known)) }),
     holds: ({ left }) => left,

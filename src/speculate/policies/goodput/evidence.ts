@@ -9,7 +9,6 @@ import {
   openWindow,
 } from "../../estimate/calibration.ts";
 import { type Cusum, NO_CHANGE, watch } from "../../estimate/change.ts";
-import { acceptedMoments } from "../../estimate/expected.ts";
 import {
   countPositions,
   fadedPositions,
@@ -72,9 +71,9 @@ export function learnRound(
   const rounds = evidence.rounds + 1;
   const sequences = outcome.sequences.filter(isCount);
   const timings = timeRound(evidence.timings, timedRound(outcome, buckets));
-  const graded = sequences.filter(({ depth }) => depth > 0);
-  if (graded.length === 0) return { ...evidence, rounds, timings };
-  const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, graded));
+  const tested = sequences.filter(({ depth }) => depth > 0);
+  if (tested.length === 0) return { ...evidence, rounds, timings };
+  const { cusum, changed } = watch(evidence.cusum, surprise(evidence.positions, tested));
   const known = changed ? faded(evidence, AFTER_CHANGE) : evidence;
   const chains = sampled(sequences, rounds).filter(hasConfidences).map(withLogits);
   const most = Math.max(FEW_CHAINS, chains.length);
@@ -83,8 +82,8 @@ export function learnRound(
     timings,
     cusum,
     changes: evidence.changes + (changed ? 1 : 0),
-    positions: countPositions(known.positions, graded),
-    requests: countRequests(known.requests, graded, rounds),
+    positions: countPositions(known.positions, tested),
+    requests: countRequests(known.requests, tested, rounds),
     chains: chains.length === 0 ? evidence.chains : lastOf(evidence.chains, chains, most),
     window: chains.length === 0 ? evidence.window : calibrate(evidence.window, chains, calibration),
   };
@@ -146,6 +145,22 @@ function surprise(positions: PositionCounts, sequences: readonly SequenceOutcome
     variance += OVERDISPERSION * usual.variance;
   }
   return difference / Math.sqrt(variance);
+}
+
+/** Mean and variance of the number of accepted drafts of a chain with these conditional chances. */
+export function acceptedMoments(
+  rates: readonly number[],
+  depth: number,
+): { readonly mean: number; readonly variance: number } {
+  let survival = 1;
+  let mean = 0;
+  let square = 0;
+  for (let k = 0; k < depth; k++) {
+    survival *= rates[k] ?? rates.at(-1) ?? 0;
+    mean += survival;
+    square += (2 * k + 1) * survival;
+  }
+  return { mean, variance: Math.max(0, square - mean * mean) };
 }
 
 /** The timing sample of a round: its bucket, steps, verify rows, time and stored tokens. */

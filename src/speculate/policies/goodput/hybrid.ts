@@ -5,11 +5,11 @@ import {
   type RoundContext,
   type RoundOutcome,
 } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
-import { type Course, followed, laterMs, NO_COURSE, resting } from "./course.ts";
+import { followed, laterMs, NO_PROBES, type ProbeSchedule, resting } from "./probe_schedule.ts";
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
 import { aged, decided, type DecisionInterval, intervalOf, MOST_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
@@ -22,13 +22,13 @@ export interface HybridOptions {
   /** Share by which another depth must promise to be better than the current one. */
   readonly stickiness: number;
   /** Share of the time without drafts that probes of drafting may cost. */
-  readonly looking: number;
+  readonly probeBudget: number;
 }
 
 /** The evidence about rounds, and whether and since when rounds draft. */
 interface Known {
   readonly evidence: Evidence;
-  readonly course: Course;
+  readonly schedule: ProbeSchedule;
 }
 
 export interface HybridState extends DecisionInterval<Known> {
@@ -38,28 +38,29 @@ export interface HybridState extends DecisionInterval<Known> {
 
 export const HYBRID: PolicyKind<HybridOptions> = policyKind({
   costs: true,
-  examples: [{}, { steps: [0, 1, 3] }, { steps: [2, 5], stickiness: 0, looking: 0.2 }],
+  examples: [{}, { steps: [0, 1, 3] }, { steps: [2, 5], stickiness: 0, probe_budget: 0.2 }],
   check(given) {
-    const { steps, stickiness, looking } = readOptions(given, ["steps", "stickiness", "looking"]);
+    const options = readOptions(given, ["steps", "stickiness", "probe_budget"]);
+    const { steps, stickiness, probe_budget } = options;
     return {
       steps: stepsOf(steps),
       stickiness: numberOf(stickiness, "stickiness", { absent: 0.02, min: 0, max: 1 }),
-      looking: numberOf(looking, "looking", { absent: 0.01, min: 0, max: 1 }),
+      probeBudget: numberOf(probe_budget, "probe_budget", { absent: 0.01, min: 0, max: 1 }),
     };
   },
   make: (options, { buckets, numSteps }) => hybrid(options, { buckets, numSteps }),
 });
 
-/** The calibration takes a step after 100 rounds, or earlier after 128 graded drafts. */
+/** The calibration takes a step after 100 rounds, or earlier after 128 tested drafts. */
 const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
 /** Each round without drafts multiplies the weight of acceptance counts by the first, down to the second at least. */
 const REST_KEEP = 0.98;
 const LEAST_KEPT = 0.05;
-/** Probes may cost LEAST_LOOKING * `looking` if none succeeds; EAGER * `looking` is added if all do. */
-const LEAST_LOOKING = 0.25;
+/** Probes may cost LEAST_PART * `probe_budget` if none succeeds; EAGER * `probe_budget` is added if all do. */
+const LEAST_PART = 0.25;
 const EAGER = 6;
 /** Chains that a probe of drafting observes. */
-const LOOK_CHAINS = 16;
+const PROBE_CHAINS = 16;
 
 /**
  * Depth by goodput, then the number of drafts verified by survival:
@@ -85,26 +86,27 @@ function hybrid(
       : choose(known, context, { options, prices });
   /** Whether the next rounds try drafts after a rest. */
   const probes = (known: Known, context: RoundContext) =>
-    mayLook(known) && pick(known, context).tier.depth > 0;
-  const start: Known = { evidence: noEvidence(most), course: NO_COURSE };
+    mayProbe(known) && pick(known, context).tier.depth > 0;
+  const start: Known = { evidence: noEvidence(most), schedule: NO_PROBES };
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: { ...decided(start), rounds: Array<number>(most + 1).fill(0) },
     confident: true,
+    packed: true,
     pick: ({ known }, context) => pick(known, context),
     holds: ({ known, left }, context) =>
-      probes(known, context) ? Math.min(left, lookFor(context.batchSize)) : left,
+      probes(known, context) ? Math.min(left, probeRounds(context.batchSize)) : left,
     // The rounds after a probe depend on its result.
     mayLag: ({ known }, context) => !probes(known, context),
     learn(state, outcome) {
       const { tier: { depth }, batchSize, ms } = outcome;
       const live = learned(state.live, outcome, buckets);
-      const looks = mayLook(state.known) && depth > 0;
+      const isProbe = mayProbe(state.known) && depth > 0;
       // Plain rounds that were in flight when the probe was chosen have used up a part of the interval: the probe's
       // first round begins a whole one.
-      const first = looks && resting(state.live.course) > 0;
+      const first = isProbe && resting(state.live.schedule) > 0;
       const interval = first ? Math.max(state.left, intervalOf(ms.round)) : state.left;
-      const left = looks ? Math.min(interval, lookFor(batchSize)) : interval;
+      const left = isProbe ? Math.min(interval, probeRounds(batchSize)) : interval;
       const rounds = state.rounds.map((count, steps) => steps === depth ? count + 1 : count);
       return { state: { ...aged({ ...state, left }, live, ms.round), rounds } };
     },
@@ -113,31 +115,31 @@ function hybrid(
 }
 
 /** Whether rounds have run without drafts for long enough that a probe is allowed. */
-function mayLook({ course }: Known): boolean {
-  return resting(course) >= course.wait;
+function mayProbe({ schedule }: Known): boolean {
+  return resting(schedule) >= schedule.wait;
 }
 
-/** Rounds of a probe: enough for LOOK_CHAINS chains, at most MOST_ROUNDS. */
-function lookFor(batch: number): number {
-  return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(LOOK_CHAINS / batch)));
+/** Rounds of a probe: enough for PROBE_CHAINS chains, at most MOST_ROUNDS. */
+function probeRounds(batch: number): number {
+  return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(PROBE_CHAINS / batch)));
 }
 
 function learned(
-  { evidence, course }: Known,
+  { evidence, schedule }: Known,
   outcome: RoundOutcome,
   buckets: readonly number[],
 ): Known {
   const { tier: { depth: steps }, ms: { round: ms, catchUp: catchUpMs } } = outcome;
-  const rested = steps > 0 ? resting(course) : 0;
+  const rested = steps > 0 ? resting(schedule) : 0;
   // Acceptance from before a long pause says less about the present.
   const old = rested > 0 ? faded(evidence, Math.max(LEAST_KEPT, REST_KEEP ** rested)) : evidence;
   const next = learnRound(old, outcome, { calibration: CALIBRATION, buckets });
   const changed = next.changes > old.changes;
-  return { evidence: next, course: followed(course, { steps, ms, catchUpMs, changed }) };
+  return { evidence: next, schedule: followed(schedule, { steps, ms, catchUpMs, changed }) };
 }
 
 function choose(
-  { evidence, course }: Known,
+  { evidence, schedule }: Known,
   context: RoundContext,
   { options, prices }: { readonly options: HybridOptions; readonly prices: Pricing },
 ): Decision {
@@ -151,19 +153,19 @@ function choose(
   const all = optionsOf(steps, drafts, priced).filter(({ ms }, i) => i === 0 || ms <= mostMs);
   const waits = ({ steps, ms }: Option) => steps > 0 ? priced.catchUp(0) + ms : ms;
   const best = bestOf(all.filter((one, i) => i === 0 || waits(one) <= mostMs), {
-    course,
+    schedule,
     priced,
     context,
     options,
   });
   if (best.steps > 0) return choiceOf(best, drafts, { evidence, context });
   // A probe may wait for the catch-up beyond `mostMs`: what the draft has missed only grows until there is one.
-  const look = lookAgain(all, { course, priced, context, options });
-  return { tier: chain(look?.steps ?? best.steps) };
+  const probe = probeOf(all, { schedule, priced, context, options });
+  return { tier: chain(probe?.steps ?? best.steps) };
 }
 
 interface Weighing {
-  readonly course: Course;
+  readonly schedule: ProbeSchedule;
   readonly priced: RoundPrices;
   readonly context: RoundContext;
   readonly options: HybridOptions;
@@ -175,15 +177,15 @@ interface Weighing {
  */
 function bestOf(
   all: readonly Option[],
-  { course, priced, options: { stickiness } }: Weighing,
+  { schedule, priced, options: { stickiness } }: Weighing,
 ): Option {
-  const now = priced.catchUp(0) / course.stay;
-  const later = laterMs(course);
-  const drafting = (course.steps ?? 0) > 0;
+  const now = priced.catchUp(0) / schedule.stay;
+  const later = laterMs(schedule);
+  const drafting = (schedule.steps ?? 0) > 0;
   const worth = ({ steps, tokens, ms }: Option) => {
     const rate = tokens / (ms + (steps > 0 ? now : later));
     // `later` already makes stopping dearer, so 0 steps get the same stickiness as the current depth.
-    const stays = steps === course.steps || drafting && steps === 0;
+    const stays = steps === schedule.steps || drafting && steps === 0;
     return rate * (1 + priced.doubt(steps) + (stays ? stickiness : 0));
   };
   const [first, ...others] = all as [Option, ...Option[]];
@@ -198,35 +200,41 @@ function bestOf(
 
 /**
  * Chooses a probe. Rounds without drafts teach nothing about drafts, so a policy at 0 steps would stay there.
- * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try:
+ * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try; every draft
+ * of a probe is verified:
  *
- *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  looking * ms since the last try
+ *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  probe_budget * ms since the last try
  */
-function lookAgain(
+function probeOf(
   all: readonly Option[],
-  { course, priced, context: { batchSize }, options: { looking } }: Weighing,
+  { schedule, priced, context: { batchSize }, options: { probeBudget } }: Weighing,
 ): Option | undefined {
-  const rested = resting(course);
-  if (rested < course.wait || all[0]?.steps !== 0) return undefined;
+  const rested = resting(schedule);
+  if (rested < schedule.wait || all[0]?.steps !== 0) return undefined;
   const [none, ...others] = all as [Option, ...Option[]];
   const best = others.reduce<Option | undefined>(
-    (best, option) => best === undefined || option.rate > best.rate ? option : best,
+    (best, option) => best === undefined || rateOfAll(option) > rateOfAll(best) ? option : best,
     undefined,
   );
   if (best === undefined) return undefined;
-  const loss = Math.max(0, best.whole - best.tokens / none.rate);
-  const cost = priced.catchUp(0) + lookFor(batchSize) * loss;
-  const worth = looking * (LEAST_LOOKING + EAGER * course.returns);
-  return cost <= worth * course.restedMs ? best : undefined;
+  const loss = Math.max(0, best.whole - best.tokensOfAll / none.rate);
+  const cost = priced.catchUp(0) + probeRounds(batchSize) * loss;
+  const worth = probeBudget * (LEAST_PART + EAGER * schedule.returns);
+  return cost <= worth * schedule.restedMs ? best : undefined;
 }
 
-function report({ live: { evidence, course }, rounds }: HybridState): PolicyReport {
+/** Tokens a millisecond of rounds that verify every draft. */
+function rateOfAll({ tokensOfAll, whole }: Option): number {
+  return tokensOfAll / whole;
+}
+
+function report({ live: { evidence, schedule }, rounds }: HybridState): PolicyReport {
   const known = acceptanceReport(evidence);
   const by = rounds.map((count, steps) => [String(steps), count] as const)
     .filter(([, count]) => count > 0);
   const text = by.map(([steps, count]) => `${count} of ${steps}`).join(", ");
   return {
-    json: { ...known.json, probe_wait: course.wait, rounds: Object.fromEntries(by) },
+    json: { ...known.json, probe_wait: schedule.wait, rounds: Object.fromEntries(by) },
     rows: [...known.rows, ["rounds", text || "none"]],
   };
 }

@@ -66,7 +66,7 @@ const NEAR_HISTORY = 0.25;
  * The calibration, with each intercept moved until the mean chance of the last chains at its position is near
  * the measured acceptance rate. Without this, a draft that is unusually sure or unsure would decide by its
  * uncalibrated confidences alone whether anything is drafted, and rounds without drafts teach nothing. The
- * mean is over graded drafts only, like the rate: verified drafts have higher confidences than the others.
+ * mean is over tested drafts only, like the rate: verified drafts have higher confidences than the others.
  */
 export function anchored({ positions, chains, window: { at } }: Evidence): Calibration {
   const rates = positionRates(positions);

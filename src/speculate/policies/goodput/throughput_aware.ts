@@ -1,7 +1,7 @@
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import { type Policy, PolicyError, type RoundContext, type RoundOutcome } from "../../policy.ts";
-import { chain } from "../../round_shape.ts";
-import { numberOf, stepsOf, tiersOf } from "../fields.ts";
+import { chain, chains } from "../../round_shape.ts";
+import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
@@ -68,7 +68,7 @@ function throughputAware(
   const first = numSteps !== undefined && steps.includes(numSteps) ? numSteps : middle;
   const windows = Array.from({ length: steps.at(-1) as number }, () => []);
   return {
-    tiers: tiersOf(steps),
+    tiers: chains(steps),
     start: { steps: first, windows, rounds: 0, timings: [] },
     pick: (state, context) => ({
       tier: chain(

@@ -54,6 +54,7 @@ function running(id: number, numSteps?: number): RequestState {
   const sequence = newSequence([1, 2, 3, 4, 5, 6]);
   sequence.stored = 5;
   return {
+    id,
     request,
     sequence,
     output,
@@ -67,7 +68,7 @@ function running(id: number, numSteps?: number): RequestState {
     failure: undefined,
     done: false,
     constraint: undefined,
-    drafted: { id, depth: undefined, accepted: [], confidences: [] },
+    draftHistory: { depth: undefined, accepted: [], confidences: [] },
     drafter: undefined,
   };
 }

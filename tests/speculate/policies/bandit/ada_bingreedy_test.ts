@@ -12,8 +12,8 @@ const PLAYED: [number, number][] = [[0, 1], [1, 2], [3, 1], [3, 1.5], [0, 2.1], 
 ]];
 
 Deno.test("ada-bingreedy policy: the first bin of a block explores, others by 1 / sqrt(b) or 1 / b", () => {
-  const found = (law: string, explores: number) => {
-    const policy = opened(ADA_BINGREEDY, { steps: STEPS, law }, drawing(explores, 0.999));
+  const found = (exploration: string, explores: number) => {
+    const policy = opened(ADA_BINGREEDY, { steps: STEPS, exploration }, drawing(explores, 0.999));
     const state = after(policy, PLAYED);
     assert.equal(depthOf(policy, policy.start), 3, "1 is more than any uniform number");
     return depthOf(policy, state);

@@ -36,10 +36,10 @@ Deno.test("bins: blocks of the most bins follow each other", () => {
 });
 
 Deno.test("bins: share of exploring rounds that the laws come to", () => {
-  const share = (rounds: number, law: "inverse" | "inverse-sqrt") => {
+  const share = (rounds: number, exploration: "inverse" | "inverse-sqrt") => {
     let [clock, sum] = [FIRST_BIN, 0];
     for (let round = 0; round < rounds; round++, clock = nextRound(clock)) {
-      sum += exploreChance(clock, law);
+      sum += exploreChance(clock, exploration);
     }
     return (sum / rounds).toFixed(2);
   };

@@ -32,7 +32,7 @@ Deno.test("dsd policy: drafts have to promise a tenth more than none", () => {
   assert.equal(first(1.1), 0);
 });
 
-Deno.test("dsd policy: alpha counts what was graded, censored chains with it", () => {
+Deno.test("dsd policy: alpha counts what was tested, censored chains with it", () => {
   const policy = dsd();
   const alpha = (accepted: readonly number[]) => {
     let state = policy.start;

@@ -60,11 +60,12 @@ Deno.test("hybrid policy: 0 steps are left when drafts become worth it, and kept
   // At 0.1 ms a row, 8 requests gain from drafts only if acceptance is high.
   const costs = costsOf({ row: 0.1 });
   for (const ranks of [false, true]) {
-    const world = steady({ costs, told: costs, batch: () => 8, ranks, lasts: 4000 });
+    const world = steady({ costs, told: costs, batch: () => 8, ranks, lasts: 6000 });
     const bad = { ...world, alpha: () => 0.2 };
     assert(drafting(bad, hybrid(), 1000) < 0.05, `${drafting(bad, hybrid(), 1000)}`);
     const better = { ...world, alpha: (ms: number) => ms < 2000 ? 0.2 : 0.95 };
-    assert(drafting(better, hybrid(), 3000) > 0.9, `${drafting(better, hybrid(), 3000)}`);
+    // The longest wait between probes, 1024 rounds, is about 2 seconds.
+    assert(drafting(better, hybrid(), 4500) > 0.9, `${drafting(better, hybrid(), 4500)}`);
   }
 });
 
@@ -109,7 +110,7 @@ Deno.test("hybrid policy: after a rest it tries drafts again, although the catch
   assert.ok(rounds > 0 && rounds < 20_000, String(rounds));
 });
 
-Deno.test("hybrid policy: looks at drafts cost a small part of the time while none is worth it", () => {
+Deno.test("hybrid policy: probes of drafting cost a small part of the time while none is worth it", () => {
   const costs = costsOf({ row: 0.2 });
   const world = steady({ costs, told: costs, batch: () => 16, alpha: () => 0.3, lasts: 6000 });
   const off = runWorld(
@@ -121,6 +122,27 @@ Deno.test("hybrid policy: looks at drafts cost a small part of the time while no
   );
   const part = speed(runWorld(world, hybrid())) / speed(off);
   assert(part > 0.98, `${part}`);
+});
+
+Deno.test("hybrid policy: a probe is priced by the tokens of all its drafts, not by those of a round that is cut", () => {
+  // Each row costs as much as a token is worth, so the best round of 8 requests verifies one draft of the 8.
+  const costs = costsOf({ row: 1 });
+  const policy = hybrid({ steps: [0, 1] });
+  const context = contextOf(8, { costs });
+  let state = policy.start;
+  const learn = (steps: number, round: number) => {
+    const accepted = Array.from({ length: 8 }, (_, i) => (i + round) % 16 > 0 ? steps : 0);
+    const outcome = outcomeOf({ batchSize: 8, numSteps: steps, accepted });
+    const ms = { ...outcome.ms, round: roundMs(costs, { batch: 8, steps, cells: 160 }) };
+    state = policy.learn(state, { ...outcome, ms }).state;
+  };
+  for (let round = 0; round < 64; round++) learn(1, round);
+  const depth = () => policy.pick(state, context).tier.depth;
+  assert.equal(depth(), 0);
+  let rounds = 0;
+  for (; depth() === 0 && rounds < 1000; rounds++) learn(0, rounds);
+  // Two rounds of a probe lose about 1.5 ms of 8 ms rounds, which 1 % of the time pays after the shortest wait.
+  assert(rounds < 50, `${rounds}`);
 });
 
 Deno.test("hybrid policy: rounds after a probe wait for its result, and plain rounds in flight before it do not shorten it", () => {
@@ -139,9 +161,9 @@ Deno.test("hybrid policy: rounds after a probe wait for its result, and plain ro
   assert.equal(policy.mayLag?.(state, context), true);
   while (depth(state) === 0 && rounds++ < 10_000) state = learned(state, 0);
   assert.equal(policy.mayLag?.(state, context), false);
-  const lengthOf = (look: unknown) => {
+  const lengthOf = (probing: unknown) => {
     let length = 0;
-    for (let state = look; depth(state) > 0 && length < 100; length++) state = learned(state, 3);
+    for (let state = probing; depth(state) > 0 && length < 100; length++) state = learned(state, 3);
     return length;
   };
   assert.equal(policy.holds(state, context), 8);

@@ -1,5 +1,5 @@
-/** Whether rounds draft, for how long they have, and when to look again where they do not. */
-export interface Course {
+/** Whether rounds draft, for how long they have, and when to probe drafting where they do not. */
+export interface ProbeSchedule {
   /** Depth of the last round; undefined before the first. */
   readonly steps: number | undefined;
   /** Rounds since drafting last began or ended, the last one included. */
@@ -16,7 +16,7 @@ export interface Course {
   /** Share of probes after which drafting lasted, 0 to 1, a moving average. */
   readonly returns: number;
   /** Whether drafting began as a probe. */
-  readonly looked: boolean;
+  readonly probed: boolean;
 }
 
 /** Rounds without drafts before the first probe, and the most before any probe. */
@@ -29,7 +29,7 @@ const NEWEST = 0.3;
 /** No round or catch-up lasts longer. */
 const MOST_MS = 1e6;
 
-export const NO_COURSE: Course = {
+export const NO_PROBES: ProbeSchedule = {
   steps: undefined,
   since: 0,
   restedMs: 0,
@@ -38,11 +38,11 @@ export const NO_COURSE: Course = {
   rest: 64,
   catchUp: 0,
   returns: 0.125,
-  looked: false,
+  probed: false,
 };
 
 /** Rounds in a row without drafts. */
-export function resting({ steps, since }: Course): number {
+export function resting({ steps, since }: ProbeSchedule): number {
   return steps === 0 ? since : 0;
 }
 
@@ -53,11 +53,11 @@ export function resting({ steps, since }: Course): number {
 const TOO_SOON = 5;
 
 /** Milliseconds that a round without drafts is expected to cost later, when drafting resumes and catches up. */
-export function laterMs({ catchUp, returns, rest }: Course): number {
+export function laterMs({ catchUp, returns, rest }: ProbeSchedule): number {
   return TOO_SOON * catchUp * returns / rest;
 }
 
-/** What a course records. */
+/** What a schedule records. */
 export interface FollowedRound {
   readonly steps: number;
   readonly ms: number;
@@ -70,30 +70,30 @@ export interface FollowedRound {
  * Adds a round. A probe that fails doubles the wait for the next one (exponential back-off). Drafting that
  * lasts, or a change of acceptance, resets the wait.
  */
-export function followed(course: Course, round: FollowedRound): Course {
+export function followed(schedule: ProbeSchedule, round: FollowedRound): ProbeSchedule {
   const { steps, changed, ms } = round;
-  const before = course.steps;
-  const lasts = before !== undefined && before > 0 && steps > 0 && course.since > SHORT_STAY;
-  const restedMs = steps > 0 ? 0 : course.restedMs + (isTime(ms) ? ms : 0);
-  const now = { ...course, restedMs, wait: lasts || changed ? FIRST_WAIT : course.wait };
+  const before = schedule.steps;
+  const lasts = before !== undefined && before > 0 && steps > 0 && schedule.since > SHORT_STAY;
+  const restedMs = steps > 0 ? 0 : schedule.restedMs + (isTime(ms) ? ms : 0);
+  const now = { ...schedule, restedMs, wait: lasts || changed ? FIRST_WAIT : schedule.wait };
   if (before === undefined || steps > 0 === before > 0) {
-    return { ...now, steps, since: course.since + 1 };
+    return { ...now, steps, since: schedule.since + 1 };
   }
   return { ...steps > 0 ? begun(now, round.catchUpMs) : ended(now), steps, since: 1 };
 }
 
-function begun(course: Course, ms: number): Course {
-  const catchUp = isTime(ms) ? nearer(course.catchUp, ms) : course.catchUp;
-  const { rest, since, wait } = course;
-  return { ...course, catchUp, rest: nearer(rest, since), looked: since >= wait };
+function begun(schedule: ProbeSchedule, ms: number): ProbeSchedule {
+  const catchUp = isTime(ms) ? nearer(schedule.catchUp, ms) : schedule.catchUp;
+  const { rest, since, wait } = schedule;
+  return { ...schedule, catchUp, rest: nearer(rest, since), probed: since >= wait };
 }
 
-function ended(course: Course): Course {
-  const { since, stay, returns, wait, looked } = course;
-  if (!looked) return { ...course, stay: nearer(stay, since) };
+function ended(schedule: ProbeSchedule): ProbeSchedule {
+  const { since, stay, returns, wait, probed } = schedule;
+  if (!probed) return { ...schedule, stay: nearer(stay, since) };
   return since > SHORT_STAY
-    ? { ...course, stay: nearer(stay, since), returns: nearer(returns, 1) }
-    : { ...course, wait: Math.min(wait * 2, LONGEST_WAIT), returns: nearer(returns, 0) };
+    ? { ...schedule, stay: nearer(stay, since), returns: nearer(returns, 1) }
+    : { ...schedule, wait: Math.min(wait * 2, LONGEST_WAIT), returns: nearer(returns, 0) };
 }
 
 function isTime(ms: number): boolean {
