@@ -75,7 +75,7 @@ export function openMetrics(modelName: () => string): Metrics {
   const queries = counter("prefix_cache_queries_total", "Prompt tokens looked up in the cache.");
   const hits = counter("prefix_cache_hits_total", "Prompt tokens found in the cache.");
   const drafts = counter("spec_decode_num_drafts_total", "Rounds that verified drafts.");
-  const drafted = counter("spec_decode_num_draft_tokens_total", "Tokens drafted.");
+  const drafted = counter("spec_decode_num_draft_tokens_total", "Drafts verified.");
   const accepted = counter("spec_decode_num_accepted_tokens_total", "Drafts accepted.");
   const acceptedAt = counter(
     "spec_decode_num_accepted_tokens_per_pos_total",
