@@ -41,12 +41,10 @@ function combineKernel(BIASED: boolean): Kernel {
   });
 }
 
-/**
- * Jobs, and the tile size: jobs of an expert that share a tile, the same in both matmuls of a layer; see `tileSize`.
- */
+/** Jobs, and the tile size: jobs of an expert that share a tile; see `expertTile`. */
 type TiledJobs = Jobs & { readonly tile: TileSize };
 
-/** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
+/** Jobs of an expert that share a tile in the matmul by `matrix`; 1: each is alone. */
 export function expertTile(
   jobs: Jobs,
   matrix: Pick<Matrix, "format" | "shards">,
@@ -73,6 +71,15 @@ export function tileWords(
   return Math.max(...counts.flatMap(words));
 }
 
+/** Whether `expertMatmul` reads lists of jobs in tiles of `jobs.tile`. */
+export function readsTiles(
+  matrix: Pick<Matrix, "shards">,
+  jobs: TiledJobs,
+  tuning: Tuning,
+): boolean {
+  return expertScales(matrix, tuning.tensor) ? jobs.tile > 1 : sourceOf(jobs, tuning) === "tiled";
+}
+
 /** Records the lists of jobs where expertMatmul reads any for `matrix`. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
@@ -82,11 +89,7 @@ export function expertTiles(
     readonly label: string;
   },
 ): Dispatch[] {
-  const listed = expertScales(matrix, tuning.tensor)
-    ? jobs.tile > 1
-    : sourceOf(jobs, tuning) === "tiled";
-  if (!listed) return [];
-  return [jobLists(lists, { ...jobs, tuning })];
+  return readsTiles(matrix, jobs, tuning) ? [jobLists(lists, { ...jobs, tuning })] : [];
 }
 
 /** Most jobs among which a workgroup looks for those of its expert on hardware, one per lane. */

@@ -3,6 +3,7 @@
  * into one.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
+import type { TileSize } from "../../../kernels/experts/job_lists.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { CellRange } from "../../gpu/kernel.ts";
@@ -214,6 +215,8 @@ export interface ExpertMatmulOp {
   readonly matrix: Matrix;
   readonly experts: Value;
   readonly jobs: ExpertJobs;
+  /** Jobs of an expert that share a tile; 1: each is alone. */
+  readonly tile: TileSize;
   readonly out: Value;
   /** The activation of a gated epilogue, or a clamped gate with biases; undefined: outputs are stored as they are. */
   readonly gated: Activation | ClampedGate | undefined;
@@ -226,17 +229,16 @@ export interface ExpertMatmulOp {
     readonly shares: Value;
     readonly factors: Operand | undefined;
   } | undefined;
-  /** The tiles of jobs; undefined: it reads no lists. */
+  /** The lists of jobs in tiles of that size; undefined: it reads none. */
   readonly tiles: Value | undefined;
 }
 
-/** Lists the jobs of each expert in tiles, for experts' matmuls that read lists. */
+/** Lists the jobs of each expert in tiles of `tile`, for experts' matmuls that read lists. */
 export interface ExpertTilesOp {
   readonly kind: "expert_tiles";
-  readonly matrix: Matrix;
+  readonly tile: TileSize;
   readonly experts: Value;
   readonly jobs: ExpertJobs;
-  readonly rows: number;
   readonly out: Value;
 }
 
