@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
-import { bytesOf, type Dispatch, dispatch } from "../../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, within } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import {
   type AttentionBuffers,
@@ -91,18 +91,10 @@ function parted(
 ): Dispatch[] {
   if (tablePages * PAGE <= cells) return [...short()];
   if (cells <= 0) return [...long()];
-  return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
-}
-
-/** The dispatches of `plan` that run for contexts of `from` to `upTo` cells, restricted to those. */
-function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
-  return plan.map((each) => {
-    const { forCells = { from: 0, upTo: Infinity } } = each;
-    return {
-      ...each,
-      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
-    };
-  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
+  return [
+    ...within(short(), { from: 0, upTo: cells }),
+    ...within(long(), { from: cells + 1, upTo: Infinity }),
+  ];
 }
 
 /** The largest tile that a slot's rows fill and workgroup memory has room for. */
