@@ -99,8 +99,8 @@ function fuseExperts(
   const onUnits = first.kind === "expert_matmul" && tensor && expertScales(first.matrix, tensor);
   if (rowsOf(first) > MOST_ROWS || onUnits) return;
   const writers = readsOf(first).flatMap((value) => edits.writers(value));
-  const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.placeOf(op)));
-  const end = edits.placeOf(first);
+  const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.indexOf(op)));
+  const end = edits.indexOf(first);
   let begin = end;
   while (begin - 1 > written) {
     const before = edits.ops[begin - 1] as LoweredOp;
@@ -118,7 +118,7 @@ function fuseExperts(
     if (!fits(both, context)) continue;
     edits.replace(second, both);
     edits.remove(first);
-    moved.set(first, edits.placeOf(second));
+    moved.set(first, edits.indexOf(second));
     return;
   }
 }
