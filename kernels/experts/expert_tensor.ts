@@ -4,7 +4,7 @@ import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import { isQuantized } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { type Epilogue, type EpilogueParameters, scaledEpilogue } from "../lib/epilogue.ts";
+import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { formatOf, type LoadParameters } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
 import {
@@ -230,14 +230,12 @@ interface ExpertTensor {
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16
  * weights are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has
- * one, else the tiles of job_lists.wgsl. With `outScales`, f32 [jobs], a gated epilogue lowers the scales of its output
- * rows there.
+ * one, else the tiles of job_lists.wgsl.
  */
 export function expertTensor(
-  { x, out, outScales, lists, wScales, xScales, choice }: {
+  { x, out, lists, wScales, xScales, choice }: {
     readonly x: Operand;
     readonly out: Operand;
-    readonly outScales?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
@@ -248,11 +246,7 @@ export function expertTensor(
 ): Dispatch {
   const { unit, tile, matrix, expertRows, shard, label, work } = of;
   const { cols, format = "bf16", lanes = 1 } = matrix;
-  const activation = of.epilogue === "geglu" ? "gelu_tanh" : "silu";
-  const gated = of.epilogue === "geglu" || of.epilogue === "swiglu";
-  const epilogue = outScales && gated
-    ? scaledEpilogue(activation, outScales)
-    : expertEpilogue(of.epilogue);
+  const epilogue = expertEpilogue(of.epilogue);
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;

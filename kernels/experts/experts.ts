@@ -151,14 +151,12 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for a gate.
  */
 export function expertMatmul(
-  { matrix, x, xScales, out, outScales, ...lists }: {
+  { matrix, x, xScales, out, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
-    /** Of out's rows, which are jobs, f32, the largest before: a gate lowers them where `expertsStoreScales`. */
-    readonly outScales?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
     /** Present where experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
@@ -180,7 +178,7 @@ export function expertMatmul(
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
   const factors = choice?.factors;
-  const onUnits = expertsOnUnits({ matrix, x, xScales, out, outScales, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, ...lists }, {
     ...shape,
     tensor: tuning.tensor,
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),

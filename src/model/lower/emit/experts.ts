@@ -5,7 +5,7 @@ import { combineExperts, expertMatmul } from "../../../../kernels/experts/expert
 import { jobLists } from "../../../../kernels/experts/job_lists.ts";
 import { route } from "../../../../kernels/experts/route.ts";
 import { routerLogits } from "../../../../kernels/experts/router_logits.ts";
-import { clampedEpilogue } from "../../../../kernels/lib/epilogue.ts";
+import { clampedEpilogue, scaledEpilogue } from "../../../../kernels/lib/epilogue.ts";
 import { GATES } from "../../../../kernels/lib/gate.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import { jobCounts } from "../../graph/graph.ts";
@@ -96,7 +96,6 @@ export function emitExpertMatmul(
     x: at(x),
     xScales: scalesOf(context, xScales),
     out: at(out),
-    outScales,
     experts: at(experts),
     tiles: at(tiles ?? experts),
     choice: choice && {
@@ -120,7 +119,8 @@ export function emitExpertMatmul(
 
 function expertEpilogueOf(gated: ExpertMatmulOp["gated"], outScales: Operand | undefined) {
   if (!gated) return "store";
-  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, outScales);
+  if (typeof gated !== "string") return clampedEpilogue(gated, outScales);
+  return outScales ? scaledEpilogue(gated, outScales) : GATES[gated].epilogue;
 }
 
 export function emitExpertSums(
