@@ -4,9 +4,9 @@ import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
 import { emitFused } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
+import { type FusedNorm, fusedNorm, fuseNorm } from "../norms.ts";
 import { type LoweredOp, type OpOf, readsOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { type FusedNorm, fusedNorm, fuseNorm } from "./norm_in_matmul.ts";
 
 /** Most rows of x. */
 const MOST_ROWS = 8;
