@@ -128,17 +128,17 @@ function waysOf({ perSlot, slots = 1, ways: most }: Case): Way[] {
   const each = perSlot * slots < 64 ? { enough: Infinity } : { enough: 0 };
   const ways: Way[] = perSlot * slots < 64
     ? [
-      { name: "early fetched", held: false, cells: 32 },
-      { name: "late fetched", early: false, held: false, cells: 32 },
+      { name: "early fetched", inRegisters: false, cells: 32 },
+      { name: "late fetched", early: false, inRegisters: false, cells: 32 },
       { name: "late", early: false },
-      { name: "early held", held: true, cells: 32 },
-      { name: "fetched 256", held: false, threads: 256, cells: 32 },
+      { name: "early in registers", inRegisters: true, cells: 32 },
+      { name: "fetched 256", inRegisters: false, threads: 256, cells: 32 },
       { name: "256", threads: 256 },
     ]
     : [
       { name: "64q", queries: 64, cells: 32 },
       { name: "32q 256", queries: 32, threads: 256 },
-      { name: "32q fetched", queries: 32, held: false, cells: 32 },
+      { name: "32q fetched", queries: 32, inRegisters: false, cells: 32 },
       { name: "32q", queries: 32, cells: 32 },
       { name: "64q 256", queries: 64, threads: 256, cells: 32 },
       { name: "32q early", queries: 32, early: true },

@@ -101,16 +101,16 @@ function parted(
 export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
   const { heads, kvHeads, perSlot } = shape;
   const room = units.limits.maxComputeWorkgroupStorageSize;
-  const held = true;
+  const inRegisters = true;
   const sizes = [16, 32, 64].filter((queries) =>
-    unitsBytes(shape, units, { queries, held }) <= room
+    unitsBytes(shape, units, { queries, inRegisters }) <= room
   );
   const wanted = perSlot * heads / kvHeads;
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
   const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
-  const ways = { apart: false, direct: false, early: span === 1, held, threads };
+  const ways = { apart: false, direct: false, early: span === 1, inRegisters, threads };
   return { queries, group, tile, span, ...ways };
 }
 

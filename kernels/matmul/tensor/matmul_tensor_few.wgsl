@@ -8,7 +8,7 @@
 // $STAGE numbers of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Lanes that have no eight
 // of x of their own store its last eight again, behind the rows, because stores in a branch cost a tenth. COLS /
 // SPLIT_K is a multiple of $STAGE.
-// Where $HELD is set x, one row, is whole in workgroup memory before the first stage, as in
+// Where $RESIDENT is set x, one row, is whole in workgroup memory before the first stage, as in
 // matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup resets the scales of
 // other inputs to the largest.
 
@@ -91,7 +91,7 @@ const X_EIGHTHS = 1u + $LOWu; // vectors for eight numbers
 const X_STEP = 2u; // vectors of eight numbers, one after the other
 const X_EIGHTHS = 2u;
 //#endif
-//#if !HELD
+//#if !RESIDENT
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 //#endif
@@ -104,10 +104,10 @@ const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of outputs, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [UNIT_N, UNIT_M] f32 each.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// Columns of the right matrix, [.., X_PITCH]. Held: see `place_of`.
+// Columns of the right matrix, [.., X_PITCH]. Resident: see `place_of`.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
-//#if HELD
+//#if RESIDENT
 //#import lib/normed_x
 //#if LOWERS
 // Resets a row's scales of the inputs of the layer's other matmuls to the largest, for the kernels that make those
@@ -202,7 +202,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //#for t in TURNS
   let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
-  //#if !HELD
+  //#if !RESIDENT
   let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
   //#endif
   //#endfor
@@ -219,7 +219,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //#endfor
   //#endfor
-  //#if HELD
+  //#if RESIDENT
   let row = 0u;
   let rows = 1u;
   //#import lib/normed_x_statements
@@ -279,7 +279,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#endfor
       }
       //#endfor
-      //#if !HELD
+      //#if !RESIDENT
       //#for u in X_LOADS
       //#if X_IS_F16
       //#if LOW
@@ -310,7 +310,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //#endfor
-        //#if !HELD
+        //#if !RESIDENT
         //#for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
         //#if READS_TWO
@@ -329,7 +329,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for t in OWN_STEPS
         {
           let at = (s + $tu) * $UNIT_Ku / 8u;
-          //#if HELD
+          //#if RESIDENT
           let x_at = place_of(k + $au * BLOCKS + at);
           //#else
           let x_at = at;
