@@ -52,7 +52,7 @@ interface ExpertTileParameters {
   readonly GRID_R: number;
   readonly OWN_R: number;
   readonly OWN_C: number;
-  /** Eights of k of a stage, products along k, and stages that are loaded ahead. */
+  /** Vec8s of k of a stage, products along k, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly AHEAD: number;
@@ -64,7 +64,7 @@ interface ExpertTileParameters {
   readonly LO_ROW: number;
   readonly PARTS: number;
   readonly TILE_R: number;
-  /** Blocks of weights, eights of x, jobs and scales of columns that an invocation loads. */
+  /** Blocks of weights, vec8s of x, jobs and scales of columns that an invocation loads. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly JOB_LOADS: number;
@@ -75,7 +75,7 @@ interface ExpertTileParameters {
   readonly SUM_PITCH: number;
   readonly TILE_SUMS: number;
   readonly LO_SUM: number;
-  /** Eights of f16 of workgroup memory. */
+  /** Vec8s of f16 of workgroup memory. */
   readonly WORDS: number;
 }
 

@@ -237,8 +237,8 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //#if LOW
-        staged[x_to$u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(hi_of(a), hi_of(b));
+        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - hi_of(a), b - hi_of(b));
         //#else
         staged[x_to$u] = eight_of_x(a, b);
         //#endif

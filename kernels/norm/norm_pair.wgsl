@@ -25,7 +25,7 @@ const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
 //#if put != store
-//#import lib/cut
+//#import lib/hi_of
 //#if put == half
 // Eight f16 each: [rows, 2 COLS / 8].
 //#else
@@ -68,8 +68,8 @@ fn put(row: u32, i: u32, y: Vec8, y_scale: f32) {
   let at = row * (COLS / 2u) + i;
   let a = y.lo * y_scale;
   let b = y.hi * y_scale;
-  out[at] = packed(cut(a), cut(b));
-  out[at + COLS / 4u] = packed(a - cut(a), b - cut(b));
+  out[at] = packed(hi_of(a), hi_of(b));
+  out[at + COLS / 4u] = packed(a - hi_of(a), b - hi_of(b));
   //#else
   let at = row * (COLS / 2u) + 2u * i;
   out[at] = y.lo;

@@ -35,7 +35,7 @@
 //#import lib/store_scales
 //#import lib/workgroup_sum
 //#if F16
-//#import lib/cut
+//#import lib/hi_of
 //#endif
 
 override COLS: u32; // a multiple of 8
@@ -235,8 +235,8 @@ fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
 
 fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
   let at = row * (COLS / 4u) + i;
-  out[at] = packed(cut(a), cut(b));
-  out[at + COLS / 8u] = packed(a - cut(a), b - cut(b));
+  out[at] = packed(hi_of(a), hi_of(b));
+  out[at + COLS / 8u] = packed(a - hi_of(a), b - hi_of(b));
 }
 //#else
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]

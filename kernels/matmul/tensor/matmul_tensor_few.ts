@@ -33,7 +33,7 @@ interface FewTileParameters {
   /** Outputs and invocations of a workgroup. */
   readonly TILE_COLS: number;
   readonly THREADS: number;
-  /** Eights of k in a stage, products along k, how many of those are unrolled, and stages that are loaded ahead. */
+  /** Vec8s of k in a stage, products along k, how many of those are unrolled, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly OWN_STEPS: number;
@@ -43,7 +43,7 @@ interface FewTileParameters {
   readonly RAGGED: boolean;
   /** Whether x, one row, is whole in workgroup memory. */
   readonly RESIDENT: boolean;
-  /** Blocks of weights and eights of x that an invocation loads, and whether some invocations load fewer blocks. */
+  /** Blocks of weights and vec8s of x that an invocation loads, and whether some invocations load fewer blocks. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly W_PART: boolean;
@@ -109,7 +109,7 @@ export function fewRows({ n }: MatrixUnit): number {
 
 /**
  * x as columns of the right matrix, X_TILES tiles of the unit. The lo of a row is LO_COLUMNS behind its hi, and a
- * column begins X_PITCH eights behind the one before.
+ * column begins X_PITCH vec8s behind the one before.
  */
 function columnsOf(
   { n: most, narrow = most }: MatrixUnit,
@@ -118,7 +118,7 @@ function columnsOf(
     readonly low: number;
     readonly resident: number;
     readonly chunks: number;
-    /** Eights of a stage that all invocations store: those of the rows, or more. */
+    /** Vec8s of a stage that all invocations store: those of the rows, or more. */
     readonly brought: number;
   },
 ) {
@@ -127,7 +127,7 @@ function columnsOf(
   const X_TILES = Math.ceil(ROW_COLUMNS * rows / n);
   const counts = { UNIT_N: n, X_TILES, ROW_COLUMNS };
   if (resident > 0) {
-    // n eights of hi and n eights of lo alternate; the last columns of a tile reach behind them.
+    // n vec8s of hi and n vec8s of lo alternate; the last columns of a tile reach behind them.
     const X_WORDS = 2 * n * (Math.ceil(resident / n) + 1);
     return { ...counts, LO_COLUMNS: n / 2, X_PITCH: 2, X_WORDS };
   }
@@ -138,7 +138,7 @@ function columnsOf(
 /**
  * Parameters of matmul_tensor_few.wgsl for a tile.
  *
- * @param resident eights of x that are resident; 0: x comes stage by stage.
+ * @param resident vec8s of x that are resident; 0: x comes stage by stage.
  */
 function countsOf(
   unit: MatrixUnit,
@@ -180,7 +180,7 @@ function countsOf(
   };
 }
 
-/** Whether an adapter can run a workgroup. @param resident eights of x that are, besides what brings them. */
+/** Whether an adapter can run a workgroup. @param resident vec8s of x that are, besides what brings them. */
 export function fewFits(
   unit: MatrixUnit,
   tile: FewTile,
