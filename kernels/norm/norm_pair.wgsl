@@ -21,8 +21,6 @@ const HALVES = $HALVESu; // workgroups of a row: 2, or 1 for both halves, which 
 
 alias Sum = vec2<f32>;
 
-const NO_ROW = 0xffffffffu;
-
 @group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
 //#if put != store
 //#import lib/hi_of

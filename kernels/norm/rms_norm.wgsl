@@ -31,6 +31,7 @@
 //#import lib/rows
 //#endif
 //#endif
+//#import lib/constants
 //#import lib/vec8
 //#import lib/store_scales
 //#import lib/workgroup_sum
@@ -58,8 +59,6 @@ fn total_of(x: f32, lane: u32) -> f32 {
   return total(x, lane);
 }
 //#endif
-
-const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 

@@ -8,8 +8,9 @@ import {
   fromRow,
   scoreConstants,
 } from "../attention.ts";
-import { groupOf, launchedSplits, PAGE, pathGroups } from "../splits.ts";
+import { groupOf, launchedSplits, pathGroups } from "../splits.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
+import { PAGE } from "../../lib/rows.ts";
 import { ALIGNED_ROWS, alignedRows, rowBlock, tileOf } from "../../lib/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
 import { combined } from "./combine_units.ts";
