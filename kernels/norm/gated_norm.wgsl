@@ -11,7 +11,7 @@
 //#import lib/head_gate
 //#import lib/store_scales
 //#if F16
-//#import lib/hi_of
+//#import lib/put_f16
 //#endif
 
 override COLS: u32; // a multiple of HEAD
@@ -26,22 +26,8 @@ const HEAD_VEC8S = $HEAD_VEC8Su; // HEAD / 8
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 @group(0) @binding(2) var<storage, read> norm_weight: array<vec4<f32>>; // [HEAD / 4]
 
-//#if put == half
-// Eight f16 each: [rows, COLS / 8].
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  out[row * (COLS / 8u) + i] = packed(a, b);
-}
-//#else if put == pair
-// Eight f16 each, hi and then lo: [rows, 2, COLS / 8].
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  let at = row * (COLS / 4u) + i;
-  out[at] = packed(hi_of(a), hi_of(b));
-  out[at + COLS / 8u] = packed(a - hi_of(a), b - hi_of(b));
-}
+//#if F16
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>; // see lib/put_f16.wgsl
 //#else
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, COLS / 4]
 //#endif
