@@ -41,10 +41,8 @@ interface ExpertTileParameters {
   readonly UNIT_K: number;
   /** Invocations of a subgroup. */
   readonly LANES: number;
-  /** Jobs of a workgroup: one number, for which three shader files have different names. */
-  readonly JOBS: number;
+  /** Jobs of a workgroup. */
   readonly TILE: number;
-  readonly TILE_ROWS: number;
   /** Columns and invocations of a workgroup. */
   readonly TILE_COLS: number;
   readonly THREADS: number;
@@ -104,8 +102,8 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
-  return 16 * WORDS + 4 * (3 * JOBS + TILE_COLS);
+  const { WORDS, TILE, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * WORDS + 4 * (3 * TILE + TILE_COLS);
 }
 
 function countsOf(
@@ -114,21 +112,19 @@ function countsOf(
   precision: Precision,
   vec8s = 1,
 ): ExpertTileParameters {
-  const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
+  const { jobs: TILE, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
   const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
   const SUM_PITCH = unit.n / 4 + 1;
   // hi and lo of few jobs are rows of one tile.
-  const packed = JOBS <= unit.m / 2;
-  const LO_ROW = packed ? unit.m / 2 : JOBS;
+  const packed = TILE <= unit.m / 2;
+  const LO_ROW = packed ? unit.m / 2 : TILE;
   const PARTS = packed || precision === "f16" ? 1 : 2;
   const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
-    JOBS,
-    TILE: JOBS,
-    TILE_ROWS: JOBS,
+    TILE,
     GRID_R,
     OWN_R,
     OWN_C,
@@ -145,14 +141,14 @@ function countsOf(
     UNIT_HALF: unit.n / 2,
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
-    ...spread(CHUNKS, JOBS),
+    ...spread(CHUNKS, TILE),
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
-    X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    X_LOADS: Math.ceil(TILE * CHUNKS / THREADS),
     EARLY: tile.early ?? false,
     SUM_PITCH,
     TILE_SUMS,
-    JOB_LOADS: Math.ceil(JOBS / THREADS),
+    JOB_LOADS: Math.ceil(TILE / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     // A tile of the unit is whole, with or without lo.
     WORDS: Math.max(
