@@ -7,7 +7,11 @@
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
-import { attentionOnUnits, unitsTile } from "../../kernels/attention/units/attention_on_units.ts";
+import {
+  attentionOnUnits,
+  RULES,
+  unitsTile,
+} from "../../kernels/attention/units/attention_on_units.ts";
 import type { UnitsTile } from "../../kernels/attention/units/units_kernels.ts";
 import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -195,13 +199,17 @@ async function measure(of: Case): Promise<void> {
       "units",
       attentionOnDevice(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } }),
     ],
-    ...waysOf(of).map(({ name, enough, cells = 64, ...more }): [string, Plan] => [
+    ...waysOf(of).map(({ name, enough = RULES.enough, cells = 64, ...more }): [string, Plan] => [
       `${name} ${cells}`,
       attentionOnUnits(
         buffers,
         { ...launch, tuning: simt },
-        { ...onUnits, enough, cells },
-        (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
+        { ...onUnits, cells },
+        {
+          ...RULES,
+          enough,
+          choose: (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
+        },
       ),
     ]),
   ];

@@ -25,36 +25,38 @@ import {
   type UnitsTile,
 } from "./units_kernels.ts";
 
-/** Workgroups of a whole segment each that keep a large GPU busy; if there are fewer, they take fewer splits each. */
-const ENOUGH = 96;
-/**
- * Workgroups that keep a large GPU busy where rows are few: contexts that make as many with APART splits each take
- * these, shorter contexts take one split each.
- */
-const ENOUGH_APART = MULTIPROCESSORS;
 /** Splits of a workgroup where rows are few and contexts are long. */
 const APART = 4;
 
-/** Chooses the workgroup for these rows, with `span` splits each. */
-type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
+/** How work is divided among workgroups; no bit depends on it. */
+export interface UnitsRules {
+  /** Workgroups of a whole segment each that keep the GPU busy; if there are fewer, they take fewer splits each. */
+  readonly enough: number;
+  /**
+   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with APART splits each take these,
+   * shorter contexts take one split each.
+   */
+  readonly enoughApart: number;
+  /** Chooses the workgroup for these rows, with `span` splits each. */
+  choose(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile;
+}
 
-/**
- * Records attention of `count` rows over the pages of their slots.
- *
- * @param choose replaces the rule that chooses workgroups; the bits stay the same.
- */
+/** For a large GPU. */
+export const RULES: UnitsRules = { enough: 96, enoughApart: MULTIPROCESSORS, choose: unitsTile };
+
+/** Records attention of `count` rows over the pages of their slots. */
 export function attentionOnUnits(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
-  choose: Choose = unitsTile,
+  rules: UnitsRules = RULES,
 ): Dispatch[] {
-  const few = () => inTiles(buffers, shape, units, choose);
+  const few = () => inTiles(buffers, shape, units, rules);
   const halves = halvesOf(buffers, shape, units);
   if (halves === undefined) return few();
   const { group, tile } = chunkTile(shape, units, 1);
   const workgroups = Math.ceil(shape.perSlot / tile) * shape.heads / group;
-  const segments = Math.ceil((units.enough ?? ENOUGH) / workgroups);
+  const segments = Math.ceil(rules.enough / workgroups);
   const chunk = () => chunkOnUnits(buffers, shape, { units, halves });
   return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
 }
@@ -64,7 +66,7 @@ function inTiles(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
-  choose: Choose,
+  { enough, enoughApart, choose }: UnitsRules,
 ): Dispatch[] {
   const inParts = (span: number, apart = false) =>
     inBlocks(buffers, shape, { units, span, apart, choose });
@@ -73,9 +75,8 @@ function inTiles(
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
-  if (workgroups < (units.enough ?? ENOUGH)) {
-    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
-      cellsOf(units);
+  if (workgroups < enough) {
+    const few = Math.floor(enoughApart / workgroups) * APART * cellsOf(units);
     return parted(shape, few, () => inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales || buffers.sinks) return inParts(segment);
@@ -123,7 +124,7 @@ function inBlocks(
     readonly units: AttentionUnits;
     readonly span: number;
     readonly apart: boolean;
-    readonly choose: Choose;
+    readonly choose: UnitsRules["choose"];
   },
 ): Dispatch[] {
   const { count, heads, headDim } = shape;
