@@ -204,7 +204,7 @@ function sums(
         steps,
         part: true,
         biased: true,
-        held: 0,
+        resident: 0,
       };
       return {
         name: `sums ${outs}x${steps}`,

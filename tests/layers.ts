@@ -103,6 +103,8 @@ const LAYERS: Readonly<Record<string, Layer>> = {
 const ERRORS = "src/errors.ts";
 /** What every layer may import: pure functions of a few lines. */
 const SHARED = ["src/defined.ts", "src/objects.ts"];
+/** Each file is one rewrite. What several need lies beside the folder. */
+const REWRITES = "src/model/lower/rewrites/";
 const ROOT = new URL("..", import.meta.url);
 
 /** Why `file` may not import `specifier`, or undefined where it may; paths from the root. */
@@ -115,7 +117,11 @@ export function importFault(file: string, specifier: string): string | undefined
     const may = packages === "node" ? specifier.startsWith("node:") : packages;
     return may ? undefined : `${layerName} imports no packages, but "${specifier}"`;
   }
-  const target = layerOf(new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length));
+  const path = new URL(specifier, new URL(file, ROOT)).href.slice(ROOT.href.length);
+  if (file.startsWith(REWRITES) && path.startsWith(REWRITES)) {
+    return `a rewrite may not import another one (${path}): each can be deleted`;
+  }
+  const target = layerOf(path);
   if (target === layerName || layer.from.includes(target)) return undefined;
   if (SHARED.includes(target) || target === ERRORS && layerName !== "src/speculate") {
     return undefined;

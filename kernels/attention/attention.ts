@@ -25,10 +25,10 @@ import {
   tileOf,
 } from "../lib/row_blocks.ts";
 import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.ts";
+import { PAGE } from "../lib/rows.ts";
 import { kernelOf } from "../shader.ts";
 import {
   groupOf,
-  PAGE,
   SCORING,
   SPLIT_CELLS,
   type SplitBuffers,

@@ -85,8 +85,8 @@ function combined(
     SINKS: sinks !== undefined,
     GATED: gate !== undefined,
   };
-  const eights = half ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
-  const kernel = inRows ? combineRowsKernel(headDim, flags, eights) : combineKernel(headDim, flags);
+  const vec8s = half ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
+  const kernel = inRows ? combineRowsKernel(headDim, flags, vec8s) : combineKernel(headDim, flags);
   return dispatch(kernel, {
     label,
     work,
@@ -137,12 +137,12 @@ interface CombineRowsParameters extends CombineFlags {
   readonly HEAD: number;
   /** Splits that are loaded at once. */
   readonly PREFETCH: number;
-  /** Eights of an invocation where rows are rounded to f16; 0: they are not. */
-  readonly EIGHTS: number;
+  /** Vec8s of an invocation where rows are rounded to f16; 0: they are not. */
+  readonly VEC8S: number;
 }
 
 /** What attention_combine.wgsl takes. */
-interface CombineParameters extends Omit<CombineRowsParameters, "EIGHTS"> {
+interface CombineParameters extends Omit<CombineRowsParameters, "VEC8S"> {
   /** Fours of a head of a workgroup, and lanes that share the splits. */
   readonly QUADS: number;
   readonly LANES: number;
@@ -166,9 +166,9 @@ function combineKernel(headDim: number, flags: CombineFlags): Kernel {
 }
 
 /** Adds the splits of many rows. */
-function combineRowsKernel(headDim: number, flags: CombineFlags, eights: number): Kernel {
-  const rounded = eights > 0 ? `_half${eights}` : "";
+function combineRowsKernel(headDim: number, flags: CombineFlags, vec8s: number): Kernel {
+  const rounded = vec8s > 0 ? `_half${vec8s}` : "";
   const name = `attention_combine_rows_${headDim}${suffix(flags)}${rounded}`;
-  const parameters = { ...flags, HEAD: headDim / 4, PREFETCH: 4, EIGHTS: eights };
+  const parameters = { ...flags, HEAD: headDim / 4, PREFETCH: 4, VEC8S: vec8s };
   return kernelOf<CombineRowsParameters>("attention/combine_rows")(parameters, { name });
 }

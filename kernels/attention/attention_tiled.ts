@@ -117,7 +117,7 @@ interface TiledCounts extends SplitOrder {
   readonly QUERIES: number;
   /** Lanes of a score that a stage holds, and vec8s of a query or a key in a stage. */
   readonly AT_ONCE: number;
-  readonly EIGHTS: number;
+  readonly STAGE_VEC8S: number;
   /** Queries of an invocation for the scores, and fours of them. */
   readonly SCORED: number;
   readonly SCORED_QUADS: number;
@@ -149,7 +149,7 @@ function tiledCounts(headDim: number, group: number, tile: number): TiledCounts 
   const { VEC8S, LANES, STEPS, PARTS, CELLS } = splitCounts(headDim, group, tile);
   const QUERIES = queriesOf(headDim);
   const AT_ONCE = STAGED / (2 * STEPS);
-  const EIGHTS = AT_ONCE * STEPS;
+  const STAGE_VEC8S = AT_ONCE * STEPS;
   const GROUPS = THREADS / 16;
   const SCORED = QUERIES / GROUPS;
   const SUMMED = QUERIES * VEC8S / THREADS;
@@ -166,7 +166,7 @@ function tiledCounts(headDim: number, group: number, tile: number): TiledCounts 
     PARTS,
     CELLS,
     AT_ONCE,
-    EIGHTS,
+    STAGE_VEC8S,
     SCORED,
     SUMMED,
     STAGED_CELLS,
@@ -174,11 +174,11 @@ function tiledCounts(headDim: number, group: number, tile: number): TiledCounts 
     SCORED_QUADS: SCORED / 4,
     SUMMED_QUADS: SUMMED / 4,
     SHARES: THREADS / (QUERIES / 4),
-    Q_LOADS: QUERIES * EIGHTS / THREADS,
-    K_LOADS: SPLIT_CELLS * EIGHTS / THREADS,
+    Q_LOADS: QUERIES * STAGE_VEC8S / THREADS,
+    K_LOADS: SPLIT_CELLS * STAGE_VEC8S / THREADS,
     STAGED_PARTS: Math.max(1, STAGED_CELLS / CELLS),
     HALF_PART: Math.min(STAGED_CELLS, CELLS) / 2,
-    PITCH: Math.max(4 * EIGHTS, QUERIES / 4) + 1,
+    PITCH: Math.max(4 * STAGE_VEC8S, QUERIES / 4) + 1,
     VALUE_PITCH: 2 * VEC8S,
   };
 }

@@ -32,8 +32,8 @@ const THREADS = $THREADSu;
 const GROUPS = $GROUPSu; // of queries, for scores: 16 invocations each
 const QUERIES = $QUERIESu;
 const LANES = $LANESu; // of attention.wgsl: lane l has vec8s l, l + LANES, ...
-const EIGHTS = $EIGHTSu; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
-const KEY_AT = 2u * EIGHTS; // in a line of the pool
+const STAGE_VEC8S = $STAGE_VEC8Su; // vec8s of a query or a key in a stage: those of $AT_ONCE lanes
+const KEY_AT = 2u * STAGE_VEC8S; // in a line of the pool
 const QUADS = QUERIES / 4u;
 const PARTS = $PARTSu; // of attention.wgsl: part p has cells p, p + PARTS, ...
 const CELLS = $CELLSu; // of a part
@@ -64,7 +64,7 @@ var<workgroup> shares: array<vec2<f32>, QUERIES>; // of the splits so far, of th
 //#import lib/stored
 
 // The vec8 that is number `e` of those of lanes `lane`, lane + 1, ...
-fn eighth(lane: u32, e: u32) -> u32 {
+fn stage_vec8(lane: u32, e: u32) -> u32 {
   return lane + e % $AT_ONCEu + e / $AT_ONCEu * LANES;
 }
 
@@ -133,11 +133,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let i = thread % VEC8S;
   let load_cell = min(thread / VEC8S, STAGED_CELLS - 1u); // cell of a stage
   //#for u in Q_LOADS
-  let q_eighth$u = thread + $uu * THREADS;
-  let q_row$u = q_eighth$u / EIGHTS;
+  let q_vec8$u = thread + $uu * THREADS;
+  let q_row$u = q_vec8$u / STAGE_VEC8S;
   let q_from$u = ((row + min(q_row$u / GROUP, count - 1u)) * heads + tile.y * GROUP + q_row$u % GROUP) * (2u * VEC8S);
   let q_line$u = q_row$u % $SCOREDu * GROUPS + q_row$u / $SCOREDu;
-  let q_to$u = q_eighth$u % EIGHTS * 2u;
+  let q_to$u = q_vec8$u % STAGE_VEC8S * 2u;
   //#endfor
 
   for (var split = z; split * SPLIT_CELLS < end; split += KEPT) {
@@ -150,10 +150,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     workgroupBarrier();
     //#for u in K_LOADS
-    let k_eighth$u = thread + $uu * THREADS;
-    let k_place$u = places[k_eighth$u / EIGHTS];
-    let k_line$u = k_eighth$u / EIGHTS;
-    let k_to$u = KEY_AT + k_eighth$u % EIGHTS * 2u;
+    let k_vec8$u = thread + $uu * THREADS;
+    let k_place$u = places[k_vec8$u / STAGE_VEC8S];
+    let k_line$u = k_vec8$u / STAGE_VEC8S;
+    let k_to$u = KEY_AT + k_vec8$u % STAGE_VEC8S * 2u;
     //#endfor
 
     // The dot products of the split's keys with all queries, in `score<query>_<cell>`.
@@ -163,11 +163,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
     //#endfor
     //#for u in Q_LOADS
-    var q_lo$u = q[q_from$u + eighth(0u, q_eighth$u % EIGHTS)];
-    var q_hi$u = q[q_from$u + VEC8S + eighth(0u, q_eighth$u % EIGHTS)];
+    var q_lo$u = q[q_from$u + stage_vec8(0u, q_vec8$u % STAGE_VEC8S)];
+    var q_hi$u = q[q_from$u + VEC8S + stage_vec8(0u, q_vec8$u % STAGE_VEC8S)];
     //#endfor
     //#for u in K_LOADS
-    var key$u = load_key(k_place$u, eighth(0u, k_eighth$u % EIGHTS));
+    var key$u = load_key(k_place$u, stage_vec8(0u, k_vec8$u % STAGE_VEC8S));
     //#endfor
     for (var lane = 0u; lane < LANES; lane += $AT_ONCEu) {
       //#for u in Q_LOADS
@@ -184,11 +184,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       workgroupBarrier();
       let next = min(lane + $AT_ONCEu, LANES - $AT_ONCEu);
       //#for u in Q_LOADS
-      q_lo$u = q[q_from$u + eighth(next, q_eighth$u % EIGHTS)];
-      q_hi$u = q[q_from$u + VEC8S + eighth(next, q_eighth$u % EIGHTS)];
+      q_lo$u = q[q_from$u + stage_vec8(next, q_vec8$u % STAGE_VEC8S)];
+      q_hi$u = q[q_from$u + VEC8S + stage_vec8(next, q_vec8$u % STAGE_VEC8S)];
       //#endfor
       //#for u in K_LOADS
-      key$u = load_key(k_place$u, eighth(next, k_eighth$u % EIGHTS));
+      key$u = load_key(k_place$u, stage_vec8(next, k_vec8$u % STAGE_VEC8S));
       //#endfor
       //#for j in AT_ONCE
       {

@@ -1,14 +1,14 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of keys that row r
 // sees, to the bit that of attention_combine.wgsl, for rows that keep at most as many partial sums as that has lanes.
 //
-// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. With EIGHTS out is
-// what half_rows.wgsl makes of such rows: one workgroup per row, whose invocations have $EIGHTS eights each.
+// One invocation per (row, head, four of the head): where rows are many, no lanes need to share one. With VEC8S out is
+// what half_rows.wgsl makes of such rows: one workgroup per row, whose invocations have $VEC8S vec8s each.
 
 //#import lib/rows
 //#import lib/visible
-//#if EIGHTS
+//#if VEC8S
 //#import lib/scale_of
-//#import lib/cut
+//#import lib/hi_of
 //#else if LOWERS_SCALE
 //#import lib/lower_scale
 //#endif
@@ -16,7 +16,7 @@
 override HEADS: u32;
 override KV_SPLITS: u32; // partial sums of a query, of split c of keys number c % KV_SPLITS
 override FIRST_ROW: u32; // of `rows`
-//#if EIGHTS
+//#if VEC8S
 override FIRST_SCALE: u32;
 //#endif
 
@@ -28,7 +28,7 @@ const NEGATIVE = -3.0e38; // below every score
 @group(0) @binding(0) var<storage, read> sums: array<vec4<f32>>; // [rows, HEADS, KV_SPLITS, HEAD]
 @group(0) @binding(1) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
-//#if EIGHTS
+//#if VEC8S
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>; // eight f16 each, [rows, HEADS, HEAD / 2]
 @group(0) @binding(14) var<storage, read_write> scales: array<f32>; // [FIRST_SCALE + rows]
 //#else
@@ -66,16 +66,16 @@ fn group_peak(thread: u32, size: vec4<f32>) -> f32 {
 }
 //#endif
 
-//#if EIGHTS
+//#if VEC8S
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = group.y;
-  let eights = HEADS * HEAD / 2u;
+  let vec8s = HEADS * HEAD / 2u;
   var peak = vec4<f32>(0.0);
-  //#for u in EIGHTS
+  //#for u in VEC8S
   var lo$u = vec4<f32>(0.0);
   var hi$u = vec4<f32>(0.0);
-  if ($uu * THREADS + thread < eights) {
+  if ($uu * THREADS + thread < vec8s) {
     lo$u = output(row, 2u * ($uu * THREADS + thread));
     hi$u = output(row, 2u * ($uu * THREADS + thread) + 1u);
     peak = max(peak, max(abs(lo$u), abs(hi$u)));
@@ -85,9 +85,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (thread == 0u) {
     scales[FIRST_SCALE + row] = scale;
   }
-  //#for u in EIGHTS
-  if ($uu * THREADS + thread < eights) {
-    out[row * eights + $uu * THREADS + thread] = packed(lo$u * scale, hi$u * scale);
+  //#for u in VEC8S
+  if ($uu * THREADS + thread < vec8s) {
+    out[row * vec8s + $uu * THREADS + thread] = packed(lo$u * scale, hi$u * scale);
   }
   //#endfor
 }

@@ -1,11 +1,10 @@
 /** Splits of keys: how they and the rows of slots are divided among workgroups, which compute their partial sums. */
 import type { Cost, Operand } from "../../src/gpu/kernel.ts";
 import type { Heads } from "../lib/heads.ts";
+import { PAGE, PATH_CELLS } from "../lib/rows.ts";
 
 /** Cells of a split of attention.wgsl. */
 export const SPLIT_CELLS = 64;
-/** Cells of a KV page; as in rows.wgsl. */
-export const PAGE = 16;
 const PAGES_PER_SPLIT = SPLIT_CELLS / PAGE;
 /**
  * Invocations of a workgroup of attention.wgsl; twice as many for heads wider than WIDE_HEAD, whose keys and values
@@ -23,9 +22,6 @@ export const SCORING = ["SCALE", "CAP", "WINDOW"] as const;
 
 /** Lanes that norm a head vector, of norm_rope_store.wgsl too. */
 export const NORM_LANES = 32;
-
-/** Most cells from a row's `base` on to its own cell; as in rows.wgsl. */
-const PATH_CELLS = 16;
 
 /**
  * Splits, of `cells` cells each, that the rows of a tile can see: `all`, or with a window only those that their windows

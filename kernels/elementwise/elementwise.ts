@@ -82,13 +82,13 @@ interface SigmoidGateParameters {
 /**
  * Records `out = x * sigmoid(gate)`.
  *
- * @param gate.first column of the first number's gate, [rows, gate.cols]; default: the gates are [rows, cols].
+ * @param gate.first column of the first number's gate, [rows, gate.cols].
  * @param gate.whole whether it is that of all numbers of a row.
  */
 export function sigmoidGateRows(
   buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
-  { rows, cols, gate = { cols, first: 0, whole: false }, label }: Rows & {
-    readonly gate?: { readonly cols: number; readonly first: number; readonly whole: boolean };
+  { rows, cols, gate, label }: Rows & {
+    readonly gate: { readonly cols: number; readonly first: number; readonly whole: boolean };
   },
 ): Dispatch {
   const kernel = kernelOf<SigmoidGateParameters>("elementwise/sigmoid_gate")({ ROW: gate.whole }, {

@@ -8,7 +8,7 @@
 fn mapped(number: f32) -> f32 {
   return capped(vec4<f32>(number, 0.0, 0.0, 0.0)).x;
 }
-//#else
+//#else if f == scale
 override BY: f32;
 
 fn mapped(number: f32) -> f32 {

@@ -33,16 +33,18 @@ export interface Picks {
 
 /** What lib/expert_jobs.wgsl takes: where a workgroup has its jobs from. */
 export type JobParameters =
-  | { readonly jobs: "alone" | "found" | "tiled" }
+  | { readonly jobs: "alone" | "found" | "tiled"; readonly CHOOSES: false }
   | ChoiceParameters & {
     /** A workgroup chooses. */
     readonly jobs: "chosen";
+    readonly CHOOSES: true;
     /** Fours of experts that one is compared with without a branch in between. */
     readonly RANKED: number;
   }
   | ChoiceParameters & {
     /** Each subgroup chooses. */
     readonly jobs: "picked";
+    readonly CHOOSES: true;
     /** Its invocations, and logits that each of them looks through. */
     readonly SUBGROUP: number;
     readonly EACH: number;
@@ -115,9 +117,11 @@ const SOFTMAX = { scores: "softmax", BIAS: 0 } as const;
 /** The parameters of a source of jobs. @param FACTORS whether chosen experts have factors of their own. */
 export function jobParameters(jobs: JobSource, FACTORS: boolean): JobParameters {
   if (typeof jobs !== "string") {
-    return { jobs: "picked", ...SOFTMAX, FACTORS, SUBGROUP: jobs.subgroup, EACH: jobs.each };
+    const lanes = { SUBGROUP: jobs.subgroup, EACH: jobs.each };
+    return { jobs: "picked", CHOOSES: true, ...SOFTMAX, FACTORS, ...lanes };
   }
-  return jobs === "chosen" ? { jobs, ...SOFTMAX, FACTORS, RANKED } : { jobs };
+  if (jobs !== "chosen") return { jobs, CHOOSES: false };
+  return { jobs, CHOOSES: true, ...SOFTMAX, FACTORS, RANKED };
 }
 
 export function expertKernel(

@@ -29,8 +29,8 @@ export interface SumsShape {
   readonly packedLanes: number;
   /** Whether biases are added to the experts' outputs. */
   readonly biased: boolean;
-  /** Vec8s of x that a workgroup keeps in its memory, see expert_sums_held.wgsl; 0: none. */
-  readonly held: number;
+  /** Vec8s of x that a workgroup keeps in its memory, see expert_sums_resident.wgsl; 0: none. */
+  readonly resident: number;
 }
 
 /**
@@ -43,10 +43,10 @@ const MOST_LOADS = 12;
 const MOST_OUTS = 8;
 
 /**
- * Rounds of blocks from which a workgroup holds x in its memory, sets of such a workgroup, and blocks of each output
+ * Rounds of blocks from which x is resident in workgroup memory, sets of such a workgroup, and blocks of each output
  * that a lane has in flight. An H200 took 11.2 us for DeepSeek-V2-Lite's q8 instead of 13.9; with 4 sets 18.7.
  */
-const [HELD_ROUNDS, HELD_SETS, HELD_STEPS] = [3, 8, 4];
+const [RESIDENT_ROUNDS, RESIDENT_SETS, RESIDENT_STEPS] = [3, 8, 4];
 /** Outputs of a set. */
 const SET_OUTS = 2;
 
@@ -84,24 +84,31 @@ function shapeOf(
   const steps = Math.ceil(each / Math.ceil(each / most));
   const dots = dotsOf(format, tuning);
   const shape = { format, lanes, packedLanes, groups: topK, dots, biased };
-  const held = topK * cols / 8;
-  if (each > (HELD_ROUNDS - 1) * steps && canHold({ ...shape, held }, tuning)) {
-    return { ...shape, outs: SET_OUTS, steps: HELD_STEPS, part: each % HELD_STEPS !== 0, held };
+  const resident = topK * cols / 8;
+  if (each > (RESIDENT_ROUNDS - 1) * steps && hasRoom({ ...shape, resident }, tuning)) {
+    return {
+      ...shape,
+      outs: SET_OUTS,
+      steps: RESIDENT_STEPS,
+      part: each % RESIDENT_STEPS !== 0,
+      resident,
+    };
   }
-  return { ...shape, outs, steps, part: few || each % steps !== 0, held: 0 };
+  return { ...shape, outs, steps, part: few || each % steps !== 0, resident: 0 };
 }
 
 /** Whether a workgroup has room for rounded x and for its sets. */
-function canHold(
-  { lanes, groups, dots, held }: Pick<SumsShape, "lanes" | "groups" | "dots" | "held">,
+function hasRoom(
+  { lanes, groups, dots, resident }: Pick<SumsShape, "lanes" | "groups" | "dots" | "resident">,
   { rowLanes, workgroupBytes }: Tuning,
 ): boolean {
-  const threads = HELD_SETS * lanes * groups;
-  const bytes = PACKED_VEC8_BYTES * held + 8 * (threads + 2 * HELD_SETS * groups) + 4 * groups;
+  const threads = RESIDENT_SETS * lanes * groups;
+  const bytes = PACKED_VEC8_BYTES * resident + 8 * (threads + 2 * RESIDENT_SETS * groups) +
+    4 * groups;
   return dots === "packed" && threads <= rowLanes && bytes <= workgroupBytes;
 }
 
-/** Parameters that expert_sums.wgsl and expert_sums_held.wgsl share. */
+/** Parameters that expert_sums.wgsl and expert_sums_resident.wgsl share. */
 interface AnySumsParameters {
   /** Format of the experts' weights. */
   readonly weights: Matrix["format"];
@@ -131,7 +138,7 @@ interface SumsParameters extends AnySumsParameters {
   readonly BIASED: boolean;
 }
 
-interface HeldSumsParameters extends AnySumsParameters {
+interface ResidentSumsParameters extends AnySumsParameters {
   /** Rows of x and stages that workgroup memory holds: the vec8s of all jobs of a row. */
   readonly ROWS: 1;
   readonly BUFFERS: 1;
@@ -142,13 +149,13 @@ interface HeldSumsParameters extends AnySumsParameters {
 }
 
 const SUMS = kernelOf<SumsParameters>("experts/expert_sums");
-const HELD_SUMS = kernelOf<HeldSumsParameters>("experts/expert_sums_held");
+const RESIDENT_SUMS = kernelOf<ResidentSumsParameters>("experts/expert_sums_resident");
 
 function sumsKernel(
   name: string,
-  { format, lanes, packedLanes, groups, dots, outs, steps, part, biased, held }: SumsShape,
+  { format, lanes, packedLanes, groups, dots, outs, steps, part, biased, resident }: SumsShape,
 ): Kernel {
-  const sets = held > 0 ? HELD_SETS : 1;
+  const sets = resident > 0 ? RESIDENT_SETS : 1;
   const vectors = sets * groups * Math.ceil(outs / 4);
   const threads = sets * groups * lanes;
   const parameters = {
@@ -164,10 +171,10 @@ function sumsKernel(
     JOB_SUMS: vectors,
     UNROLL: Math.min(lanes, MOST_UNROLLED),
   };
-  if (held === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
-  const LOADS = Math.ceil(held / threads);
-  const staged = { ROWS: 1, BUFFERS: 1, STAGE: held, THREADS: threads, LOADS } as const;
-  return HELD_SUMS({ ...parameters, ...staged }, { name });
+  if (resident === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
+  const LOADS = Math.ceil(resident / threads);
+  const staged = { ROWS: 1, BUFFERS: 1, STAGE: resident, THREADS: threads, LOADS } as const;
+  return RESIDENT_SUMS({ ...parameters, ...staged }, { name });
 }
 
 interface SumsBuffers {
@@ -214,12 +221,12 @@ export function sumsDispatch(
   const { rows, topK, numExperts } = jobs;
   const { format, cols } = matrix;
   const expertRows = matrix.rows / numExperts;
-  const { lanes, dots, outs, steps, part, held } = shape;
-  const sets = held > 0 ? HELD_SETS : 1;
+  const { lanes, dots, outs, steps, part, resident } = shape;
+  const sets = resident > 0 ? RESIDENT_SETS : 1;
   const name = `expert_sums_${format}_${lanes}x${topK}_${dots}_${outs}x${steps}${
     part ? "_part" : ""
   }${lanes === matrix.lanes ? "" : `_packed${matrix.lanes}`}${bias ? "_bias" : ""}${
-    held > 0 ? `_held_${held}` : ""
+    resident > 0 ? `_resident_${resident}` : ""
   }`;
   const code = sumsKernel(name, shape);
   const [shard] = matrix.shards;
@@ -240,7 +247,7 @@ export function sumsDispatch(
       OUT_COLS: expertRows,
       LANES: lanes,
       GROUPS: topK,
-      ...held > 0 ? { SETS: sets } : {},
+      ...resident > 0 ? { SETS: sets } : {},
       ...sharedRows(numExperts, expertRows / 2, { shared, epilogue: PLAIN.store }),
     },
     workgroups: [Math.ceil(expertRows / outs / sets), rows],

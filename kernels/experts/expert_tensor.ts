@@ -4,7 +4,7 @@ import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import { isQuantized } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
 import { kernelOf } from "../shader.ts";
-import { type Epilogue, type EpilogueParameters, scaledEpilogue } from "../lib/epilogue.ts";
+import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { formatOf, type LoadParameters } from "../matmul/tensor/loads.ts";
 import { spread } from "../matmul/tensor/matmul_tensor.ts";
 import {
@@ -41,10 +41,8 @@ interface ExpertTileParameters {
   readonly UNIT_K: number;
   /** Invocations of a subgroup. */
   readonly LANES: number;
-  /** Jobs of a workgroup: one number, for which three shader files have different names. */
-  readonly JOBS: number;
+  /** Jobs of a workgroup. */
   readonly TILE: number;
-  readonly TILE_ROWS: number;
   /** Columns and invocations of a workgroup. */
   readonly TILE_COLS: number;
   readonly THREADS: number;
@@ -52,7 +50,7 @@ interface ExpertTileParameters {
   readonly GRID_R: number;
   readonly OWN_R: number;
   readonly OWN_C: number;
-  /** Eights of k of a stage, products along k, and stages that are loaded ahead. */
+  /** Vec8s of k of a stage, products along k, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly AHEAD: number;
@@ -64,7 +62,7 @@ interface ExpertTileParameters {
   readonly LO_ROW: number;
   readonly PARTS: number;
   readonly TILE_R: number;
-  /** Blocks of weights, eights of x, jobs and scales of columns that an invocation loads. */
+  /** Blocks of weights, vec8s of x, jobs and scales of columns that an invocation loads. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly JOB_LOADS: number;
@@ -75,7 +73,7 @@ interface ExpertTileParameters {
   readonly SUM_PITCH: number;
   readonly TILE_SUMS: number;
   readonly LO_SUM: number;
-  /** Eights of f16 of workgroup memory. */
+  /** Vec8s of f16 of workgroup memory. */
   readonly WORDS: number;
 }
 
@@ -104,8 +102,8 @@ export function expertTileThreads({ lanes }: MatrixUnit, { grid }: ExpertTile): 
 
 /** Bytes of workgroup memory, of either precision at most. */
 export function expertTileBytes(unit: MatrixUnit, tile: ExpertTile): number {
-  const { WORDS, JOBS, TILE_COLS } = countsOf(unit, tile, "f32");
-  return 16 * WORDS + 4 * (3 * JOBS + TILE_COLS);
+  const { WORDS, TILE, TILE_COLS } = countsOf(unit, tile, "f32");
+  return 16 * WORDS + 4 * (3 * TILE + TILE_COLS);
 }
 
 function countsOf(
@@ -114,21 +112,19 @@ function countsOf(
   precision: Precision,
   vec8s = 1,
 ): ExpertTileParameters {
-  const { jobs: JOBS, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
+  const { jobs: TILE, grid: [GRID_R, GRID_C], own: [OWN_R, OWN_C] } = tile;
   const { stage: STAGE, ahead: AHEAD } = tile;
   const TILE_COLS = tileColumns(unit, tile);
   const THREADS = expertTileThreads(unit, tile);
   const CHUNKS = STAGE / 8;
   const SUM_PITCH = unit.n / 4 + 1;
   // hi and lo of few jobs are rows of one tile.
-  const packed = JOBS <= unit.m / 2;
-  const LO_ROW = packed ? unit.m / 2 : JOBS;
+  const packed = TILE <= unit.m / 2;
+  const LO_ROW = packed ? unit.m / 2 : TILE;
   const PARTS = packed || precision === "f16" ? 1 : 2;
   const TILE_SUMS = PARTS * unit.m * SUM_PITCH;
   return {
-    JOBS,
-    TILE: JOBS,
-    TILE_ROWS: JOBS,
+    TILE,
     GRID_R,
     OWN_R,
     OWN_C,
@@ -145,14 +141,14 @@ function countsOf(
     UNIT_HALF: unit.n / 2,
     TILE_R: packed ? LO_ROW : unit.m,
     LO_SUM: (packed ? LO_ROW : unit.m) * SUM_PITCH,
-    ...spread(CHUNKS, JOBS),
+    ...spread(CHUNKS, TILE),
     STEPS: STAGE / unit.k,
     W_LOADS: TILE_COLS * CHUNKS / vec8s / THREADS,
-    X_LOADS: Math.ceil(JOBS * CHUNKS / THREADS),
+    X_LOADS: Math.ceil(TILE * CHUNKS / THREADS),
     EARLY: tile.early ?? false,
     SUM_PITCH,
     TILE_SUMS,
-    JOB_LOADS: Math.ceil(JOBS / THREADS),
+    JOB_LOADS: Math.ceil(TILE / THREADS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     // A tile of the unit is whole, with or without lo.
     WORDS: Math.max(
@@ -230,14 +226,12 @@ interface ExpertTensor {
 /**
  * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16
  * weights are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has
- * one, else the tiles of job_lists.wgsl. With `outScales`, f32 [jobs], a gated epilogue lowers the scales of its output
- * rows there.
+ * one, else the tiles of job_lists.wgsl.
  */
 export function expertTensor(
-  { x, out, outScales, lists, wScales, xScales, choice }: {
+  { x, out, lists, wScales, xScales, choice }: {
     readonly x: Operand;
     readonly out: Operand;
-    readonly outScales?: Operand | undefined;
     readonly lists: Operand;
     readonly wScales: Operand;
     readonly xScales: Operand;
@@ -248,11 +242,7 @@ export function expertTensor(
 ): Dispatch {
   const { unit, tile, matrix, expertRows, shard, label, work } = of;
   const { cols, format = "bf16", lanes = 1 } = matrix;
-  const activation = of.epilogue === "geglu" ? "gelu_tanh" : "silu";
-  const gated = of.epilogue === "geglu" || of.epilogue === "swiglu";
-  const epilogue = outScales && gated
-    ? scaledEpilogue(activation, outScales)
-    : expertEpilogue(of.epilogue);
+  const epilogue = expertEpilogue(of.epilogue);
   const experts = shard.rows / expertRows;
   if (cols % tile.stage !== 0) throw new Error(`${label}: ${cols} columns by ${tile.stage}`);
   const uneven = cols / tile.stage % tile.ahead !== 0;

@@ -9,7 +9,7 @@
 // each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
 // rows and in any shape of workgroup.
 //
-// One workgroup per tile of at most $JOBS jobs of one expert and $TILE_COLS outputs, in pairs half of
+// One workgroup per tile of at most $TILE jobs of one expert and $TILE_COLS outputs, in pairs half of
 // MATRIX_ROWS apart: of $UNIT_N columns the second half are the partners of the first. Its left matrix has
 // $LO_ROW rows of hi and then as many of lo; with few jobs both are in one tile of the unit; without
 // lo, the rows of lo are not used. All lanes load $STAGE of k at a time into workgroup memory, 16 bytes each, $AHEAD
@@ -42,7 +42,7 @@ override ROW_JOBS: u32; // jobs that a row of x has
 
 var<private> peak: f32 = 0.0;
 // Bits of numbers without sign, by row of the workgroup.
-var<workgroup> row_peaks: array<atomic<u32>, $TILE_ROWS>;
+var<workgroup> row_peaks: array<atomic<u32>, $TILE>;
 
 fn consider(y: f32) {
   peak = max(peak, abs(y));
@@ -128,8 +128,8 @@ const SUM_PITCH = $SUM_PITCHu; // as PITCH
 // each subgroup, the sums of a tile: [$UNIT_M, SUM_PITCH] of four f32, hi and then lo.
 var<workgroup> staged: array<vec4<u32>, $WORDS>;
 // What the sums need at the end is loaded before them.
-var<workgroup> jobs: array<u32, $JOBS>; // of the tile
-var<workgroup> x_inverses: array<f32, $JOBS>; // 1 / scale
+var<workgroup> jobs: array<u32, $TILE>; // of the tile
+var<workgroup> x_inverses: array<f32, $TILE>; // 1 / scale
 var<workgroup> w_inverses: array<f32, $TILE_COLS>;
 
 // A number of a tile's sums of hi and of lo.
@@ -186,7 +186,7 @@ fn main(
   //#for u in X_LOADS
   let x_chunk$u = thread + $uu * THREADS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
-  let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $JOBSu * CHUNKS);
+  let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $TILEu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
   let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
   let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
@@ -198,9 +198,9 @@ fn main(
   //#endfor
 
   //#for u in JOB_LOADS
-  let own_job$u = job_of(tile.x, min(thread + $uu * THREADS, $JOBSu - 1u));
+  let own_job$u = job_of(tile.x, min(thread + $uu * THREADS, $TILEu - 1u));
   let own_x$u = x_scales[select(own_job$u, first_job, own_job$u == NOTHING) / ROW_JOBS];
-  if (thread + $uu * THREADS < $JOBSu) {
+  if (thread + $uu * THREADS < $TILEu) {
     jobs[thread + $uu * THREADS] = own_job$u;
     x_inverses[thread + $uu * THREADS] = inverse(own_x$u);
   }
@@ -237,8 +237,8 @@ fn main(
         let a = xa$a_$u * x_scale$u;
         let b = xb$a_$u * x_scale$u;
         //#if LOW
-        staged[x_to$u] = eight_of_x(cut(a), cut(b));
-        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - cut(a), b - cut(b));
+        staged[x_to$u] = eight_of_x(hi_of(a), hi_of(b));
+        staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - hi_of(a), b - hi_of(b));
         //#else
         staged[x_to$u] = eight_of_x(a, b);
         //#endif
@@ -301,21 +301,21 @@ fn main(
   // Lanes side by side have outputs side by side.
   for (var i = lane; i < $TILE_Ru * GROUP; i += $LANESu) {
     let row = own_row + $ru * $TILE_Ru + i / GROUP;
-    let job = select(NOTHING, jobs[min(row, $JOBSu - 1u)], row < $JOBSu);
+    let job = select(NOTHING, jobs[min(row, $TILEu - 1u)], row < $TILEu);
     let column = own_column + $cu * $UNIT_Nu + i % GROUP;
     let c = pair + own_column / 2u + $cu * GROUP + i % GROUP;
     if (job != NOTHING && c < half) {
       let at = (sums + i / GROUP * SUM_PITCH) * 4u + i % GROUP;
       let w = vec2(w_inverses[column], w_inverses[column + GROUP]);
-      let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $JOBSu - 1u)] * w;
+      let y = vec2(sum_at(at), sum_at(at + GROUP)) * x_inverses[min(row, $TILEu - 1u)] * w;
       epilogue(job, c, half, y);
     }
-    gather(min(row, $JOBSu - 1u));
+    gather(min(row, $TILEu - 1u));
   }
   workgroupBarrier();
   //#endfor
   //#endfor
-  for (var i = thread; i < $JOBSu; i += THREADS) {
+  for (var i = thread; i < $TILEu; i += THREADS) {
     if (jobs[i] != NOTHING) {
       end_row(jobs[i], i);
     }

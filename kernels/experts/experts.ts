@@ -41,12 +41,10 @@ function combineKernel(BIASED: boolean): Kernel {
   });
 }
 
-/**
- * Jobs, and the tile size: jobs of an expert that share a tile, the same in both matmuls of a layer; see `tileSize`.
- */
+/** Jobs, and the tile size: jobs of an expert that share a tile; see `expertTile`. */
 type TiledJobs = Jobs & { readonly tile: TileSize };
 
-/** Jobs of an expert that share a tile, where both matmuls of a layer are as `matrix`; 1: each is alone. */
+/** Jobs of an expert that share a tile in the matmul by `matrix`; 1: each is alone. */
 export function expertTile(
   jobs: Jobs,
   matrix: Pick<Matrix, "format" | "shards">,
@@ -73,6 +71,15 @@ export function tileWords(
   return Math.max(...counts.flatMap(words));
 }
 
+/** Whether `expertMatmul` reads lists of jobs in tiles of `jobs.tile`. */
+export function readsTiles(
+  matrix: Pick<Matrix, "shards">,
+  jobs: TiledJobs,
+  tuning: Tuning,
+): boolean {
+  return expertScales(matrix, tuning.tensor) ? jobs.tile > 1 : sourceOf(jobs, tuning) === "tiled";
+}
+
 /** Records the lists of jobs where expertMatmul reads any for `matrix`. `experts` is u32 [rows, topK]. */
 export function expertTiles(
   lists: { readonly experts: Operand; readonly tiles: Operand },
@@ -82,11 +89,7 @@ export function expertTiles(
     readonly label: string;
   },
 ): Dispatch[] {
-  const listed = expertScales(matrix, tuning.tensor)
-    ? jobs.tile > 1
-    : sourceOf(jobs, tuning) === "tiled";
-  if (!listed) return [];
-  return [jobLists(lists, { ...jobs, tuning })];
+  return readsTiles(matrix, jobs, tuning) ? [jobLists(lists, { ...jobs, tuning })] : [];
 }
 
 /** Most jobs among which a workgroup looks for those of its expert on hardware, one per lane. */
@@ -148,14 +151,12 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for a gate.
  */
 export function expertMatmul(
-  { matrix, x, xScales, out, outScales, ...lists }: {
+  { matrix, x, xScales, out, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
-    /** Of out's rows, which are jobs, f32, the largest before: a gate lowers them where `expertsStoreScales`. */
-    readonly outScales?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
     /** Present where experts are still to be chosen, see `canChoose`: gets what `route` makes of the logits. */
@@ -177,7 +178,7 @@ export function expertMatmul(
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
   const factors = choice?.factors;
-  const onUnits = expertsOnUnits({ matrix, x, xScales, out, outScales, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, out, ...lists }, {
     ...shape,
     tensor: tuning.tensor,
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),

@@ -43,7 +43,7 @@ export function expertScales(
 }
 
 /**
- * Whether `expertMatmul` lowers the scales of the jobs of some rows: on matrix units, for at most as many rows as a
+ * Whether a gated epilogue of `expertMatmul` may lower the scales of the jobs of some rows (`scaledEpilogue`): on matrix units, for at most as many rows as a
  * unit has. More rows were not timed.
  */
 export function expertsStoreScales(
@@ -60,12 +60,11 @@ export function expertsStoreScales(
  * no scales, which does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, xScales: given, out, outScales, experts, tiles, choice }: {
+  { matrix, x, xScales: given, out, experts, tiles, choice }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
     readonly out: Operand;
-    readonly outScales?: Operand | undefined;
     readonly experts: Operand;
     readonly tiles: Operand;
     readonly choice?: ExpertChoice | undefined;
@@ -94,7 +93,6 @@ export function expertsOnUnits(
       {
         x,
         out,
-        outScales,
         lists: tile === 1 ? experts : tiles,
         xScales,
         choice,

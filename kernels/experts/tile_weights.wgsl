@@ -1,9 +1,9 @@
 // tiles = weights times the scales of their rows, f16 of bf16, exact where weight_scales.wgsl counted no faults, in the
-// order in which expert_tensor.wgsl reads them. Rows are taken in groups of $GROUP. In a group the eights of k
-// follow each other, and the same eight of all rows lies side by side, so that a stage of k reads one contiguous
+// order in which expert_tensor.wgsl reads them. Rows are taken in groups of $GROUP. In a group the vec8s of k
+// follow each other, and the same vec8 of all rows lies side by side, so that a stage of k reads one contiguous
 // piece of a group.
 //
-// One invocation per eight of a row.
+// One invocation per vec8 of a row.
 
 override COLS: u32; // a multiple of 8
 
@@ -18,10 +18,10 @@ override COLS: u32; // a multiple of 8
 
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let eights = COLS / 8u;
-  if (id.x >= eights * $GROUPu) {
+  let vec8s = COLS / 8u;
+  if (id.x >= vec8s * $GROUPu) {
     return;
   }
   let row = id.y * $GROUPu + id.x % $GROUPu;
-  tiles[id.y * eights * $GROUPu + id.x] = eight_halves(weights[row * eights + id.x / $GROUPu], scales[row]);
+  tiles[id.y * vec8s * $GROUPu + id.x] = eight_halves(weights[row * vec8s + id.x / $GROUPu], scales[row]);
 }

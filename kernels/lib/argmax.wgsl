@@ -1,9 +1,10 @@
 // The argmax of some columns of a row of logits: (key, token), the largest logit's bits in the order of
 // the floats and its token, the lowest on a tie. BROKEN beats all: NaN or plus infinity.
 
+//#import lib/constants
+
 alias Argmax = vec2<u32>;
 
-const NOT_A_TOKEN = 0xffffffffu;
 const BROKEN = 0xffffffffu;
 const NOTHING = 0x007fffffu; // the key of minus infinity
 const NO_ARGMAX = Argmax(0u, NOT_A_TOKEN);

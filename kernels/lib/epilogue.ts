@@ -70,7 +70,7 @@ export interface Epilogue {
 }
 
 /**
- * The plain ones: `out = y`, `out += y`, or of a paired matrix `out = silu(gate) * up` or
+ * The plain ones: `out = y`, `out += y`, or of a matrix of gate and up `out = silu(gate) * up` or
  * `out = gelu(gate) * up`.
  */
 export type PlainEpilogue = "store" | "add" | GatedEpilogue;

@@ -15,10 +15,7 @@
 //   picked  as chosen, but each subgroup, of $SUBGROUP lanes, finds the expert by itself: a lane has $EACH logits, and
 //           the best remaining one is removed until the job's rank is reached. Workgroups are whole subgroups
 
-//#if jobs == chosen
-//#import lib/expert_choice
-//#endif
-//#if jobs == picked
+//#if CHOOSES
 //#import lib/expert_choice
 //#endif
 
@@ -27,16 +24,8 @@ const NOTHING = 0xffffffffu;
 //#if jobs == alone
 @group(0) @binding(3) var<storage, read> experts: array<u32>; // [jobs]
 
-fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
-  return workgroup;
-}
-
 fn expert_of(tile: u32, thread: u32) -> u32 {
   return experts[tile];
-}
-
-fn job_of(tile: u32, r: u32) -> u32 {
-  return tile;
 }
 //#else if jobs == found
 override JOBS: u32; // at most LANES * GROUPS, and 128
@@ -61,10 +50,6 @@ fn jobs_before(j: u32) -> u32 {
   return count;
 }
 
-fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
-  return workgroup;
-}
-
 fn expert_of(tile: u32, thread: u32) -> u32 {
   let expert = experts[tile];
   let mate = thread < JOBS && experts[min(thread, JOBS - 1u)] == expert;
@@ -87,23 +72,11 @@ fn expert_of(tile: u32, thread: u32) -> u32 {
   }
   return workgroupUniformLoad(&tile_expert);
 }
-
-fn job_of(tile: u32, r: u32) -> u32 {
-  return tile_jobs[r];
-}
 //#else if jobs == tiled
 @group(0) @binding(3) var<storage, read> tiles: array<u32>; // [tiles, 1 + TILE]
 
-fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
-  return workgroup;
-}
-
 fn expert_of(tile: u32, thread: u32) -> u32 {
   return tiles[tile * (1u + $TILEu)];
-}
-
-fn job_of(tile: u32, r: u32) -> u32 {
-  return tiles[tile * (1u + $TILEu) + 1u + r];
 }
 //#else
 override JOBS: u32;
@@ -112,17 +85,6 @@ override STRIDE: u32; // of a row of logits
 @group(0) @binding(3) var<storage, read> logits: array<f32>; // [rows, STRIDE]
 @group(0) @binding(4) var<storage, read_write> experts: array<u32>; // [rows, ROW_JOBS]
 @group(0) @binding(5) var<storage, read_write> shares: array<f32>; // [rows, ROW_JOBS]
-
-// The first workgroups each store the choice of a row, which takes longest. Those of the jobs follow, all jobs of a
-// range of outputs side by side. None is idle: where multiprocessors have three workgroups each, one more is a third.
-fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
-  let rows = JOBS / ROW_JOBS;
-  if (workgroup.x < rows) {
-    return vec2<u32>(JOBS + workgroup.x, 0u);
-  }
-  let job = workgroup.x - rows;
-  return vec2<u32>(job % JOBS, job / JOBS);
-}
 
 fn logit_of(row: u32, e: u32) -> f32 {
   return select(NEGATIVE, logits[row * STRIDE + min(e, EXPERTS - 1u)], e < EXPERTS);
@@ -164,16 +126,8 @@ fn rank_of(e: u32) -> u32 {
   return rank.x + rank.y + rank.z + rank.w;
 }
 
-fn expert_of(tile: u32, thread: u32) -> u32 {
-  if (tile >= JOBS) {
-    store_choice(tile - JOBS, thread);
-    return NOTHING;
-  }
-  let row = tile / ROW_JOBS;
-  let rank = tile % ROW_JOBS;
-  if (rank >= TOP_K) {
-    return EXPERTS + rank - TOP_K;
-  }
+// The expert of a row that `rank` others are better than.
+fn ranked_expert(row: u32, rank: u32, thread: u32) -> u32 {
   for (var i = thread; i < VECTORS; i += CHOICE_LANES) {
     ranked[i] = vec4<u32>(
       key_of(logit_of(row, 4u * i)),
@@ -190,23 +144,11 @@ fn expert_of(tile: u32, thread: u32) -> u32 {
   }
   return workgroupUniformLoad(&tile_expert);
 }
-
-fn job_of(tile: u32, r: u32) -> u32 {
-  return tile;
-}
 //#else
 var<workgroup> tile_expert: u32;
 
-fn expert_of(tile: u32, thread: u32) -> u32 {
-  if (tile >= JOBS) {
-    store_choice(tile - JOBS, thread);
-    return NOTHING;
-  }
-  let row = tile / ROW_JOBS;
-  let rank = tile % ROW_JOBS;
-  if (rank >= TOP_K) {
-    return EXPERTS + rank - TOP_K;
-  }
+// The expert of a row that `rank` others are better than.
+fn ranked_expert(row: u32, rank: u32, thread: u32) -> u32 {
   //#for j in EACH
   let e$j = thread % $SUBGROUPu + $(j * SUBGROUP)u;
   var key$j = select(0u, key_of(logit_of(row, e$j)), e$j < EXPERTS);
@@ -232,9 +174,43 @@ fn expert_of(tile: u32, thread: u32) -> u32 {
   }
   return workgroupUniformLoad(&tile_expert);
 }
+//#endif
 
-fn job_of(tile: u32, r: u32) -> u32 {
-  return tile;
+fn expert_of(tile: u32, thread: u32) -> u32 {
+  if (tile >= JOBS) {
+    store_choice(tile - JOBS, thread);
+    return NOTHING;
+  }
+  let row = tile / ROW_JOBS;
+  let rank = tile % ROW_JOBS;
+  if (rank >= TOP_K) {
+    return EXPERTS + rank - TOP_K;
+  }
+  return ranked_expert(row, rank, thread);
 }
 //#endif
-//#endif
+
+fn place_of(workgroup: vec2<u32>) -> vec2<u32> {
+  //#if CHOOSES
+  // The first workgroups each store the choice of a row, which takes longest. Those of the jobs follow, all jobs of a
+  // range of outputs side by side. None is idle: where multiprocessors have three workgroups each, one more is a third.
+  let rows = JOBS / ROW_JOBS;
+  if (workgroup.x < rows) {
+    return vec2<u32>(JOBS + workgroup.x, 0u);
+  }
+  let job = workgroup.x - rows;
+  return vec2<u32>(job % JOBS, job / JOBS);
+  //#else
+  return workgroup;
+  //#endif
+}
+
+fn job_of(tile: u32, r: u32) -> u32 {
+  //#if jobs == found
+  return tile_jobs[r];
+  //#else if jobs == tiled
+  return tiles[tile * (1u + $TILEu) + 1u + r];
+  //#else
+  return tile;
+  //#endif
+}

@@ -2,11 +2,12 @@
 import { UsageError } from "../../src/errors.ts";
 import { ALIGNMENT } from "../../src/gpu/arena.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
+import { ROW_WORDS } from "./rows.ts";
 
 /** Rows of a block: offsets of their q, of at least 32 bytes a row, are then multiples of ALIGNMENT. */
 export const BLOCK_ROWS = 8;
 /** Bytes of `Row` in rows.wgsl. */
-export const ROW_BYTES = 48;
+export const ROW_BYTES: number = 4 * ROW_WORDS;
 /** Offsets of so many rows in `rows` are multiples of ALIGNMENT. */
 export const ALIGNED_ROWS = 16;
 

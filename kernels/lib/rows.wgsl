@@ -1,4 +1,6 @@
-// What the kernels share about rows and slots; src/model/device_layout.ts mirrors the word offsets.
+// What the kernels share about rows and slots; lib/rows.ts and src/model/device_layout.ts mirror the word offsets.
+
+//#import lib/constants
 
 // One row of a forward pass.
 struct Row {
@@ -32,4 +34,3 @@ struct Slot {
 }
 
 const PAGE = 16u; // tokens a KV page
-const NO_SLOT = 0xffffffffu; // a place of the batch without a sequence

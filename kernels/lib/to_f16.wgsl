@@ -2,7 +2,7 @@
 //
 // Weights: bf16 times the scale of its row; where $HALVED is 1 they are that already (halve_weights.wgsl).
 
-//#import lib/cut
+//#import lib/hi_of
 
 // Two bf16 as two f16.
 fn halves(pair: u32, scale: f32) -> u32 {

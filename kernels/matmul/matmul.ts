@@ -9,7 +9,6 @@ import { columnWorkgroups, matmulShape, residentShape } from "./matmul_shape.ts"
 import { PLAIN_ROWS, type Prologue } from "./prologue/prologue.ts";
 import { matmulOnUnits } from "./tensor/matmul_on_units.ts";
 
-export { capEpilogue } from "../lib/epilogue.ts";
 export type { Epilogue, PlainEpilogue };
 
 /** Cost of one dispatch: it reads the weights and x and writes the outputs; the epilogue "add" also reads them. */

@@ -59,7 +59,7 @@ override EPS: f32;
 override GATE_COLS: u32; // row stride of gate, a multiple of 4
 override GATE_FIRST: u32; // a multiple of 4
 
-const EIGHTS = $EIGHTSu; // vec8s of a head
+const HEAD_VEC8S = $HEAD_VEC8Su; // vec8s of a head
 
 @group(0) @binding(9) var<storage, read> norm_weight: array<vec4<f32>>; // [head / 4]
 @group(0) @binding(10) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
@@ -270,12 +270,12 @@ fn main(
   //#for s in LOADS
   let i$s = thread + $su * THREADS;
   let r$s = min(row + min(i$s / $STAGEu, $ROWSu - 1u), rows - 1u);
-  let eight$s = tile.z * $STAGEu + i$s % $STAGEu;
-  let v_lo$s = x[r$s * (COLS / 4u) + 2u * eight$s];
-  let v_hi$s = x[r$s * (COLS / 4u) + 2u * eight$s + 1u];
-  let z_at$s = (r$s * GATE_COLS + GATE_FIRST) / 4u + 2u * eight$s;
-  let gain_lo$s = norm_weight[eight$s % EIGHTS * 2u] * silu(gate[z_at$s]);
-  let gain_hi$s = norm_weight[eight$s % EIGHTS * 2u + 1u] * silu(gate[z_at$s + 1u]);
+  let vec8$s = tile.z * $STAGEu + i$s % $STAGEu;
+  let v_lo$s = x[r$s * (COLS / 4u) + 2u * vec8$s];
+  let v_hi$s = x[r$s * (COLS / 4u) + 2u * vec8$s + 1u];
+  let z_at$s = (r$s * GATE_COLS + GATE_FIRST) / 4u + 2u * vec8$s;
+  let gain_lo$s = norm_weight[vec8$s % HEAD_VEC8S * 2u] * silu(gate[z_at$s]);
+  let gain_hi$s = norm_weight[vec8$s % HEAD_VEC8S * 2u + 1u] * silu(gate[z_at$s + 1u]);
   if (i$s < $ROWSu * $STAGEu) {
     squares[i$s] = square4(v_lo$s) + square4(v_hi$s);
   }
@@ -283,12 +283,12 @@ fn main(
   workgroupBarrier();
   //#for s in LOADS
   if (i$s < $ROWSu * $STAGEu) {
-    let first = i$s / EIGHTS * EIGHTS;
+    let first = i$s / HEAD_VEC8S * HEAD_VEC8S;
     var sum = 0.0;
-    for (var i = 0u; i < EIGHTS; i++) {
+    for (var i = 0u; i < HEAD_VEC8S; i++) {
       sum += squares[first + i];
     }
-    let scale = inverseSqrt(sum / f32(8u * EIGHTS) + EPS);
+    let scale = inverseSqrt(sum / f32(8u * HEAD_VEC8S) + EPS);
     put_vec8(i$s / $STAGEu, i$s % $STAGEu, v_lo$s * scale * gain_lo$s, v_hi$s * scale * gain_hi$s);
   }
   //#endfor

@@ -130,9 +130,9 @@ export function heldVec8s(range: number, block: number): number {
 }
 
 /**
- * Whether a hold may bring x of a whole range of k into workgroup memory. The last blocks of some lanes may be missing
- * for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a multiprocessor one
- * workgroup.
+ * Whether x of a whole range of k, padded by `heldVec8s`, fits into workgroup memory. The last blocks of some lanes may
+ * be missing for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a
+ * multiprocessor one workgroup.
  */
 export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
   if (canBeResident(matrix, all)) return true;

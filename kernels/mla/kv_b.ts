@@ -28,7 +28,7 @@ interface BlockTile {
 /** Chains of a sum, which decide bits: the same as in latent_value.wgsl and in latent_prepare.wgsl. */
 const VALUE_CHAINS = 16;
 const ABSORB_CHAINS = 8;
-/** Most eights of a chain that are staged at a time. */
+/** Most vec8s of a chain that are staged at a time. */
 const VALUE_DEPTH = 4;
 
 /** Rows from which blocks beat the kernels of few rows, measured on an H200. */
@@ -137,15 +137,15 @@ function manyAbsorbed(
   });
 }
 
-/** Eights of a chain, and those of a stage. */
-function eightsOf(rank: number): { readonly all: number; readonly staged: number } {
+/** Vec8s of a chain, and those of a stage. */
+function vec8sOf(rank: number): { readonly all: number; readonly staged: number } {
   const all = Math.ceil(rank / 8 / VALUE_CHAINS);
   return { all, staged: Math.min(all, VALUE_DEPTH) };
 }
 
 /** Bytes of workgroup memory. */
 function valueBytes(rank: number, { rows, outs }: BlockTile): number {
-  return 16 * (rows + outs) * (2 * eightsOf(rank).staged + 1);
+  return 16 * (rows + outs) * (2 * vec8sOf(rank).staged + 1);
 }
 
 interface ValueParameters {
@@ -160,13 +160,13 @@ interface ValueParameters {
   /** Invocations along the outputs, and all. */
   readonly WIDE: number;
   readonly THREADS: number;
-  /** Chains of a sum, stages of a chain, and eights of a stage. */
+  /** Chains of a sum, stages of a chain, and vec8s of a stage. */
   readonly CHAINS: number;
   readonly STAGES: number;
   readonly DEPTH: number;
-  /** Eights of a latent. */
+  /** Vec8s of a latent. */
   readonly VEC8S: number;
-  /** Eights of x and of weights that an invocation loads of a stage. */
+  /** Vec8s of x and of weights that an invocation loads of a stage. */
   readonly X_LOADS: number;
   readonly W_LOADS: number;
 }
@@ -187,15 +187,15 @@ interface AbsorbParameters {
   readonly CHAINS: number;
   readonly STEPS: number;
   readonly STAGED: number;
-  /** Eights of a latent. */
+  /** Vec8s of a latent. */
   readonly VEC8S: number;
-  /** Eights of weights that an invocation loads of a stage. */
+  /** Vec8s of weights that an invocation loads of a stage. */
   readonly W_LOADS: number;
 }
 
 function valueKernel(format: FloatFormat, rank: number, tile: BlockTile): Kernel {
   const { rows: ROWS, outs: OUTS, tall: TR, wide: TO } = tile;
-  const { all, staged: DEPTH } = eightsOf(rank);
+  const { all, staged: DEPTH } = vec8sOf(rank);
   const name = `latent_values_${format}_${rank}_${nameOf(tile)}`;
   const [WIDE, THREADS] = [OUTS / TO, ROWS / TR * OUTS / TO];
   const counts = {

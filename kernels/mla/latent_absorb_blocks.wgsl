@@ -123,7 +123,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
 
   //#for c in TC
   {
-    // Lower halves of the eights of a workgroup lie before all upper ones.
+    // Lower halves of the vec8s of a workgroup lie before all upper ones.
     let four = wide + $cu * WIDE;
     let own = first_col + four % (COL4S / 2u);
     //#for r in TR

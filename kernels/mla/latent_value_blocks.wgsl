@@ -3,7 +3,7 @@
 //
 // One workgroup per (head and $OUTS outputs, $ROWS rows); an invocation has $TR rows by $TO outputs. Output by
 // output: chain l of CHAINS sums k = 8 * (l + j * CHAINS) .. + 7 in order of j, one k after the other, and the
-// chains are added in order of l. A stage loads $DEPTH eights of a chain into workgroup memory as floats, while
+// chains are added in order of l. A stage loads $DEPTH vec8s of a chain into workgroup memory as floats, while
 // the one before is summed.
 
 //#import lib/weights_$weights
@@ -21,7 +21,7 @@ const OUTS = $OUTSu;
 const THREADS = $THREADSu;
 const WIDE = $WIDEu; // invocations side by side along outputs
 const TALL = THREADS / WIDE; // along rows
-const DEPTH = $DEPTHu; // eights of a stage
+const DEPTH = $DEPTHu; // vec8s of a stage
 const STAGES = $STAGESu; // of a chain
 const FOURS = 2u * DEPTH;
 const PITCH = FOURS + 1u; // odd: rows begin in different banks
@@ -80,9 +80,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       workgroupBarrier();
     }
     if (stage < CHAINS * STAGES) {
-      let eight = stage / STAGES + (stage % STAGES * DEPTH + depth) * CHAINS;
-      there = eight < VEC8S;
-      let at = min(eight, VEC8S - 1u);
+      let vec8 = stage / STAGES + (stage % STAGES * DEPTH + depth) * CHAINS;
+      there = vec8 < VEC8S;
+      let at = min(vec8, VEC8S - 1u);
       //#for u in X_LOADS
       lo$u = x[x$u + 2u * at];
       hi$u = x[x$u + 2u * at + 1u];

@@ -16,7 +16,7 @@ interface GatedNormParameters extends FoldParameters {
   /** Whether the scales of the rows are stored. */
   readonly STORES_SCALES: boolean;
   /** Vec8s of a head. */
-  readonly EIGHTS: number;
+  readonly HEAD_VEC8S: number;
   /** Vec8s of a row that a lane has, and all lanes together. */
   readonly EACH: number;
   readonly WIDTH: number;
@@ -53,7 +53,7 @@ export function gatedNorm(
     put,
     F16: put !== "store",
     STORES_SCALES: scales !== undefined,
-    EIGHTS: headDim / 8,
+    HEAD_VEC8S: headDim / 8,
     EACH,
     WIDTH: lanes * EACH,
     ...foldCounts(lanes),

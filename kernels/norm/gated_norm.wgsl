@@ -11,7 +11,7 @@
 //#import lib/head_gate
 //#import lib/store_scales
 //#if F16
-//#import lib/cut
+//#import lib/put_f16
 //#endif
 
 override COLS: u32; // a multiple of HEAD
@@ -20,28 +20,14 @@ override FIRST: u32; // a multiple of 4
 override EPS: f32;
 override LANES: u32;
 
-const EIGHTS = $EIGHTSu; // HEAD / 8
+const HEAD_VEC8S = $HEAD_VEC8Su; // HEAD / 8
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 @group(0) @binding(1) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
 @group(0) @binding(2) var<storage, read> norm_weight: array<vec4<f32>>; // [HEAD / 4]
 
-//#if put == half
-// Eight f16 each: [rows, COLS / 8].
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  out[row * (COLS / 8u) + i] = packed(a, b);
-}
-//#else if put == pair
-// Eight f16 each, hi and then lo: [rows, 2, COLS / 8].
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  let at = row * (COLS / 4u) + i;
-  out[at] = packed(cut(a), cut(b));
-  out[at + COLS / 8u] = packed(a - cut(a), b - cut(b));
-}
+//#if F16
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<u32>>; // see lib/put_f16.wgsl
 //#else
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>; // [rows, COLS / 4]
 //#endif
@@ -59,7 +45,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let at = row * (COLS / 4u) + 2u * i$j;
     v$j = Vec8(x[at], x[at + 1u]);
     let z = (row * GATE_COLS + FIRST) / 4u + 2u * i$j;
-    let weight = i$j % EIGHTS * 2u;
+    let weight = i$j % HEAD_VEC8S * 2u;
     g$j = Vec8(norm_weight[weight] * silu(gate[z]), norm_weight[weight + 1u] * silu(gate[z + 1u]));
     squares[i$j] = square4(v$j.lo) + square4(v$j.hi);
   }
@@ -68,12 +54,12 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var peak = 0.0;
   //#for j in EACH
   if (i$j < COLS / 8u) {
-    let first = i$j / EIGHTS * EIGHTS;
+    let first = i$j / HEAD_VEC8S * HEAD_VEC8S;
     var sum = 0.0;
-    for (var i = 0u; i < EIGHTS; i++) {
+    for (var i = 0u; i < HEAD_VEC8S; i++) {
       sum += squares[first + i];
     }
-    let scale = inverseSqrt(sum / f32(8u * EIGHTS) + EPS);
+    let scale = inverseSqrt(sum / f32(8u * HEAD_VEC8S) + EPS);
     v$j = Vec8(v$j.lo * scale * g$j.lo, v$j.hi * scale * g$j.hi);
     //#if !F16
     out[row * (COLS / 4u) + 2u * i$j] = v$j.lo;

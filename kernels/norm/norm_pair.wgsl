@@ -8,6 +8,7 @@
 
 //#import lib/weights_$weights
 //#import lib/store_scales
+//#import lib/add_squares
 //#import lib/rows
 //#import lib/workgroup_sum
 
@@ -21,11 +22,9 @@ const HALVES = $HALVESu; // workgroups of a row: 2, or 1 for both halves, which 
 
 alias Sum = vec2<f32>;
 
-const NO_ROW = 0xffffffffu;
-
 @group(0) @binding(1) var<storage, read> token_weight: array<vec4<f32>>; // [COLS / 4]
 //#if put != store
-//#import lib/cut
+//#import lib/hi_of
 //#if put == half
 // Eight f16 each: [rows, 2 COLS / 8].
 //#else
@@ -42,11 +41,6 @@ const NO_ROW = 0xffffffffu;
 //#if INDEXED
 @group(0) @binding(7) var<storage, read> index: array<u32>; // [rows]: the hidden row of each
 //#endif
-
-fn add_squares(sum: f32, v: Vec8) -> f32 {
-  let s = fma(v.lo.w, v.lo.w, fma(v.lo.z, v.lo.z, fma(v.lo.y, v.lo.y, fma(v.lo.x, v.lo.x, sum))));
-  return fma(v.hi.w, v.hi.w, fma(v.hi.z, v.hi.z, fma(v.hi.y, v.hi.y, fma(v.hi.x, v.hi.x, s))));
-}
 
 fn hidden_at(at: u32) -> Vec8 {
   var v = Vec8(x[at], x[at + 1u]);
@@ -68,8 +62,8 @@ fn put(row: u32, i: u32, y: Vec8, y_scale: f32) {
   let at = row * (COLS / 2u) + i;
   let a = y.lo * y_scale;
   let b = y.hi * y_scale;
-  out[at] = packed(cut(a), cut(b));
-  out[at + COLS / 4u] = packed(a - cut(a), b - cut(b));
+  out[at] = packed(hi_of(a), hi_of(b));
+  out[at + COLS / 4u] = packed(a - hi_of(a), b - hi_of(b));
   //#else
   let at = row * (COLS / 2u) + 2u * i;
   out[at] = y.lo;
@@ -111,7 +105,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   if (!has_hidden$j) {
     h$j = Vec8();
   }
-  sum = Sum(add_squares(sum.x, t$j), add_squares(sum.y, h$j));
+  sum = Sum(
+    add_squares(add_squares(sum.x, t$j.lo), t$j.hi),
+    add_squares(add_squares(sum.y, h$j.lo), h$j.hi),
+  );
   //#endfor
   let square = total(sum, lane) / f32(COLS);
   let t_scale = 1.0 / sqrt(square.x + EPS);

@@ -235,7 +235,7 @@ export function rmsNorm(
 ): Dispatch[] {
   const { rows, cols, eps, outCols = cols, outFirst = 0, put = "store", label } = shape;
   const lanes = normLanes(shape);
-  const kind = { put, keep: keep?.what ?? "nothing", note: scales ? "scale" : "nothing" } as const;
+  const kind = { put, keep: keep?.what ?? "nothing", storesScales: scales !== undefined } as const;
   return sources(from, rows * cols).map((source) =>
     dispatch(normKernel(source, { ...kind, cols, lanes }), {
       buffers: {
@@ -375,16 +375,16 @@ function source(
 
 function normKernel(
   source: Source,
-  { put, keep, note, cols, lanes }: {
+  { put, keep, storesScales, cols, lanes }: {
     readonly put: "store" | "add" | "pair" | "half";
     readonly keep: NormParameters["keep"];
-    readonly note: "nothing" | "scale";
+    readonly storesScales: boolean;
     readonly cols: number;
     readonly lanes: number;
   },
 ): Kernel {
   const each = Math.ceil(cols / 8 / lanes);
-  const parts = [source.name, put, keep, ...note === "nothing" ? [] : [note]];
+  const parts = [source.name, put, keep, ...storesScales ? ["scales"] : []];
   const name = `rms_norm_${parts.join("_")}_${lanes}x${each}`;
   const bound = source.buffers.length + 2; // and the norm's weights and out
   return kernelOf<NormParameters & SourceParameters>("norm/rms_norm")({
@@ -392,7 +392,7 @@ function normKernel(
     put,
     F16: put === "pair" || put === "half",
     keep,
-    STORES_SCALES: note === "scale",
+    STORES_SCALES: storesScales,
     KEPT: bound,
     SLOT: bound + 1,
     EACH: each,

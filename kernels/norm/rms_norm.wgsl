@@ -31,11 +31,12 @@
 //#import lib/rows
 //#endif
 //#endif
+//#import lib/constants
 //#import lib/vec8
 //#import lib/store_scales
 //#import lib/workgroup_sum
 //#if F16
-//#import lib/cut
+//#import lib/put_f16
 //#endif
 
 override COLS: u32; // a multiple of 8
@@ -58,8 +59,6 @@ fn total_of(x: f32, lane: u32) -> f32 {
   return total(x, lane);
 }
 //#endif
-
-const NO_ROW = 0xffffffffu;
 
 @group(0) @binding(1) var<storage, read> norm_weight: array<vec4<f32>>; // [COLS / 4]
 
@@ -222,22 +221,8 @@ fn load(row: u32, i: u32) -> Vec8 {
 //#endif
 //#endif
 
-//#if put == half
-// Eight f16 each: [rows, COLS / 8].
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  out[row * (COLS / 8u) + i] = packed(a, b);
-}
-//#else if put == pair
-// Eight f16 each, hi and then lo: [rows, 2, COLS / 8].
-@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
-
-fn put_f16(row: u32, i: u32, a: vec4<f32>, b: vec4<f32>) {
-  let at = row * (COLS / 4u) + i;
-  out[at] = packed(cut(a), cut(b));
-  out[at + COLS / 8u] = packed(a - cut(a), b - cut(b));
-}
+//#if F16
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>; // see lib/put_f16.wgsl
 //#else
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>; // [rows, OUT_COLS / 4]
 

@@ -22,8 +22,6 @@
 override ROWS: u32; // verify rows a sequence
 override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH + 1 rows a sequence
 
-const NO_ROW = 0xffffffffu; // as in move_rows.wgsl: gather leaves such a row alone
-
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> rows: array<Row>; // verify rows, [batch * ROWS] where they are not packed
 @group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
@@ -87,8 +85,6 @@ fn choice(row: u32) -> u32 {
   return choices[row - first_choice];
 }
 //#else
-const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
-
 @group(0) @binding(2) var<storage, read> chosen: array<u32>; // of each verify row
 
 fn find_choices(first: u32, lane: u32) {}

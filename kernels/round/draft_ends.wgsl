@@ -13,7 +13,7 @@
 override Q_COLS: u32;
 override COLS: u32;
 
-@group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; 0xffffffff where there is no sequence
+@group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; NO_ROW where there is no sequence
 @group(0) @binding(1) var<storage, read> rows: array<Row>;
 @group(0) @binding(2) var<storage, read> q: array<f32>; // [rows, Q_COLS]
 @group(0) @binding(3) var<storage, read> x: array<f32>; // [rows, COLS], the residual stream
@@ -32,7 +32,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   //#endif
   let source = last[id.y];
-  if (source == 0xffffffffu) {
+  if (source == NO_ROW) {
     if (id.x == 0u) {
       end_rows[id.y] = Row();
     }

@@ -8,8 +8,6 @@
 
 override STEP: u32;
 
-const NOT_A_TOKEN = 0xffffffffu; // of choose.wgsl
-
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> chosen: array<u32>; // [batch]
 @group(0) @binding(2) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl

@@ -7,8 +7,6 @@
 
 //#import lib/rows
 
-const NO_ROW = 0xffffffffu;
-
 @group(0) @binding(0) var<storage, read> rows: array<Row>;
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]
 @group(0) @binding(2) var<storage, read_write> out: array<Row>;

@@ -1,4 +1,5 @@
 import { type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
+import { ROW_BYTES } from "../lib/row_blocks.ts";
 import { kernelOf } from "../shader.ts";
 
 const VERIFY_PACKED = kernelOf("round/verify_packed")({}, {
@@ -9,8 +10,6 @@ const VERIFY_PACKED = kernelOf("round/verify_packed")({}, {
 
 /** Invocations of a workgroup of verify_packed.wgsl. */
 const LANES = 128;
-/** Bytes of a `Row` in lib/rows.wgsl. */
-const ROW_BYTES = 48;
 
 /** Records the verify rows of chains, those of a sequence right after those of the one before. */
 export function verifyPacked(

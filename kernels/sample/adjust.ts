@@ -1,9 +1,6 @@
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
-
-/** Columns that one workgroup goes through. */
-const SLICE = 2048;
-const MAX_LANES = 256;
+import { MAX_LANES, SLICE } from "./slice_partials.ts";
 
 /** u32 words that the allowed tokens of a row take: a bit each. */
 export function maskWords(vocab: number): number {

@@ -23,7 +23,7 @@ const MINUS_INFINITY = 0xff800000u;
 @group(0) @binding(1) var<storage, read_write> adjusted: array<u32>; // [rows, STRIDE]
 
 //#if PENALIZED
-//#import lib/rows
+//#import lib/path
 
 override ROWS: u32; // a sequence
 
@@ -49,19 +49,14 @@ var<private> table: u32; // where the slot's tokens begin
 
 // Reads what the penalties of the row need.
 fn load_penalties(row: u32, lane: u32) {
-  var at = rows[row];
+  let at = rows[row];
   let root = row - row % ROWS;
   own = penalties[at.slot];
   table = at.slot * VOCAB;
   depth = select(0u, min(at.position - rows[root].position, MOST_DRAFTS), at.live == 1u);
   for (var level = 1u + lane; level <= depth; level += LANES) {
     let cell = rows[root].position + level;
-    var stored = cell;
-    if (cell >= at.base) {
-      let i = cell - at.base;
-      stored = at.base + ((at.path[i / 4u] >> (8u * (i % 4u))) & 255u);
-    }
-    drafted[level - 1u] = rows[root + stored - rows[root].cell].token;
+    drafted[level - 1u] = rows[root + physical(at, cell) - rows[root].cell].token;
   }
   workgroupBarrier();
 }

@@ -4,9 +4,6 @@ import { kernelOf } from "../shader.ts";
 import { gather, GATHERED } from "./gather.ts";
 import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 
-/** What `chosen` holds where the logits were not numbers. */
-export const NOT_A_TOKEN = 0xffffffff;
-
 /**
  * Enough lanes that none sees over 2048 tokens a pass: Mesa's software driver ends an invocation's
  * loops after 65,535 iterations in total, and there are up to 18 passes.

@@ -32,10 +32,7 @@ var<workgroup> largest: Argmax;
 // The choice among the gathered tokens. They are sorted by logit and token, whatever order they were collected in, so
 // that every sum has one order.
 
-// Of a slice gather.wgsl stores, in pairs of words: the count of its tokens and the mass; the winner of the race; then
-// keys and tokens.
-const GATHERED = $GATHEREDu; // most tokens of a slice
-const SLICE_PAIRS = 2u + GATHERED;
+//#import lib/gathered
 
 @group(0) @binding(5) var<storage, read> gathered: array<vec2<u32>>; // [rows, PARTIALS, SLICE_PAIRS]
 

@@ -2,10 +2,10 @@
 //
 // One invocation per sequence of the batch: no two have the same slot.
 
+//#import lib/constants
+
 override VOCAB: u32;
 override RESULT: u32; // words of a sequence's result
-
-const NO_SLOT = 0xffffffffu;
 
 @group(0) @binding(0) var<storage, read> batch_slots: array<u32>; // [batch] slot of each sequence
 @group(0) @binding(1) var<storage, read> results: array<u32>; // [batch, RESULT]: tokens emitted, those tokens

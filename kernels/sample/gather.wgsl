@@ -13,11 +13,7 @@
 //#import lib/partial_argmax
 //#import lib/workgroup_partial
 //#import lib/sampling
-
-// Stored for each slice, in pairs of words: the count of its tokens and the mass; the winner of the race; then keys and
-// tokens.
-const GATHERED = $GATHEREDu; // most tokens of a slice
-const SLICE_PAIRS = 2u + GATHERED;
+//#import lib/gathered
 
 override VOCAB: u32;
 override STRIDE: u32; // row stride of logits

@@ -7,7 +7,7 @@ import { kernelOf } from "../shader.ts";
 export const SLICE = 2048;
 
 /** Most lanes of a workgroup: more would have fewer than eight columns each. */
-const MAX_LANES = 256;
+export const MAX_LANES = 256;
 
 /** Partial results that each row of stored logits has: one a slice. */
 export function slicePartialCount(vocab: number): number {

@@ -13,6 +13,7 @@
 //#import lib/workgroup_partial
 //#import lib/workgroup_sum
 //#if SLOTS
+//#import lib/constants
 //#import lib/drafts
 //#endif
 
@@ -22,13 +23,11 @@ override LANES: u32;
 
 alias Sum = f32;
 
-const NO_PLACE = 0xffffffffu;
-
 @group(0) @binding(0) var<storage, read> partials: array<vec2<u32>>; // [rows, SLICES, 1 + TOP], see partial_top.wgsl
 @group(0) @binding(1) var<storage, read> offsets: array<i32>; // [columns]
 @group(0) @binding(2) var<storage, read_write> out: array<vec2<u32>>; // [places, TOP]
 //#if SLOTS
-@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_PLACE
+@group(0) @binding(3) var<storage, read> batch_slots: array<u32>; // [rows] slot of each, or NO_SLOT
 @group(0) @binding(4) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
 //#endif
 
@@ -64,7 +63,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   sum = total(sum, lane);
   let to = place_of(tile.x);
-  if (to == NO_PLACE) {
+  if (to == NO_SLOT) {
     return;
   }
   for (var i = lane; i < SLICES * TOP; i += LANES) {

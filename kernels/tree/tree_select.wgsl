@@ -4,6 +4,7 @@
 //
 // One workgroup per sequence of the batch.
 
+//#import lib/constants
 //#import lib/drafts
 //#import lib/tree_pool
 
@@ -11,8 +12,6 @@ override ROWS: u32; // verify rows a sequence
 override POOL: u32; // of a sequence
 override LEVELS: u32;
 override LANES: u32;
-
-const NO_SLOT = 0xffffffffu;
 
 var<workgroup> selected: array<atomic<u32>, $WORDS>; // a bit for each candidate
 

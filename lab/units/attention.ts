@@ -7,7 +7,11 @@
 import { parseArgs } from "node:util";
 import process from "node:process";
 import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
-import { attentionOnUnits, unitsTile } from "../../kernels/attention/units/attention_on_units.ts";
+import {
+  attentionOnUnits,
+  RULES,
+  unitsTile,
+} from "../../kernels/attention/units/attention_on_units.ts";
 import type { UnitsTile } from "../../kernels/attention/units/units_kernels.ts";
 import { fillParams, fillRandom } from "../../kernels/matmul/fill_random.ts";
 import { storage } from "../../src/gpu/arena.ts";
@@ -128,17 +132,17 @@ function waysOf({ perSlot, slots = 1, ways: most }: Case): Way[] {
   const each = perSlot * slots < 64 ? { enough: Infinity } : { enough: 0 };
   const ways: Way[] = perSlot * slots < 64
     ? [
-      { name: "early fetched", held: false, cells: 32 },
-      { name: "late fetched", early: false, held: false, cells: 32 },
+      { name: "early fetched", inRegisters: false, cells: 32 },
+      { name: "late fetched", early: false, inRegisters: false, cells: 32 },
       { name: "late", early: false },
-      { name: "early held", held: true, cells: 32 },
-      { name: "fetched 256", held: false, threads: 256, cells: 32 },
+      { name: "early in registers", inRegisters: true, cells: 32 },
+      { name: "fetched 256", inRegisters: false, threads: 256, cells: 32 },
       { name: "256", threads: 256 },
     ]
     : [
       { name: "64q", queries: 64, cells: 32 },
       { name: "32q 256", queries: 32, threads: 256 },
-      { name: "32q fetched", queries: 32, held: false, cells: 32 },
+      { name: "32q fetched", queries: 32, inRegisters: false, cells: 32 },
       { name: "32q", queries: 32, cells: 32 },
       { name: "64q 256", queries: 64, threads: 256, cells: 32 },
       { name: "32q early", queries: 32, early: true },
@@ -195,13 +199,17 @@ async function measure(of: Case): Promise<void> {
       "units",
       attentionOnDevice(buffers, { ...launch, tuning: { ...simt, attentionUnits: onUnits } }),
     ],
-    ...waysOf(of).map(({ name, enough, cells = 64, ...more }): [string, Plan] => [
+    ...waysOf(of).map(({ name, enough = RULES.enough, cells = 64, ...more }): [string, Plan] => [
       `${name} ${cells}`,
       attentionOnUnits(
         buffers,
         { ...launch, tuning: simt },
-        { ...onUnits, enough, cells },
-        (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
+        { ...onUnits, cells },
+        {
+          ...RULES,
+          enough,
+          choose: (shape, units, span) => tileWith(unitsTile(shape, units, span), launch, more),
+        },
       ),
     ]),
   ];

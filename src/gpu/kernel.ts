@@ -64,6 +64,17 @@ export interface CellRange {
 
 export type Plan = readonly Dispatch[];
 
+/** The dispatches of `plan` that run for some number of cells in a range, restricted to it. */
+export function within(plan: Plan, { from, upTo }: CellRange): Dispatch[] {
+  return plan.map((each) => {
+    const { forCells = { from: 0, upTo: Infinity } } = each;
+    return {
+      ...each,
+      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
+    };
+  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
+}
+
 /**
  * Makes a kernel of a WGSL text and reads its bindings and constants from the text. Where the caller declares them too,
  * TypeScript checks their names at each `dispatch`, and this function compares them with the text's: a renamed one is

@@ -98,16 +98,6 @@ export interface AttentionUnits {
   readonly precision?: Precision | undefined;
   /** Cells of a split of keys; it changes bits. For benchmarks; default: the kernels' own. */
   readonly cells?: number | undefined;
-  /**
-   * How many workgroups of 1,024 cells each keep the GPU busy; where there would be fewer, a workgroup has 64 cells.
-   * Changes no bit.
-   */
-  readonly enough?: number | undefined;
-  /**
-   * How many workgroups of several splits each keep the GPU busy where rows are few; where there would be fewer, a
-   * workgroup has one split. Changes no bit.
-   */
-  readonly enoughApart?: number | undefined;
 }
 
 /** Matrix units for attention, in rounds and in forwards of prompts; undefined where it does not use them. */

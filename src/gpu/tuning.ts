@@ -18,17 +18,6 @@ export interface Launch {
 /** Measured launches, keyed by the matrix's `shapeKey` and then by the rows of x. */
 export type Launches = ReadonlyMap<string, ReadonlyMap<number, Launch>>;
 
-/**
- * Prefix of a key of `Launches` that is not a matrix shape. The entry says whether two dispatches of one row of the MLP
- * whose shapes follow run as one (kernels/joined.ts), as measured: its stage is 0 where they do not.
- */
-export const JOINED = "joined ";
-
-/** Whether no measurement says that a model's dispatches should stay apart. */
-export function mayJoin(launches: Launches = new Map()): boolean {
-  return [...launches].every(([key, rows]) => !key.startsWith(JOINED) || rows.get(1)?.stage !== 0);
-}
-
 /** Launch shapes of one adapter. */
 export interface Tuning {
   /** Whether a CPU emulates the GPU: loads and barriers then cost more than arithmetic. */

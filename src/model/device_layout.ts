@@ -3,12 +3,10 @@
  * of the result in accept_commit.wgsl, the tokens of a KV page, and the rows of a prefill chunk.
  */
 
-/** u32 words of one `Row`: token, position, slot, cell, base, live, two zeros, path. */
-export const ROW_WORDS = 12;
+export { NO_SLOT, PAGE, PATH_CELLS, ROW_WORDS } from "../../kernels/lib/rows.ts";
+
 /** Word of a row's path: PATH_CELLS bytes, the first lowest. */
 export const ROW_PATH = 8;
-/** Most cells from a row's `base` to its own cell, both included. */
-export const PATH_CELLS = 16;
 
 /** The words of a row whose token directly follows those in the cells before it. */
 export function chainRow(token: number, slot: number, cell: number): Uint32Array {
@@ -25,9 +23,6 @@ export const SLOT_LIMIT = 7;
 export const SLOT_STOPS = 8;
 /** Token ids that end a sequence on the device. */
 export const MOST_STOPS = 8;
-
-/** Tokens a KV page. */
-export const PAGE = 16;
 
 /** A sequence's result begins with the number of emitted tokens; the tokens begin at this word. */
 export const RESULT_CHOICES = 1;
@@ -63,9 +58,6 @@ export const DRAFT_TOKENS = 1;
 
 /** As the number of drafts to verify: all of the round. */
 export const ALL_DRAFTS = 0xffffffff;
-
-/** A place of the batch without a sequence. */
-export const NO_SLOT = 0xffffffff;
 
 /** Rows of a prompt chunk, and the fewest rows of a chunk while other sequences wait for it. */
 export const PREFILL_ROWS = 256;

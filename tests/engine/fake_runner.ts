@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
-import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { type EngineSizes, tablePages } from "../../src/engine/device/buffers.ts";
 import type { DraftKind, RoundRequest } from "../../src/engine/device/runner.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";

@@ -242,7 +242,7 @@ for (const [name, format] of CASES) {
     const picked = format !== "bf16" && hardware.gpu.info.subgroup !== undefined;
     const gate = name === "gemma4_moe" ? "geglu" : "swiglu";
     const staged = `matmul_${format}_${gate}_1x${picked ? 1 : 2}_staged`;
-    const gateUp = units ? `tensor_${kind}_${gate}_noted` : staged;
+    const gateUp = units ? `tensor_${kind}_${gate}_scaled` : staged;
     assert.ok(kernels.includes(`expert_${gateUp}`), kernels);
     const summed = name === "gemma4_moe"
       ? /rms_norm_normed_\d+_scaled_/
@@ -261,7 +261,7 @@ for (const [name, format] of CASES) {
         /fused_\d+_\S*_with_router_logits_\S* fused_\d+_\S*_with_expert_matmul_/,
       );
     }
-    // Whatever goes to matrix units in one row has had its scales noted.
+    // Whatever goes to matrix units in one row has had its scales stored.
     if (units) assert.doesNotMatch(kernels, /row_scales/);
     const [whole = new Map(), ...parts] = await allLogits(hardware);
     for (const part of parts) {

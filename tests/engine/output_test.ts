@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { UsageError } from "../../src/errors.ts";
 import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
 import {

@@ -12,6 +12,8 @@ import type { DeviceInfo } from "../../src/gpu/device.ts";
 import type { Launch } from "../../src/gpu/tuning.ts";
 
 const LAUNCH: Launch = { stage: 64, groups: 8, pairs: 1, prefetch: true };
+const NOTHING = { launches: new Map(), joined: new Map() };
+const ONE = { ...NOTHING, launches: new Map([["s", new Map([[1, LAUNCH]])]]) };
 const INFO: DeviceInfo = {
   webgpu: "builtin",
   adapter: "NVIDIA H200",
@@ -77,22 +79,28 @@ Deno.test("another adapter, backend or driver is another key", () => {
 Deno.test("what is written is read again; adapters, shapes and rows add up", () =>
   inFolder((path) => {
     assert.deepEqual(readTuning(path, fail), new Map());
-    writeTuning(path, "a", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
-    writeTuning(path, "b", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
+    writeTuning(path, "a", ONE, fail);
+    writeTuning(path, "b", ONE, fail);
     const other = { ...LAUNCH, stage: 0 };
-    writeTuning(path, "a", new Map([["s", new Map([[4, other]])], ["t", new Map()]]), fail);
+    writeTuning(path, "a", {
+      launches: new Map([["s", new Map([[4, other]])], ["t", new Map()]]),
+      joined: new Map([["s t", false]]),
+    }, fail);
     assert.deepEqual(
       readTuning(path, fail),
       new Map([
-        ["a", new Map([["s", new Map([[1, LAUNCH], [4, other]])], ["t", new Map()]])],
-        ["b", new Map([["s", new Map([[1, LAUNCH]])]])],
+        ["a", {
+          launches: new Map([["s", new Map([[1, LAUNCH], [4, other]])], ["t", new Map()]]),
+          joined: new Map([["s t", false]]),
+        }],
+        ["b", ONE],
       ]),
     );
     const folder = path.slice(0, path.lastIndexOf("/"));
     assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["tuning.json"]);
     assert.deepEqual(lookAtTuning(path), {
       path,
-      adapters: [{ adapter: "a", launches: 2 }, { adapter: "b", launches: 1 }],
+      adapters: [{ adapter: "a", launches: 3 }, { adapter: "b", launches: 1 }],
       problem: undefined,
     });
   }));
@@ -102,6 +110,10 @@ for (
     ["half a file", '{ "format": 1, "adap'],
     ["another format", '{ "format": 2, "adapters": {} }'],
     ["something else", "[1, 2]"],
+    [
+      "an MLP that is joined somehow",
+      '{"format":1,"adapters":{"a":{}},"joined":{"a":{"s t":"once"}}}',
+    ],
     ["a launch without groups", '{"format":1,"adapters":{"a":{"s":{"1":{"stage":64}}}}}'],
     [
       "a launch of other pairs",
@@ -115,14 +127,14 @@ for (
 ) {
   Deno.test(`a tuning cache with ${name} is one warning, and is written anew`, () =>
     inFolder((path) => {
-      writeTuning(path, "a", new Map(), fail);
+      writeTuning(path, "a", NOTHING, fail);
       Deno.writeTextFileSync(path, text);
       const warnings: string[] = [];
       assert.deepEqual(readTuning(path, (line) => warnings.push(line)), new Map());
       assert.equal(warnings.length, 1);
       assert.match(warnings[0] ?? "", /^cannot use the tuning cache ".*tuning\.json": /);
       assert.match(lookAtTuning(path).problem ?? "", /^cannot use/);
-      writeTuning(path, "a", new Map([["s", new Map([[1, LAUNCH]])]]), fail);
+      writeTuning(path, "a", ONE, fail);
       assert.equal(readTuning(path, fail).size, 1);
     }));
 }
@@ -132,7 +144,7 @@ Deno.test("a cache folder that cannot be made is a warning", () =>
     const file = path.slice(0, path.lastIndexOf("/"));
     Deno.writeTextFileSync(file, "");
     const warnings: string[] = [];
-    writeTuning(path, "a", new Map(), (line) => warnings.push(line));
+    writeTuning(path, "a", NOTHING, (line) => warnings.push(line));
     assert.equal(warnings.length, 1);
     assert.match(warnings[0] ?? "", /^cannot write the tuning cache /);
   }));
@@ -144,7 +156,8 @@ Deno.test("processes that write at once leave a whole file", () =>
     const script = `import { writeTuning } from "${module}";
 for (let i = 0; i < 50; i++) {
   const rows = new Map([[1, { stage: 64, groups: 8 }]]);
-  writeTuning("${path}", Deno.pid + "." + i, new Map([["s", rows]]), (line) => { throw line; });
+  const measured = { launches: new Map([["s", rows]]), joined: new Map() };
+  writeTuning("${path}", Deno.pid + "." + i, measured, (line) => { throw line; });
 }`;
     const args = ["run", "-A", "--config", config, "-"];
     const writers = [1, 2, 3].map(() => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { adjust, maskWords, PROMPT } from "../../kernels/sample/adjust.ts";
 import { countTokens } from "../../kernels/sample/count_tokens.ts";
-import { choose, NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
+import { choose } from "../../kernels/sample/choose.ts";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -2,7 +2,12 @@
 // segment it is summed. Adapters have units with EYRIE_WEBGPU=dawn, if any.
 
 import assert from "node:assert/strict";
-import { attentionOnDevice, attentionWords } from "../../kernels/attention/attention_on_device.ts";
+import { attentionWords } from "../../kernels/attention/attention_on_device.ts";
+import {
+  attentionOnUnits,
+  RULES,
+  type UnitsRules,
+} from "../../kernels/attention/units/attention_on_units.ts";
 import { whyNotUnits } from "../../kernels/attention/units/units_kernels.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
@@ -88,12 +93,17 @@ const SHAPES: readonly Shape[] = [
   ...gpu.info.software ? [] : LARGE,
 ];
 
-const unitsWith = (enough: number, precision: Precision = "f32"): AttentionUnits => ({
+const unitsOf = (precision: Precision): AttentionUnits => ({
   unit: unit as NonNullable<typeof unit>,
   limits: gpu.limits,
-  enough,
   precision,
 });
+/** Each workgroup has one split, a whole segment, or several splits. */
+const [APART, WHOLE, SEVERAL] = [
+  { ...RULES, enough: Infinity },
+  { ...RULES, enough: 0 },
+  { ...RULES, enough: Infinity, enoughApart: 0 },
+];
 
 function rowsOf({ cells, perSlot, tree = false }: Shape): Row[] {
   return cells.flatMap((first, slot) =>
@@ -128,11 +138,12 @@ function tensors(shape: Shape): Tensors {
 async function run(
   shape: Shape,
   of: Tensors,
-  { perSlot, units, room, noted = false }: {
+  { perSlot, rules = APART, precision = "f32", room, scaled = false }: {
     readonly perSlot: number;
-    readonly units: AttentionUnits;
+    readonly rules?: UnitsRules;
+    readonly precision?: Precision;
     readonly room: number;
-    readonly noted?: boolean;
+    readonly scaled?: boolean;
   },
 ): Promise<{
   readonly kernels: string[];
@@ -142,34 +153,37 @@ async function run(
   const { group, kvHeads, headDim, kvDtype = "f32", cap, window, tree: paths = false } = shape;
   const rows = rowsOf(shape);
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
-  const rules = {
-    ...tuning(false, gpu.limits, gpu.info.backend),
-    attentionUnits: units,
-  };
-  const words = attentionWords(heads, room, rules);
+  const units = unitsOf(precision);
+  const tuned = { ...tuning(false, gpu.limits, gpu.info.backend), attentionUnits: units };
+  const words = attentionWords(heads, room, tuned);
   const cols = heads.heads * headDim;
   const out = device.filled(rows.length * cols, -7);
   const [scales, found] = [device.filled(rows.length, 2 ** 74), device.filled(rows.length)];
-  const plan = attentionOnDevice({
-    q: device.floats(of.q),
-    keys: device.words(packedKv(kvDtype, of.keys, headDim)),
-    values: device.words(packedKv(kvDtype, of.values, headDim)),
-    rows: device.words(packRows(rows)),
-    pages: device.words(PAGES),
-    out,
-    partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
-    ...noted && { scales },
-  }, {
-    ...heads,
-    count: rows.length,
-    perSlot,
-    paths,
-    label: "test",
-    scale: 1 / Math.sqrt(headDim),
-    cap,
-    window,
-    tuning: rules,
-  });
+  const plan = attentionOnUnits(
+    {
+      q: device.floats(of.q),
+      keys: device.words(packedKv(kvDtype, of.keys, headDim)),
+      values: device.words(packedKv(kvDtype, of.values, headDim)),
+      rows: device.words(packRows(rows)),
+      pages: device.words(PAGES),
+      out,
+      partial: { sums: device.filled(words.sums, NaN), stats: device.filled(words.stats, NaN) },
+      ...scaled && { scales },
+    },
+    {
+      ...heads,
+      count: rows.length,
+      perSlot,
+      paths,
+      label: "test",
+      scale: 1 / Math.sqrt(headDim),
+      cap,
+      window,
+      tuning: tuned,
+    },
+    units,
+    rules,
+  );
   // As where slots have at most this many cells.
   const cells = Math.max(...rows.map(({ position }) => position + 1));
   const replayed = plan.filter(({ forCells: { from, upTo } = { from: 0, upTo: Infinity } }) =>
@@ -194,12 +208,11 @@ for (const shape of SHAPES) {
     fn: async () => {
       const { group, kvHeads, headDim, perSlot, room = 2 * perSlot } = shape;
       const of = tensors(shape);
-      const apart = await run(shape, of, { perSlot, units: unitsWith(Infinity), room });
+      const apart = await run(shape, of, { perSlot, room });
       assert.ok(apart.kernels.every((name) => /units/.test(name)), apart.kernels.join());
-      const alone = await run(shape, of, { perSlot: 1, units: unitsWith(Infinity), room: 99 });
-      const whole = await run(shape, of, { perSlot, units: unitsWith(0), room });
-      const several = { ...unitsWith(Infinity), enoughApart: 0 };
-      const byFour = await run(shape, of, { perSlot, units: several, room });
+      const alone = await run(shape, of, { perSlot: 1, room: 99 });
+      const whole = await run(shape, of, { perSlot, rules: WHOLE, room });
+      const byFour = await run(shape, of, { perSlot, rules: SEVERAL, room });
       assert.equal(byFour.kernels.some((name) => /_apart/.test(name)), !shape.tree);
       const width = group * kvHeads * headDim;
       const stored = { ...of, pages: PAGES, tablePages: TABLE_PAGES, kvHeads };
@@ -223,14 +236,14 @@ for (const shape of SHAPES) {
 }
 
 Deno.test({
-  name: "attention on matrix units notes the scales of its rows",
+  name: "attention on matrix units lowers the scales of its rows",
   ignore,
   fn: async () => {
     const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };
-    for (const enough of [0, Infinity]) {
-      const of = { perSlot: 4, units: unitsWith(enough), room: 4, noted: true };
-      const { scales: [noted, found] } = await run(shape, tensors(shape), of);
-      assert.deepEqual(noted, found);
+    for (const rules of [WHOLE, APART]) {
+      const of = { perSlot: 4, rules, room: 4, scaled: true };
+      const { scales: [stored, found] } = await run(shape, tensors(shape), of);
+      assert.deepEqual(stored, found);
     }
   },
 });
@@ -242,11 +255,11 @@ Deno.test({
   fn: async () => {
     const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [70], perSlot: 5 };
     const of = tensors(shape);
-    const units = unitsWith(Infinity, "f16");
-    const { out } = await run(shape, of, { perSlot: 5, units, room: 5 });
-    const alone = await run(shape, of, { perSlot: 1, units, room: 5 });
+    const precision = "f16";
+    const { out } = await run(shape, of, { perSlot: 5, precision, room: 5 });
+    const alone = await run(shape, of, { perSlot: 1, precision, room: 5 });
     assert.deepEqual(out, alone.out);
-    const exact = await run(shape, of, { perSlot: 5, units: unitsWith(Infinity), room: 5 });
+    const exact = await run(shape, of, { perSlot: 5, room: 5 });
     assert.notDeepEqual(out, exact.out);
     assertClose(new Float32Array(out.buffer), new Float32Array(exact.out.buffer), 0.02, "f16");
   },
@@ -257,7 +270,7 @@ Deno.test({
   ignore,
   fn: async () => {
     const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };
-    const of = { perSlot: 4, units: unitsWith(Infinity), room: 4 };
+    const of = { perSlot: 4, room: 4 };
     const scaled = async (scale: number) => {
       const { out } = await run(shape, tensors({ ...shape, magnitude: () => scale }), of);
       return new Float32Array(out.buffer).map((value) => value / scale);

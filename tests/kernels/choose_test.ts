@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { choose, NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
+import { choose } from "../../kernels/sample/choose.ts";
 import { gatheredWords } from "../../kernels/sample/gather.ts";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { hash32 } from "../../src/speculate/noise.ts";

@@ -13,6 +13,7 @@ import { fitsExpertUnits } from "../../kernels/experts/experts_on_units.ts";
 import { unitLaunch, unitTile } from "../../kernels/experts/expert_unit_tiles.ts";
 import { tileWeights } from "../../kernels/experts/tile_weights.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
+import { scaledEpilogue } from "../../kernels/lib/epilogue.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import { weightScales } from "../../kernels/matmul/tensor/weight_scales.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
@@ -124,7 +125,7 @@ for (const [epilogue, precision] of CASES) {
 }
 
 Deno.test({
-  name: "experts on matrix units note the scales of what they gate",
+  name: "experts on matrix units lower the scales of what they gate",
   ignore: matrixUnit === undefined,
   async fn() {
     const { matrix, tensor } = await onUnits();
@@ -151,9 +152,10 @@ Deno.test({
       const [out, plain, scales] = [0, 1, 2].map((i) =>
         device.filled(i === 2 ? count : count * N / 2, 2 ** 74)
       ) as [Operand, Operand, Operand];
+      const scaled = scaledEpilogue("silu", scales);
       await device.run([
         ...expertTiles(lists, { ...of, matrix }),
-        ...expertMatmul({ matrix, x, out, outScales: scales, ...lists }, of),
+        ...expertMatmul({ matrix, x, out, ...lists }, { ...of, epilogue: scaled }),
         ...expertMatmul({ matrix, x, out: plain, ...lists }, of),
       ]);
       assert.deepEqual(await device.readWords(out), await device.readWords(plain));

@@ -16,6 +16,11 @@ import {
   type WeightFormat,
 } from "../../src/gpu/weight_format.ts";
 import { expertLanes, expertShape, tileSize } from "../../kernels/experts/expert_shape.ts";
+import type { Routing } from "../../kernels/experts/route.ts";
+import { ScratchPool } from "../../src/gpu/scratch_pool.ts";
+import type { Graph } from "../../src/model/graph/graph.ts";
+import { layout, planOf } from "../../src/model/lower/lower.ts";
+import { contextOf } from "../model/layer_context.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers, shuffled } from "../gpu/numbers.ts";
 import { assertWithin, type Bounded, boundedDot, gated } from "./bounds.ts";
@@ -227,6 +232,41 @@ for (const [name, of] of Object.entries(ROWS_OF)) {
     }
   });
 }
+
+Deno.test("experts: gateUp and down of different formats read lists of their own tile sizes", async () => {
+  const sizes = { numExperts: 4, shards: [4] };
+  const up: Case = { ...STAGED, ...sizes, format: "q8", n: 272 };
+  const down: Case = { ...STAGED, ...sizes, ...SINGLE, n: 16, k: 136 };
+  const [rows, jobs] = [70, 140];
+  const tileOf = ({ format }: Case) => tileSize({ ...sizes, rows, topK: 2 }, HARDWARE, format);
+  assert.deepEqual([up, down].map(tileOf), [4, 8]);
+  const [gateUpMatrix, downMatrix] = [upload(up).matrix, upload(down).matrix];
+  const x = numbers(rows * up.k, 3);
+  const experts = choices(rows, up);
+
+  const act = await run(gateUpMatrix, x, experts, up);
+  const acts = act.flatMap((words) => [...new Float32Array(words.buffer)]);
+  const wanted = await run(downMatrix, Float32Array.from(acts), experts, down);
+
+  const context = contextOf({ hidden: up.k, cells: 64, rows, tuning: HARDWARE });
+  const scratch = new ScratchPool(device.gpu, "scratch");
+  const out = device.filled(jobs * down.n, 0.5);
+  const record = (graph: Graph) => {
+    const of = {
+      experts: graph.input("experts", rows, 2, device.words(experts)),
+      jobs: { routing: { numExperts: 4, topK: 2 } as Routing, shared: 0 },
+    };
+    const input = graph.input("x", rows, up.k, device.floats(x));
+    const both = graph.expertLinear(input, { ...of, matrix: gateUpMatrix, perJob: false }, "up");
+    const gate = graph.gate(both, "silu", "gate");
+    const y = graph.expertLinear(gate, { ...of, matrix: downMatrix, perJob: true }, "down");
+    graph.copy(y, { out, outCols: down.n, outFirst: 0 }, "copy");
+  };
+  scratch.allocate([layout({ ...context, scratch }, record)]);
+  await device.run(planOf({ ...context, scratch }, record));
+  const found = await device.readWords(out);
+  assert.deepEqual(found, Uint32Array.from(wanted.flatMap((words) => [...words])));
+});
 
 /** The rows of experts, the last `shared` of them as the rows of one MLP: [gate; up], or down's by output. */
 function asOneMlp(values: Float32Array, of: Case): Float32Array {

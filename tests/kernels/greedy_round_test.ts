@@ -1,6 +1,6 @@
 // Acceptance that finds the choices itself, and verify rows that the embedding's norm writes.
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { rmsNorm, verifiesRows } from "../../kernels/norm/rms_norm.ts";
 import { accept, verifyRows } from "../../kernels/round/round.ts";
 import { NO_SLOT, resultWords, ROW_WORDS } from "../../src/model/device_layout.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { type KeptRows, logprobs, logprobWords } from "../../kernels/sample/logprobs.ts";
 import { readLogprobs, type TokenLogprobs } from "../../src/engine/device/choice/logprobs.ts";
 import { openDevice } from "../gpu/device.ts";

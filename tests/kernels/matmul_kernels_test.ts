@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
 import type { Heads, KvPlace } from "../../kernels/lib/heads.ts";
-import { capEpilogue } from "../../kernels/matmul/matmul.ts";
+import { capEpilogue } from "../../kernels/lib/epilogue.ts";
 import { type Epilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
 import { matmulKernel } from "../../kernels/matmul/matmul_kernels.ts";
 import { partialEpilogue } from "../../kernels/matmul/matmul_partials.ts";

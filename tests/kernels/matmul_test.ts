@@ -1,4 +1,5 @@
-import { capEpilogue, matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
+import { capEpilogue } from "../../kernels/lib/epilogue.ts";
+import { matmul, type PlainEpilogue } from "../../kernels/matmul/matmul.ts";
 import { type Tuning, tuning } from "../../src/gpu/tuning.ts";
 import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { openDevice } from "../gpu/device.ts";

@@ -88,7 +88,7 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       ];
       const keep = () => ({ what: "input", out: device.filled(rows * cols) }) as const;
       const [kept, keptTwice] = [keep(), keep()];
-      const noted = {
+      const stored = {
         normed: device.filled(rows),
         lowered: device.filled(stride + rows * jobs),
         stride,
@@ -101,7 +101,7 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const wide = { ...shape, outCols: 2 * cols };
       await device.run([
         normPair(
-          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: noted, put },
+          { token, hidden: { x: sums, splitK, weight }, out, kept, scales: stored, put },
           shape,
         ),
         ...rmsNorm({ from: { matrix, rows: list }, weight: token.weight, out: twice }, wide),
@@ -111,9 +111,9 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
         ),
         rowScales({ x: twice, scales: xScales }, { rows, cols: 2 * cols }),
       ]);
-      assert.deepEqual(await device.readWords(noted.normed), await device.readWords(xScales));
+      assert.deepEqual(await device.readWords(stored.normed), await device.readWords(xScales));
       assert.deepEqual(await device.readWords(kept.out), await device.readWords(keptTwice.out));
-      const lowered = await device.readFloats(noted.lowered);
+      const lowered = await device.readFloats(stored.lowered);
       const untouched = (i: number) => i >= rows && i < stride;
       const largest = Float32Array.from(lowered, (_, i) => untouched(i) ? 0 : 2 ** 74);
       assert.deepEqual(lowered, largest);

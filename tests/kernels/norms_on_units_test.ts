@@ -178,10 +178,10 @@ Deno.test("a matmul on matrix units that norms its row is recorded on any machin
 
 Deno.test("tiles of one row: two of outputs where workgroups are many, long stages where ranges are short", () => {
   const unit = { m: 16, n: 16, k: 16, lanes: 32, narrow: 8 };
-  const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152, held = false) => {
+  const tileOf = (columns: number, cols: number, splitK = 1, bytes = 49152, resident = false) => {
     const limits = { maxComputeWorkgroupStorageSize: bytes };
     const { columns: tiles, stage, branched } =
-      fewTile(unit, limits, { rows: 1, columns, range: cols / splitK, splitK, held }) ?? {};
+      fewTile(unit, limits, { rows: 1, columns, range: cols / splitK, splitK, resident }) ?? {};
     return [tiles, stage, branched];
   };
   assert.deepEqual(tileOf(28672, 4096), [2, 64, false]);

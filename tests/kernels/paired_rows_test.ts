@@ -28,7 +28,7 @@ const WEIGHT = numbers(COLS, 4);
 
 /** Rows of X normed, and their scales. */
 async function normed(put: "store" | "pair") {
-  const noted: RowScales = {
+  const stored: RowScales = {
     normed: device.filled(ROWS),
     lowered: device.filled(2 * ROWS),
     stride: ROWS,
@@ -36,7 +36,7 @@ async function normed(put: "store" | "pair") {
   };
   const out = device.filled(ROWS * COLS, 9);
   await device.run(
-    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, scales: noted }, {
+    rmsNorm({ from: { x: device.floats(X) }, weight: device.floats(WEIGHT), out, scales: stored }, {
       rows: ROWS,
       cols: COLS,
       eps: EPS,
@@ -45,7 +45,7 @@ async function normed(put: "store" | "pair") {
       label: "test",
     }),
   );
-  return { out, scales: noted.normed };
+  return { out, scales: stored.normed };
 }
 
 Deno.test("rows of pairs are the float64 norm times the row's scale, in two f16 numbers", async () => {

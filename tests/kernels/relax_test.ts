@@ -1,6 +1,7 @@
 // Relaxed acceptance between choose and accept: SGLang's golden, a float64 reference, its law.
 import assert from "node:assert/strict";
-import { choose, NOT_A_TOKEN } from "../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
+import { choose } from "../../kernels/sample/choose.ts";
 import { slicePartialWords } from "../../kernels/sample/slice_partials.ts";
 import { KEPT_MASS_WORDS, relax } from "../../kernels/sample/relax.ts";
 import { packProposal } from "../../src/engine/device/proposals.ts";

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { MOST_OWN_CELLS } from "../../kernels/attention/attention_row.ts";
 import { attended, projectedHeads, storedHeads } from "../../src/model/graph/decoder.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
+import { emit } from "../../src/model/lower/emit.ts";
+import { onPaper } from "../../src/model/lower/lifetimes.ts";
 import { contextOf, LARGE, matrix } from "./layer_context.ts";
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
@@ -76,6 +78,25 @@ Deno.test("attention of one row norms its heads up to so many cells, and beyond 
 Deno.test("attention of one row with a short window norms its heads however long the context is", () => {
   const plan = planAt(4 * MOST_OWN_CELLS, 512);
   assert.deepEqual(kernelsAt(plan, 4 * MOST_OWN_CELLS)[1], "attention_row");
+});
+
+Deno.test("dispatches of an operation that runs for some cells keep their own ranges within these", () => {
+  const scores = planAt(512)[1] ?? assert.fail();
+  const record = () => [
+    scores,
+    { ...scores, forCells: { from: 0, upTo: 100 } },
+    { ...scores, forCells: { from: 101, upTo: Infinity } },
+    { ...scores, forCells: { from: 0, upTo: 50 } },
+  ];
+  const op = { kind: "call", reads: [], writes: [], record, label: "call", part: "all" } as const;
+  const context = contextOf({ hidden: HIDDEN, cells: 512, tuning: HARDWARE });
+  const to = { context, at: onPaper, partials: new Map() };
+  const plan = emit(to, { ...op, forCells: { from: 80, upTo: 200 } });
+  assert.deepEqual(plan.map(({ forCells }) => forCells), [
+    { from: 80, upTo: 200 },
+    { from: 80, upTo: 100 },
+    { from: 101, upTo: 200 },
+  ]);
 });
 
 Deno.test("wide inputs of heads that are not normed go in ranges of k, on matrix units", () => {

@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
-import { bytesOf, type Dispatch, dispatch } from "../../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, within } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import {
   type AttentionBuffers,
@@ -8,8 +8,9 @@ import {
   fromRow,
   scoreConstants,
 } from "../attention.ts";
-import { groupOf, launchedSplits, PAGE, pathGroups } from "../splits.ts";
+import { groupOf, launchedSplits, pathGroups } from "../splits.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
+import { PAGE } from "../../lib/rows.ts";
 import { ALIGNED_ROWS, alignedRows, rowBlock, tileOf } from "../../lib/row_blocks.ts";
 import { chunkOnUnits, chunkTile, halvesOf } from "./chunk_on_units.ts";
 import { combined } from "./combine_units.ts";
@@ -24,36 +25,38 @@ import {
   type UnitsTile,
 } from "./units_kernels.ts";
 
-/** Workgroups of a whole segment each that keep a large GPU busy; if there are fewer, they take fewer splits each. */
-const ENOUGH = 96;
-/**
- * Workgroups that keep a large GPU busy where rows are few: contexts that make as many with APART splits each take
- * these, shorter contexts take one split each.
- */
-const ENOUGH_APART = MULTIPROCESSORS;
 /** Splits of a workgroup where rows are few and contexts are long. */
 const APART = 4;
 
-/** Chooses the workgroup for these rows, with `span` splits each. */
-type Choose = (shape: AttentionShape, units: AttentionUnits, span: number) => UnitsTile;
+/** How work is divided among workgroups; no bit depends on it. */
+export interface UnitsRules {
+  /** Workgroups of a whole segment each that keep the GPU busy; if there are fewer, they take fewer splits each. */
+  readonly enough: number;
+  /**
+   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with APART splits each take these,
+   * shorter contexts take one split each.
+   */
+  readonly enoughApart: number;
+  /** Chooses the workgroup for these rows, with `span` splits each. */
+  choose(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile;
+}
 
-/**
- * Records attention of `count` rows over the pages of their slots.
- *
- * @param choose replaces the rule that chooses workgroups; the bits stay the same.
- */
+/** For a large GPU. */
+export const RULES: UnitsRules = { enough: 96, enoughApart: MULTIPROCESSORS, choose: unitsTile };
+
+/** Records attention of `count` rows over the pages of their slots. */
 export function attentionOnUnits(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
-  choose: Choose = unitsTile,
+  rules: UnitsRules = RULES,
 ): Dispatch[] {
-  const few = () => inTiles(buffers, shape, units, choose);
+  const few = () => inTiles(buffers, shape, units, rules);
   const halves = halvesOf(buffers, shape, units);
   if (halves === undefined) return few();
   const { group, tile } = chunkTile(shape, units, 1);
   const workgroups = Math.ceil(shape.perSlot / tile) * shape.heads / group;
-  const segments = Math.ceil((units.enough ?? ENOUGH) / workgroups);
+  const segments = Math.ceil(rules.enough / workgroups);
   const chunk = () => chunkOnUnits(buffers, shape, { units, halves });
   return parted(shape, (segments - 1) * SEGMENT_CELLS, few, chunk);
 }
@@ -63,7 +66,7 @@ function inTiles(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
-  choose: Choose,
+  { enough, enoughApart, choose }: UnitsRules,
 ): Dispatch[] {
   const inParts = (span: number, apart = false) =>
     inBlocks(buffers, shape, { units, span, apart, choose });
@@ -72,9 +75,8 @@ function inTiles(
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
-  if (workgroups < (units.enough ?? ENOUGH)) {
-    const few = Math.floor((units.enoughApart ?? ENOUGH_APART) / workgroups) * APART *
-      cellsOf(units);
+  if (workgroups < enough) {
+    const few = Math.floor(enoughApart / workgroups) * APART * cellsOf(units);
     return parted(shape, few, () => inParts(1), () => inParts(APART, true));
   }
   if (buffers.scales || buffers.sinks) return inParts(segment);
@@ -91,34 +93,26 @@ function parted(
 ): Dispatch[] {
   if (tablePages * PAGE <= cells) return [...short()];
   if (cells <= 0) return [...long()];
-  return [...within(short(), 0, cells), ...within(long(), cells + 1, Infinity)];
-}
-
-/** The dispatches of `plan` that run for contexts of `from` to `upTo` cells, restricted to those. */
-function within(plan: readonly Dispatch[], from: number, upTo: number): Dispatch[] {
-  return plan.map((each) => {
-    const { forCells = { from: 0, upTo: Infinity } } = each;
-    return {
-      ...each,
-      forCells: { from: Math.max(from, forCells.from), upTo: Math.min(upTo, forCells.upTo) },
-    };
-  }).filter(({ forCells }) => forCells.from <= forCells.upTo);
+  return [
+    ...within(short(), { from: 0, upTo: cells }),
+    ...within(long(), { from: cells + 1, upTo: Infinity }),
+  ];
 }
 
 /** The largest tile that a slot's rows fill and workgroup memory has room for. */
 export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile {
   const { heads, kvHeads, perSlot } = shape;
   const room = units.limits.maxComputeWorkgroupStorageSize;
-  const held = true;
+  const inRegisters = true;
   const sizes = [16, 32, 64].filter((queries) =>
-    unitsBytes(shape, units, { queries, held }) <= room
+    unitsBytes(shape, units, { queries, inRegisters }) <= room
   );
   const wanted = perSlot * heads / kvHeads;
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
   const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
-  const ways = { apart: false, direct: false, early: span === 1, held, threads };
+  const ways = { apart: false, direct: false, early: span === 1, inRegisters, threads };
   return { queries, group, tile, span, ...ways };
 }
 
@@ -130,7 +124,7 @@ function inBlocks(
     readonly units: AttentionUnits;
     readonly span: number;
     readonly apart: boolean;
-    readonly choose: Choose;
+    readonly choose: UnitsRules["choose"];
   },
 ): Dispatch[] {
   const { count, heads, headDim } = shape;

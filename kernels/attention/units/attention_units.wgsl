@@ -278,7 +278,7 @@ fn main(
   let subgroup = thread / $LANESu;
   let own_query = subgroup % $GRID_Ru * $UNIT_Mu;
   let own_column = subgroup / $GRID_Ru;
-  //#if HELD
+  //#if IN_REGISTERS
   //#for k in K_STEPS
   let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
     &pool, own_query * PITCH + $ku * UNIT_K8, PITCH);
@@ -333,7 +333,7 @@ fn main(
     var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
     //#endfor
     //#for k in K_STEPS
-    //#if !HELD
+    //#if !IN_REGISTERS
     let qh$k = subgroupMatrixLoad<subgroup_matrix_left<f16, $UNIT_K, $UNIT_M>, row_major>(
       &pool, Q_AT + own_query * PITCH + $ku * UNIT_K8, PITCH);
     //#for l in Q_LOW

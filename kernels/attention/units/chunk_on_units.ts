@@ -11,7 +11,8 @@ import {
   scoreConstants,
   windowOf,
 } from "../attention.ts";
-import { groupOf, launchedSplits, PAGE } from "../splits.ts";
+import { PAGE } from "../../lib/rows.ts";
+import { groupOf, launchedSplits } from "../splits.ts";
 import { ALIGNED_ROWS, alignedRows, from, rowBlock } from "../../lib/row_blocks.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
 import type { Heads } from "../../lib/heads.ts";

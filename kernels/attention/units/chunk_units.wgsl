@@ -43,8 +43,8 @@ const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a segment
 const DIRECT = $DIRECTu; // 1: a workgroup has all segments that its rows see
 const KV_LOW = $KV_LOWu; // 1: keys and values have lo
-const ROW = (1u + KV_LOW) * VEC8S; // eights of a cell's keys or values, lo behind hi
-const K_PART = VEC8S / $K_PARTSu; // eights of a head whose keys pass at a time
+const ROW = (1u + KV_LOW) * VEC8S; // vec8s of a cell's keys or values, lo behind hi
+const K_PART = VEC8S / $K_PARTSu; // vec8s of a head whose keys pass at a time
 const K_PITCH = K_PART + 1u; // of a cell; odd: rows begin in different banks
 const K_LOW_AT = CELLS * K_PITCH + K_PART % 8u; // lo of keys, in other banks than hi
 const K_WIDE = $K_WIDEu; // invocations that load a cell's
@@ -303,7 +303,7 @@ fn main(
       v_exponent[thread] = unit_v;
       v_power[thread] = powers(unit_v);
     }
-    // Scores S, K_PART eights of the head at a time; the next eights are loaded meanwhile.
+    // Scores S, K_PART vec8s of the head at a time; the next vec8s are loaded meanwhile.
     //#for c in OWN_CELLS
     var s$c = subgroup_matrix_result<f32, $UNIT_N, $UNIT_M>();
     //#endfor

@@ -40,7 +40,7 @@ export interface UnitsTile {
   /** Values are loaded with the keys: they wait in registers. */
   readonly early: boolean;
   /** Tiles of queries stay in registers, not in workgroup memory. */
-  readonly held: boolean;
+  readonly inRegisters: boolean;
   /** Invocations of the workgroup. */
   readonly threads: number;
 }
@@ -63,7 +63,7 @@ export function whyNotUnits(
   if (headDim % 16 !== 0 || headDim < 32 || headDim > 128 || wideOf(headDim) > unit.lanes) {
     return `attention: heads of ${headDim}`;
   }
-  const least = unitsBytes(heads, units, { queries: 16, held: true });
+  const least = unitsBytes(heads, units, { queries: 16, inRegisters: true });
   const fits = least <= limits.maxComputeWorkgroupStorageSize &&
     LEAST_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
@@ -95,7 +95,7 @@ export function lowOf(
 function poolOf(
   { headDim, kvDtype }: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
-  { queries, held }: Pick<UnitsTile, "queries" | "held">,
+  { queries, inRegisters }: Pick<UnitsTile, "queries" | "inRegisters">,
 ) {
   const { Q_LOW, KV_LOW } = lowOf({ kvDtype }, units);
   const cells = cellsOf(units);
@@ -103,7 +103,7 @@ function poolOf(
   const SCORES_AT = (1 + KV_LOW) * cells * pitch;
   const stage = Math.max(SCORES_AT + queries * (cells / 4 + 1), queries * (headDim / 4 + 1));
   const own = (1 + Q_LOW) * queries * pitch;
-  return held
+  return inRegisters
     ? { SCORES_AT, Q_AT: 0, POOL: Math.max(stage, own) }
     : { SCORES_AT, Q_AT: stage, POOL: stage + own };
 }
@@ -112,7 +112,7 @@ function poolOf(
 export function unitsBytes(
   heads: Pick<Heads, "headDim" | "kvDtype">,
   units: AttentionUnits,
-  tile: Pick<UnitsTile, "queries" | "held">,
+  tile: Pick<UnitsTile, "queries" | "inRegisters">,
 ): number {
   const apart = tile.queries * (8 + 4 + 16 + 8) + cellsOf(units) * (8 + 4 + 4);
   return 16 * poolOf(heads, units, tile).POOL + apart;
@@ -180,7 +180,7 @@ interface UnitsParameters extends UnitsCounts {
   /** Whether values are loaded before the scores are there. */
   readonly EARLY: boolean;
   /** Whether queries are in registers. */
-  readonly HELD: boolean;
+  readonly IN_REGISTERS: boolean;
   /** Whether a workgroup has all splits that its rows see, and writes their output. */
   readonly DIRECT: boolean;
   /** Whether the sums of each split are stored, and not merged. */
@@ -196,8 +196,16 @@ function countsOf(
   units: AttentionUnits,
   tile: UnitsTile,
 ): Omit<UnitsParameters, "kv"> {
-  const { queries: QUERIES, group: GROUP, tile: TILE, span: SPAN, apart, direct, early, held } =
-    tile;
+  const {
+    queries: QUERIES,
+    group: GROUP,
+    tile: TILE,
+    span: SPAN,
+    apart,
+    direct,
+    early,
+    inRegisters,
+  } = tile;
   const CELLS = cellsOf(units);
   const { threads: THREADS } = tile;
   const { m, n, k, lanes }: MatrixUnit = units.unit;
@@ -228,7 +236,7 @@ function countsOf(
     UNIT_K: k,
     LANES: lanes,
     EARLY: early,
-    HELD: held,
+    IN_REGISTERS: inRegisters,
     DIRECT: direct,
     APART: apart,
     MANY: SPAN > 1,
@@ -255,14 +263,14 @@ function countsOf(
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, apart, threads, direct, early, held } = tile;
+  const { queries, group, tile: rows, span, apart, threads, direct, early, inRegisters } = tile;
   const kind = [
     ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
     ...[
       direct ? ["direct"] : [],
       apart ? ["apart"] : [],
       early ? ["early"] : [],
-      held ? ["held"] : [],
+      inRegisters ? ["registers"] : [],
     ].flat(),
     ...units.precision === "f16" ? ["f16"] : [],
   ];

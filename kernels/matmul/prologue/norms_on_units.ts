@@ -30,7 +30,7 @@ export function normsOnUnits(
     maxComputeWorkgroupStorageSize: limits.maxComputeWorkgroupStorageSize - NORM_BYTES,
   };
   const reads = shards.map(({ rows: columns }) => {
-    const tile = fewTile(unit, room, { rows, columns, range: cols, splitK: 1, held: true });
+    const tile = fewTile(unit, room, { rows, columns, range: cols, splitK: 1, resident: true });
     if (!tile) return Infinity;
     const workgroups = Math.ceil(columns / (tile.columns * unit.m));
     return workgroups * cols * (2 + addendsOf(added)) * 4;

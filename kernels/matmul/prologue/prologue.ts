@@ -28,7 +28,7 @@ export type PrologueParameters =
     /** The heads of x are normed and gated. */
     readonly prologue: "gated";
     /** Vec8s of a head. */
-    readonly EIGHTS: number;
+    readonly HEAD_VEC8S: number;
   }
   | HandoffParameters & {
     /** Other workgroups of the dispatch make x. */
@@ -244,7 +244,7 @@ export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Prologue
     name: `gated_${headDim}`,
     buffers: { norm_weight: weight, gate: gate.values },
     constants: { EPS: eps, GATE_COLS: gate.cols, GATE_FIRST: gate.first },
-    parameters: () => ({ prologue: "gated", EIGHTS: headDim / 8 }),
+    parameters: () => ({ prologue: "gated", HEAD_VEC8S: headDim / 8 }),
   };
 }
 

@@ -62,12 +62,13 @@ const QUANTIZED: readonly Candidate[] = [
 ];
 
 /**
- * The tile where x is held in workgroup memory: stages of 256 would cost as much time as norming x in the matmul saves.
+ * The tile where x is resident in workgroup memory: stages of 256 would cost as much time as norming x in the matmul
+ * saves.
  */
-const HELD: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
+const RESIDENT: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 
 /** Tiles for ranges of k that the chosen stage does not divide. */
-const ODD: readonly FewTile[] = [HELD, { ...HELD, stage: 64 }];
+const ODD: readonly FewTile[] = [RESIDENT, { ...RESIDENT, stage: 64 }];
 
 /** The tile whose stage divides every range of k, see LEAST_STAGE; also the tile for a CPU's subgroups. */
 const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
@@ -76,21 +77,21 @@ const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
  * The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined for more rows,
  * or where there is no room.
  *
- * @param held whether x, one row, is whole in workgroup memory before the first stage.
+ * @param resident whether x, one row, is whole in workgroup memory before the first stage.
  */
 export function fewTile(
   unit: MatrixUnit,
   limits: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
-  { format = "bf16", rows, columns, range, splitK, held = false }: {
+  { format = "bf16", rows, columns, range, splitK, resident = false }: {
     readonly format?: WeightFormat;
     readonly rows: number;
     readonly columns: number;
     readonly range: number;
     readonly splitK: number;
-    readonly held?: boolean;
+    readonly resident?: boolean;
   },
 ): FewTile | undefined {
-  const kept = { rows, held: held ? range / 8 : 0 };
+  const kept = { rows, resident: resident ? range / 8 : 0 };
   const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits, kept);
   if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
   const wide = rows > unit.n / 2;
@@ -105,7 +106,7 @@ export function fewTile(
     },
   );
   if (wide) return found?.tile;
-  const first = held ? HELD : found?.tile;
+  const first = resident ? RESIDENT : found?.tile;
   const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
   // If the last turn of the loop has fewer stages, all stages are in branches anyway, and loads outside of branches
   // cost a quarter more.

@@ -3,7 +3,7 @@
 // would round the same rows again. One workgroup per row.
 
 //#import lib/scale_of
-//#import lib/cut
+//#import lib/hi_of
 
 override COLS: u32; // a multiple of 8
 
@@ -18,13 +18,13 @@ var<workgroup> peaks: array<u32, THREADS>;
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let row = group.x;
-  let eights = COLS / 8u;
-  let first = row * eights;
+  let vec8s = COLS / 8u;
+  let first = row * vec8s;
   var peak = vec4<u32>();
-  for (var i = thread; i < eights; i += 2u * THREADS) {
-    // Past the end the last eight is loaded again.
+  for (var i = thread; i < vec8s; i += 2u * THREADS) {
+    // Past the end the last vec8 is loaded again.
     //#for u in 2
-    let at$u = 2u * (first + min(i + $uu * THREADS, eights - 1u));
+    let at$u = 2u * (first + min(i + $uu * THREADS, vec8s - 1u));
     let a$u = x[at$u];
     let b$u = x[at$u + 1u];
     //#endfor
@@ -46,7 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (thread == 0u) {
     scales[row] = scale;
   }
-  for (var i = thread; i < eights; i += THREADS) {
+  for (var i = thread; i < vec8s; i += THREADS) {
     out[first + i] = packed(x[2u * (first + i)] * scale, x[2u * (first + i) + 1u] * scale);
   }
 }

@@ -92,7 +92,7 @@ export function matmulOnUnits(
     const few = fewTile(unit, limits, {
       ...use,
       columns: shard.rows,
-      held: prologue !== undefined,
+      resident: prologue !== undefined,
     });
     if (few) {
       return matmulTensorFew(buffers, {
@@ -114,7 +114,7 @@ export function matmulOnUnits(
 }
 
 /**
- * Whether `matmul` notes scales, with an epilogue that does so, at any number of rows: it must run on matrix units.
+ * Whether `matmul` stores scales, with an epilogue that does so, at any number of rows: it must run on matrix units.
  */
 export function storesScalesOnUnits(
   matrix: Matrix,

@@ -32,13 +32,13 @@ interface TileParameters {
   readonly TILE_ROWS: number;
   readonly TILE_COLS: number;
   readonly THREADS: number;
-  /** Eights of k in a stage, products along k, and stages that are loaded ahead. */
+  /** Vec8s of k in a stage, products along k, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly AHEAD: number;
   /** Whether groups of subgroups take turns to load a stage, and how many invocations load one stage. */
   readonly IN_TURN: boolean;
-  readonly BRINGERS: number;
+  readonly LOADERS: number;
   /**
    * Stages whose loads an invocation has in registers, and what a stage is multiplied by to find them: 0 with IN_TURN.
    */
@@ -50,9 +50,9 @@ interface TileParameters {
   readonly JOINED: boolean;
   /** See lib/row_of_chunk.wgsl. */
   readonly SPREAD: boolean;
-  /** Whether a block of weights is one eight. */
+  /** Whether a block of weights is one vec8. */
   readonly WHOLE_BLOCKS: boolean;
-  /** Blocks of weights, eights of x and scales of columns that an invocation loads. */
+  /** Blocks of weights, vec8s of x and scales of columns that an invocation loads. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly COLUMN_LOADS: number;
@@ -151,7 +151,7 @@ function countsOf(
   const { ahead: AHEAD, inTurn = false } = tile;
   const [TILE_ROWS, TILE_COLS] = tileSize(unit, tile);
   const THREADS = subgroups * unit.lanes;
-  const BRINGERS = inTurn ? THREADS / AHEAD : THREADS;
+  const LOADERS = inTurn ? THREADS / AHEAD : THREADS;
   const CHUNKS = STAGE / 8;
   const LINE = (tile.joined ? 2 : 1) * CHUNKS + 1;
   const XS = TILE_COLS / (tile.joined ? 2 : 1) * LINE;
@@ -176,12 +176,12 @@ function countsOf(
     ...spread(CHUNKS, TILE_ROWS, TILE_COLS),
     WHOLE_BLOCKS: vec8s === 1,
     STEPS: STAGE / unit.k,
-    BRINGERS,
+    LOADERS,
     SETS: inTurn ? 1 : AHEAD,
     SET: Number(!inTurn),
     IN_TURN: inTurn,
-    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / BRINGERS),
-    X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / BRINGERS),
+    W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / LOADERS),
+    X_LOADS: Math.ceil(TILE_ROWS * CHUNKS / LOADERS),
     COLUMN_LOADS: Math.ceil(TILE_COLS / THREADS),
     LINE,
     XS,

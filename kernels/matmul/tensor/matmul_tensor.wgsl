@@ -103,18 +103,18 @@ const BLOCKS = CHUNKS / $VEC8Su; // of weights, in a stage of a row
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // hi and lo as f16, [rows, 1 + $LOW, COLS / 8]
 
 const X_STEP = 1u;
-const X_EIGHTHS = 1u + $LOWu; // vectors for eight numbers
+const X_VECTORS = 1u + $LOWu; // vectors for eight numbers
 //#else
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
 
 const X_STEP = 2u; // vectors of eight numbers, one after the other
-const X_EIGHTHS = 2u;
+const X_VECTORS = 2u;
 //#endif
 // [rows]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 
 const THREADS = $THREADSu;
-const BRINGERS = $BRINGERSu; // of a stage
+const LOADERS = $LOADERSu; // of a stage
 const LINE = $LINEu; // from row to row of workgroup memory; rows do not begin in the same bank
 const LO = $LO_ATu; // distance from hi of a row of x to its lo
 
@@ -155,7 +155,7 @@ fn main(
   //#if epilogue == bias
   own_range = tile.z;
   //#endif
-  let rows = arrayLength(&x) / (COLS / 8u * X_EIGHTHS);
+  let rows = arrayLength(&x) / (COLS / 8u * X_VECTORS);
   let row = tile.x * $TILE_ROWSu;
   let half = MATRIX_ROWS / 2u;
   let pair = tile.y * ($TILE_COLSu / 2u);
@@ -173,13 +173,13 @@ fn main(
   let own_column = subgroup / $GRID_Ru * $OWN_Cu * $UNIT_Nu;
 
   //#if IN_TURN
-  let group = thread / BRINGERS;
+  let group = thread / LOADERS;
   //#else
   let group = 0u;
   //#endif
-  let bringer = thread - group * BRINGERS;
+  let loader = thread - group * LOADERS;
   //#for u in W_LOADS
-  let w_block$u = bringer + $uu * BRINGERS;
+  let w_block$u = loader + $uu * LOADERS;
   let w_column$u = w_row_of(w_block$u);
   let w_pair$u = min(pair + w_column$u / $UNIT_Nu * $UNIT_HALFu + w_column$u % $UNIT_HALFu, half - 1u);
   let w_row$u = w_pair$u + w_column$u % $UNIT_Nu / $UNIT_HALFu * half;
@@ -196,10 +196,10 @@ fn main(
   //#endfor
   //#endfor
   //#for u in X_LOADS
-  let x_chunk$u = bringer + $uu * BRINGERS;
+  let x_chunk$u = loader + $uu * LOADERS;
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_row$u = min(row + own_x_row$u, rows - 1u);
-  let x_from$u = x_row$u * (COLS / 8u * X_EIGHTHS) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 8u * X_VECTORS) + in_stage(x_chunk$u % CHUNKS) * X_STEP;
   let x_to$u = XS + own_x_row$u * LINE + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
   //#for a in SETS
@@ -260,8 +260,8 @@ fn main(
           let a = xa$(a * SET)_$u * x_scale$u;
           let b = xb$(a * SET)_$u * x_scale$u;
           //#if LOW
-          staged[x_to$u] = eight_of_x(cut(a), cut(b));
-          staged[x_to$u + LO] = eight_of_x(a - cut(a), b - cut(b));
+          staged[x_to$u] = eight_of_x(hi_of(a), hi_of(b));
+          staged[x_to$u + LO] = eight_of_x(a - hi_of(a), b - hi_of(b));
           //#else
           staged[x_to$u] = eight_of_x(a, b);
           //#endif

@@ -33,7 +33,7 @@ interface FewTileParameters {
   /** Outputs and invocations of a workgroup. */
   readonly TILE_COLS: number;
   readonly THREADS: number;
-  /** Eights of k in a stage, products along k, how many of those are unrolled, and stages that are loaded ahead. */
+  /** Vec8s of k in a stage, products along k, how many of those are unrolled, and stages that are loaded ahead. */
   readonly CHUNKS: number;
   readonly STEPS: number;
   readonly OWN_STEPS: number;
@@ -42,8 +42,8 @@ interface FewTileParameters {
   readonly BRANCHED: boolean;
   readonly RAGGED: boolean;
   /** Whether x, one row, is whole in workgroup memory. */
-  readonly HELD: boolean;
-  /** Blocks of weights and eights of x that an invocation loads, and whether some invocations load fewer blocks. */
+  readonly RESIDENT: boolean;
+  /** Blocks of weights and vec8s of x that an invocation loads, and whether some invocations load fewer blocks. */
   readonly W_LOADS: number;
   readonly X_LOADS: number;
   readonly W_PART: boolean;
@@ -109,16 +109,16 @@ export function fewRows({ n }: MatrixUnit): number {
 
 /**
  * x as columns of the right matrix, X_TILES tiles of the unit. The lo of a row is LO_COLUMNS behind its hi, and a
- * column begins X_PITCH eights behind the one before.
+ * column begins X_PITCH vec8s behind the one before.
  */
 function columnsOf(
   { n: most, narrow = most }: MatrixUnit,
-  { rows, low, held, chunks, brought }: {
+  { rows, low, resident, chunks, brought }: {
     readonly rows: number;
     readonly low: number;
-    readonly held: number;
+    readonly resident: number;
     readonly chunks: number;
-    /** Eights of a stage that all invocations store: those of the rows, or more. */
+    /** Vec8s of a stage that all invocations store: those of the rows, or more. */
     readonly brought: number;
   },
 ) {
@@ -126,9 +126,9 @@ function columnsOf(
   const n = ROW_COLUMNS * rows <= narrow ? narrow : most;
   const X_TILES = Math.ceil(ROW_COLUMNS * rows / n);
   const counts = { UNIT_N: n, X_TILES, ROW_COLUMNS };
-  if (held > 0) {
-    // n eights of hi and n eights of lo alternate; the last columns of a tile reach behind them.
-    const X_WORDS = 2 * n * (Math.ceil(held / n) + 1);
+  if (resident > 0) {
+    // n vec8s of hi and n vec8s of lo alternate; the last columns of a tile reach behind them.
+    const X_WORDS = 2 * n * (Math.ceil(resident / n) + 1);
     return { ...counts, LO_COLUMNS: n / 2, X_PITCH: 2, X_WORDS };
   }
   const columns = Math.max(X_TILES * n, Math.ceil(brought / chunks) * ROW_COLUMNS);
@@ -136,23 +136,25 @@ function columnsOf(
 }
 
 /**
- * Parameters of matmul_tensor_few.wgsl for a tile. @param held eights of x that are held; 0: x comes stage by stage.
+ * Parameters of matmul_tensor_few.wgsl for a tile.
+ *
+ * @param resident vec8s of x that are resident; 0: x comes stage by stage.
  */
 function countsOf(
   unit: MatrixUnit,
   { columns, stage, ahead, branched, subgroups = 1 }: FewTile,
-  { rows, ragged, vec8s = 1, low = 1, held = 0 }: {
+  { rows, ragged, vec8s = 1, low = 1, resident = 0 }: {
     readonly rows: number;
     readonly ragged: boolean;
     readonly vec8s?: number;
     readonly low?: number | undefined;
-    readonly held?: number;
+    readonly resident?: number;
   },
 ): FewTileParameters {
   const { m, k, lanes } = unit;
   const [CHUNKS, TILE_COLS, THREADS] = [stage / 8, subgroups * columns * m, subgroups * lanes];
   const X_LOADS = Math.ceil(rows * CHUNKS / THREADS);
-  const x = columnsOf(unit, { rows, low, held, chunks: CHUNKS, brought: X_LOADS * THREADS });
+  const x = columnsOf(unit, { rows, low, resident, chunks: CHUNKS, brought: X_LOADS * THREADS });
   return {
     X_ROWS: rows,
     OWN_C: columns,
@@ -165,7 +167,7 @@ function countsOf(
     UNIT_M: m,
     UNIT_K: k,
     UNIT_HALF: m / 2,
-    HELD: held > 0,
+    RESIDENT: resident > 0,
     W_LOADS: Math.ceil(TILE_COLS * CHUNKS / vec8s / THREADS),
     X_LOADS,
     W_PART: TILE_COLS * CHUNKS / vec8s % THREADS !== 0,
@@ -178,14 +180,14 @@ function countsOf(
   };
 }
 
-/** Whether an adapter can run a workgroup. @param held eights of x that it holds, besides what brings them. */
+/** Whether an adapter can run a workgroup. @param resident vec8s of x that are, besides what brings them. */
 export function fewFits(
   unit: MatrixUnit,
   tile: FewTile,
   { maxComputeWorkgroupStorageSize }: Pick<TensorLimits, "maxComputeWorkgroupStorageSize">,
-  { rows, held = 0 }: { readonly rows: number; readonly held?: number },
+  { rows, resident = 0 }: { readonly rows: number; readonly resident?: number },
 ): boolean {
-  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows, ragged: true, held });
+  const { WEIGHT_WORDS, X_WORDS } = countsOf(unit, tile, { rows, ragged: true, resident });
   return tile.stage % unit.k === 0 && unit.lanes % (tile.columns * unit.m / 2) === 0 &&
     16 * (WEIGHT_WORDS + X_WORDS) <= maxComputeWorkgroupStorageSize;
 }
@@ -196,15 +198,15 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
   const { m, k, lanes } = unit;
   const { columns, stage, ahead, branched, subgroups = 1 } = tile;
   const range = matrix.cols / splitK;
-  const held = prologue ? range / 8 : 0;
+  const resident = prologue ? range / 8 : 0;
   // With loads in branches, one more branch costs nothing.
   const ragged = branched || range % (stage * ahead) !== 0;
   const loads = branched ? "branched" : ragged ? "ragged" : "straight";
   const { VEC8S: vec8s, LOW: low } = format.parameters;
-  const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, held });
+  const counts = countsOf(unit, tile, { rows, ragged, vec8s, low, resident });
   const numbers = [m, counts.UNIT_N, k, lanes, rows, columns, stage, ahead, subgroups, loads];
   const kind = `${format.name}${xIsF16 ? "_xf16" : ""}`;
-  const prologueName = prologue ? `_${held}_${prologue.name}` : "";
+  const prologueName = prologue ? `_${resident}_${prologue.name}` : "";
   const name = `matmul_tensor_few${kind}_${epilogue.name}_${numbers.join("_")}${prologueName}`;
   const parameters = {
     ...counts,
@@ -229,9 +231,9 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
 export function matmulTensorFew(buffers: TensorBuffers, of: FewMatmul): Dispatch {
   const { unit, tile, rows, matrix: { cols }, shard, splitK = 1, prologue, label } = of;
   const { subgroups = 1, columns } = tile;
-  // A held row is brought, whole, by one subgroup.
-  const held = prologue && (rows > 1 || subgroups > 1 || splitK > 1);
-  if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || held) {
+  // A resident row is brought, whole, by one subgroup.
+  const several = prologue && (rows > 1 || subgroups > 1 || splitK > 1);
+  if (cols % (tile.stage * splitK) !== 0 || rows > fewRows(unit) || several) {
     throw new Error(`${label}: ${rows} rows, ${cols} columns in ${splitK} ranges`);
   }
   return tensorDispatch(fewKernel(of, of.epilogue ?? PLAIN.store), buffers, {

@@ -5,10 +5,10 @@
 //
 // A workgroup makes $X_ROWS rows of $OWN_C tiles of $UNIT_M outputs for each of its subgroups, which share x, over one
 // of SPLIT_K ranges of k, in pairs as in matmul_tensor.wgsl. With one subgroup a barrier costs nothing. The lanes bring
-// $STAGE numbers of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Lanes that have no eight
-// of x of their own store its last eight again, behind the rows, because stores in a branch cost a tenth. COLS /
+// $STAGE numbers of k at a time through workgroup memory, 16 bytes each, $AHEAD stages ahead. Lanes that have no vec8
+// of x of their own store its last vec8 again, behind the rows, because stores in a branch cost a tenth. COLS /
 // SPLIT_K is a multiple of $STAGE.
-// Where $HELD is set x, one row, is whole in workgroup memory before the first stage, as in
+// Where $RESIDENT is set x, one row, is whole in workgroup memory before the first stage, as in
 // matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup resets the scales of
 // other inputs to the largest.
 
@@ -83,15 +83,15 @@ const PITCH = $CHUNKSu + 1u; // rows do not begin in the same bank
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
 
 const X_STEP = 1u;
-const X_EIGHTHS = 1u + $LOWu; // vectors for eight numbers
+const X_VECTORS = 1u + $LOWu; // vectors for eight numbers
 //#else
 // [X_ROWS, COLS / 4]
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 
 const X_STEP = 2u; // vectors of eight numbers, one after the other
-const X_EIGHTHS = 2u;
+const X_VECTORS = 2u;
 //#endif
-//#if !HELD
+//#if !RESIDENT
 // [X_ROWS]
 @group(0) @binding(15) var<storage, read> x_scales: array<f32>;
 //#endif
@@ -104,10 +104,10 @@ const PER_ROW = $(OWN_C * UNIT_HALF)u; // pairs of outputs, one a lane
 
 // Eight f16: [TILE_COLS, PITCH], later the sums of the tiles, [UNIT_N, UNIT_M] f32 each.
 var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
-// Columns of the right matrix, [.., X_PITCH]. Held: see `place_of`.
+// Columns of the right matrix, [.., X_PITCH]. Resident: see `place_of`.
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
-//#if HELD
+//#if RESIDENT
 //#import lib/normed_x
 //#if LOWERS
 // Resets a row's scales of the inputs of the layer's other matmuls to the largest, for the kernels that make those
@@ -136,12 +136,12 @@ fn lower_scales(lane: u32) {}
 //#endif
 //#import lib/scale_of
 
-const X_BLOCK = $UNIT_Nu; // eights of hi side by side, then those of lo
+const X_BLOCK = $UNIT_Nu; // vec8s of hi side by side, then those of lo
 
 // The largest size of the numbers that this invocation has stored.
 var<private> x_peak: f32 = 0.0;
 
-// Where the hi of eight i of x is. Its lo is X_BLOCK behind it: the LO columns to the column of lo are 2 apart.
+// Where the hi of vec8 i of x is. Its lo is X_BLOCK behind it: the LO columns to the column of lo are 2 apart.
 fn place_of(i: u32) -> u32 {
   return i / X_BLOCK * (2u * X_BLOCK) + i % X_BLOCK;
 }
@@ -161,8 +161,8 @@ fn split_x(lane: u32, count: u32, scale: f32) {
     let a = bitcast<vec4<f32>>(xs[at]) * scale;
     let b = bitcast<vec4<f32>>(xs[at + X_BLOCK]) * scale;
     //#if LOW
-    xs[at] = eight_of_x(cut(a), cut(b));
-    xs[at + X_BLOCK] = eight_of_x(a - cut(a), b - cut(b));
+    xs[at] = eight_of_x(hi_of(a), hi_of(b));
+    xs[at + X_BLOCK] = eight_of_x(a - hi_of(a), b - hi_of(b));
     //#else
     xs[at] = eight_of_x(a, b);
     //#endif
@@ -202,7 +202,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let own_scales = vec2(w_scales[own], w_scales[own + half]);
   //#for t in TURNS
   let row$t = $tu * ($LANESu / PER_ROW) + lane / PER_ROW;
-  //#if !HELD
+  //#if !RESIDENT
   let row_scale$t = x_scales[min(row$t, $X_ROWSu - 1u)];
   //#endif
   //#endfor
@@ -219,7 +219,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var w$a_$u = load_weights(w_from$u + min($au * BLOCKS, range - BLOCKS));
   //#endfor
   //#endfor
-  //#if HELD
+  //#if RESIDENT
   let row = 0u;
   let rows = 1u;
   //#import lib/normed_x_statements
@@ -242,7 +242,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let x_row$u = x_own$u / CHUNKS;
   let x_to$u = x_chunk$u / CHUNKS * ROW * X_PITCH + x_chunk$u % CHUNKS;
   let x_scale$u = x_scales[x_row$u];
-  let x_from$u = x_row$u * (COLS / 8u * X_EIGHTHS) + in_stage(x_own$u % CHUNKS) * X_STEP;
+  let x_from$u = x_row$u * (COLS / 8u * X_VECTORS) + in_stage(x_own$u % CHUNKS) * X_STEP;
   //#for a in AHEAD
   var xa$a_$u = x[x_from$u + vec8_of(begin + min($au * BLOCKS, range - BLOCKS)) * X_STEP];
   //#if READS_TWO
@@ -279,7 +279,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#endfor
       }
       //#endfor
-      //#if !HELD
+      //#if !RESIDENT
       //#for u in X_LOADS
       //#if X_IS_F16
       //#if LOW
@@ -294,8 +294,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let a$u = xa$a_$u * x_scale$u;
       let b$u = xb$a_$u * x_scale$u;
       //#if LOW
-      xs[x_to$u] = eight_of_x(cut(a$u), cut(b$u));
-      xs[x_to$u + LO * X_PITCH] = eight_of_x(a$u - cut(a$u), b$u - cut(b$u));
+      xs[x_to$u] = eight_of_x(hi_of(a$u), hi_of(b$u));
+      xs[x_to$u + LO * X_PITCH] = eight_of_x(a$u - hi_of(a$u), b$u - hi_of(b$u));
       //#else
       xs[x_to$u] = eight_of_x(a$u, b$u);
       //#endif
@@ -310,7 +310,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for u in W_LOADS
         w$a_$u = load_weights(w_from$u + next);
         //#endfor
-        //#if !HELD
+        //#if !RESIDENT
         //#for u in X_LOADS
         xa$a_$u = x[x_from$u + vec8_of(begin + next) * X_STEP];
         //#if READS_TWO
@@ -329,7 +329,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#for t in OWN_STEPS
         {
           let at = (s + $tu) * $UNIT_Ku / 8u;
-          //#if HELD
+          //#if RESIDENT
           let x_at = place_of(k + $au * BLOCKS + at);
           //#else
           let x_at = at;

@@ -8,7 +8,7 @@ import { ALIGNMENT } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { AttentionUnits, TensorMatrices } from "../../gpu/matrices_on_units.ts";
-import { type Launches, mayJoin, tuning } from "../../gpu/tuning.ts";
+import { type Launches, tuning } from "../../gpu/tuning.ts";
 import {
   actWidth,
   attentionSizes,
@@ -37,6 +37,7 @@ import {
 /** What target and draft share. */
 export type SharedBuffers = RoundBuffers & {
   readonly launches: Launches | undefined;
+  readonly joinsMlp: boolean | undefined;
   readonly tensor: TensorMatrices | undefined;
   readonly attentionUnits: AttentionUnits | undefined;
   /** Shared by both, because their forwards never run at the same time. */
@@ -91,7 +92,7 @@ export function decoderContext(
     config,
     tuning: {
       ...rules,
-      handoffs: rules.handoffs && mayJoin(shared.launches),
+      handoffs: rules.handoffs && (shared.joinsMlp ?? true),
       subgroup: gpu.info.subgroup,
       launches: shared.launches,
       tensor: shared.tensor,

@@ -1,5 +1,5 @@
 /** What the host writes for the device before it runs: rows, the batch, block tables, slots, drafts. */
-import { NOT_A_TOKEN } from "../../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../../kernels/lib/rows.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import {
   ALL_DRAFTS,

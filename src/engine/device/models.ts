@@ -101,6 +101,8 @@ export interface LoadedWeights {
   };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
+  /** Whether the target's MLPs are joined where they may be, see joined.ts; absent: it was not measured, and they are. */
+  readonly joinsMlp?: boolean | undefined;
   /** Where the device has matrix units: which of the matrices go there, see matrices/tensor.ts. */
   readonly tensor?: TensorMatrices;
   /** Buffers that hold only the draft's weights; present only if the draft may leave the GPU. */
@@ -137,7 +139,7 @@ export function allocateModels(
   buffers: RoundBuffers,
   ofPrompts?: PromptTarget,
 ): Models {
-  const { draft: head, standalone, launches, tensor, draftBuffers } = loaded;
+  const { draft: head, standalone, launches, joinsMlp, tensor, draftBuffers } = loaded;
   const configs = [
     loaded.target.config,
     ...[head, standalone].flatMap((by) => by?.config.layer ?? []),
@@ -147,7 +149,7 @@ export function allocateModels(
   const { contextLength } = capacity;
   const attention = attentionUnitsOf(gpu, { contextLength, promptKernels }, tensor?.precision);
   const units = { tensor: roundMatrices(tensor), attentionUnits: attention.rounds };
-  const shared = { ...buffers, launches, ...units, scratch };
+  const shared = { ...buffers, launches, joinsMlp, ...units, scratch };
   const windows = windowRings(loaded.target.config.layers, capacity).map((ring) => ({
     ...ring,
     table: storageBuffer(gpu, `pages.${ring.window}`, capacity.batch * tablePages(capacity)),

@@ -1,4 +1,4 @@
-import { NOT_A_TOKEN } from "../../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../../kernels/lib/rows.ts";
 import { UsageError } from "../../errors.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";

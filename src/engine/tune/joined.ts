@@ -1,7 +1,7 @@
 /** Whether two dispatches of one row are faster on this adapter as one (kernels/joined.ts). */
 import { matmul } from "../../../kernels/matmul/matmul.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
-import { chooseLaunch } from "../../../kernels/matmul/matmul_tune.ts";
+import { LEAST_GAIN } from "../../../kernels/matmul/matmul_tune.ts";
 import {
   handoffWords,
   handsOff,
@@ -9,7 +9,7 @@ import {
 } from "../../../kernels/matmul/handoff/handoff.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
-import { JOINED, type Launch, MOST_SPLIT_K, type Tuning } from "../../gpu/tuning.ts";
+import { MOST_SPLIT_K, type Tuning } from "../../gpu/tuning.ts";
 import { compiler, type Program } from "../../gpu/program.ts";
 import type { DenseWeights } from "../../model/weights/layer_weights.ts";
 import { storageBuffer } from "../device/buffers.ts";
@@ -17,9 +17,9 @@ import type { LoadedWeights } from "../device/models.ts";
 import { medians, MOST_MATRICES } from "./autotune.ts";
 import { openProgramTimer, openRepeatClock } from "./program_timer.ts";
 
-/** The key of the measured launch of MLPs with this shape. */
+/** The key of what was measured of MLPs with this shape. */
 export function joinedKey({ gateUp, down }: DenseWeights): string {
-  return `${JOINED}${shapeKey(gateUp)} ${shapeKey(down)}`;
+  return `${shapeKey(gateUp)} ${shapeKey(down)}`;
 }
 
 /** MLPs of the target that run as one launch by rule, as far as they have the shape of the first of them. */
@@ -40,8 +40,8 @@ interface Buffers {
 }
 
 /**
- * Times MLPs of one shape as one launch and as two, on the loaded weights. Returns whether to join them, as a launch
- * whose stage is 1 or 0. Changes no result.
+ * Times MLPs of one shape as one launch and as two, on the loaded weights. Returns whether to join them: unless two are
+ * faster by more than noise. Changes no result.
  *
  * @param tuning with the launches that were measured: separate dispatches use them, the joined one uses the rules.
  */
@@ -49,7 +49,7 @@ export async function timeJoined(
   gpu: Gpu,
   mlps: readonly DenseWeights[],
   tuning: Tuning,
-): Promise<Launch> {
+): Promise<boolean> {
   using stack = new DisposableStack();
   const widest = Math.max(...mlps.flatMap(({ gateUp, down }) => [gateUp.cols, down.cols]));
   const buffer = (label: string, words: number) => {
@@ -73,10 +73,7 @@ export async function timeJoined(
     await programs((mlp) => together(mlp, buffers, { ...tuning, launches: undefined })),
     await programs((mlp) => apart(mlp, buffers, tuning)),
   ]);
-  return chooseLaunch([
-    { launch: { stage: 1, groups: 1 }, ms: joined },
-    { launch: { stage: 0, groups: 1 }, ms: two },
-  ]);
+  return two >= joined * (1 - LEAST_GAIN);
 }
 
 function together({ gateUp, down }: DenseWeights, buffers: Buffers, tuning: Tuning): Plan {

@@ -2,7 +2,7 @@ import { isLaunch } from "../../../kernels/matmul/matmul_tune.ts";
 import { tensorShards } from "../../../kernels/matmul/tensor/common.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { roundMatrices } from "../../gpu/matrices_on_units.ts";
-import { type Launches, type Tuning, tuning } from "../../gpu/tuning.ts";
+import { type Launches, tuning } from "../../gpu/tuning.ts";
 import { autotune } from "./autotune.ts";
 import { joinedKey, joinedMlps, timeJoined } from "./joined.ts";
 import { groupMatmuls, type MatmulGroup, matmulsOf } from "../matrices/matmuls.ts";
@@ -14,7 +14,7 @@ export type AutotuneChoice = "on" | "off" | "again";
 
 /** What tuning did, for `--stats`. */
 export interface TunedReport {
-  /** Shapes at a row count: known from the cache, measured now, left to the rules for now. */
+  /** Shapes at a row count and of MLPs: known from the cache, measured now, left to the rules for now. */
   readonly known: number;
   readonly measured: number;
   readonly left: number;
@@ -53,48 +53,25 @@ export async function tuneWeights(
   const cached = path === undefined || choice === "again"
     ? undefined
     : readTuning(path, onWarning).get(key);
-  const known = usable(gpu, groups, cached ?? new Map());
+  const known = usable(gpu, groups, cached?.launches ?? new Map());
   const tuned = await autotune(gpu, groups, { tuning: rules, known });
-  const joined = await joinedLaunches(gpu, loaded, {
-    rules,
-    launches: tuned.launches,
-    known: cached ?? new Map(),
-  });
-  const measured = tuned.measured + joined.measured;
-  const launches = new Map([...tuned.launches, ...joined.launches]);
-  if (path !== undefined && measured > 0) writeTuning(path, key, launches, onWarning);
-  const total = [...launches.values()].reduce((sum, rows) => sum + rows.size, 0);
+  const { launches } = tuned;
+  const mlps = joinedMlps(loaded, { ...rules, tensor });
+  const shape = mlps[0] ? joinedKey(mlps[0]) : "";
+  const before = cached?.joined.get(shape);
+  const joinsMlp = mlps[0] && (before ?? await timeJoined(gpu, mlps, { ...rules, launches }));
+  const joined = new Map(joinsMlp === undefined ? [] : [[shape, joinsMlp]]);
+  const measured = tuned.measured + (before === undefined ? joined.size : 0);
+  if (path !== undefined && measured > 0) writeTuning(path, key, { launches, joined }, onWarning);
+  const total = [...launches.values()].reduce((sum, rows) => sum + rows.size, joined.size);
   return {
-    weights: { ...loaded, launches },
+    weights: { ...loaded, launches, joinsMlp },
     report: {
       known: total - measured,
       measured,
       left: tuned.left,
       ms: performance.now() - started,
     },
-  };
-}
-
-/**
- * Looks up or measures whether the target's MLPs run as one launch; empty if none of them may. `launches` are those of
- * the separate matmuls.
- */
-async function joinedLaunches(
-  gpu: Gpu,
-  loaded: LoadedWeights,
-  { rules, launches, known }: {
-    readonly rules: Tuning;
-    readonly launches: Launches;
-    readonly known: Launches;
-  },
-): Promise<{ readonly launches: Launches; readonly measured: number }> {
-  const mlps = joinedMlps(loaded, { ...rules, tensor: roundMatrices(loaded.tensor) });
-  if (!mlps[0]) return { launches: new Map(), measured: 0 };
-  const key = joinedKey(mlps[0]);
-  const before = known.get(key);
-  return before ? { launches: new Map([[key, before]]), measured: 0 } : {
-    launches: new Map([[key, new Map([[1, await timeJoined(gpu, mlps, { ...rules, launches })]])]]),
-    measured: 1,
   };
 }
 

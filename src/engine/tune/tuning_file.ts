@@ -1,9 +1,13 @@
 /**
  * What `autotune` measured, kept in one small JSON file of the user's cache folder:
  *
- *     { "format": 1, "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs?, prefetch? } } } } }
+ *     {
+ *       "format": 1,
+ *       "adapters": { KEY: { SHAPE: { ROWS: { stage, groups, pairs?, prefetch? } } } },
+ *       "joined": { KEY: { MLP: boolean } }
+ *     }
  *
- * KEY is `adapterKey`, SHAPE is `shapeKey`. A writer reads the file again, adds what it measured and replaces the file
+ * KEY is `adapterKey`, SHAPE is `shapeKey`, MLP is `joinedKey`. A writer reads the file again, adds what it measured and replaces the file
  * by a rename: concurrent processes lose a measurement at worst.
  */
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
@@ -15,8 +19,17 @@ import type { Launch, Launches } from "../../gpu/tuning.ts";
 
 const FORMAT = 1;
 
-/** Launches by adapter. */
-type TuningTable = ReadonlyMap<string, Launches>;
+/** What was measured on an adapter. */
+export interface Measured {
+  readonly launches: Launches;
+  /** Whether MLPs of a shape run as one launch, see joined.ts. */
+  readonly joined: ReadonlyMap<string, boolean>;
+}
+
+/** By adapter. */
+type TuningTable = ReadonlyMap<string, Measured>;
+
+const NOTHING: Measured = { launches: new Map(), joined: new Map() };
 
 /** The file summed up. */
 export interface TuningContents {
@@ -89,26 +102,29 @@ export function readTuning(path: string, onWarning: (line: string) => void): Tun
 export function lookAtTuning(path: string | undefined): TuningContents {
   let problem: string | undefined;
   const table = path === undefined ? new Map() : readTuning(path, (line) => problem = line);
-  const adapters = [...table as TuningTable].map(([adapter, launches]) => ({
+  const adapters = [...table as TuningTable].map(([adapter, { launches, joined }]) => ({
     adapter,
-    launches: [...launches.values()].reduce((sum, rows) => sum + rows.size, 0),
+    launches: [...launches.values()].reduce((sum, rows) => sum + rows.size, joined.size),
   }));
   return { path, adapters, problem };
 }
 
-/** Adds the launches of an adapter to the file. A folder that takes no file is a warning. */
+/** Adds what was measured on an adapter to the file. A folder that takes no file is a warning. */
 export function writeTuning(
   path: string,
   key: string,
-  launches: Launches,
+  { launches, joined }: Measured,
   onWarning: (line: string) => void,
 ): void {
   const table = new Map(readTuning(path, () => {}));
-  const before = table.get(key) ?? new Map();
+  const before = table.get(key) ?? NOTHING;
   const merged = [...launches].map(([shape, rows]) =>
-    [shape, new Map([...before.get(shape) ?? [], ...rows])] as const
+    [shape, new Map([...before.launches.get(shape) ?? [], ...rows])] as const
   );
-  table.set(key, new Map([...before, ...merged]));
+  table.set(key, {
+    launches: new Map([...before.launches, ...merged]),
+    joined: new Map([...before.joined, ...joined]),
+  });
   try {
     replaceFile(path, `${JSON.stringify(tuningJson(table), null, 1)}\n`);
   } catch (error) {
@@ -117,22 +133,38 @@ export function writeTuning(
 }
 
 function tuningJson(table: TuningTable): Record<string, unknown> {
-  const adapters = [...table].map(([key, launches]) => [
+  const adapters = [...table].map(([key, { launches }]) => [
     key,
     Object.fromEntries([...launches].map(([shape, rows]) => [shape, Object.fromEntries(rows)])),
   ]);
-  return { format: FORMAT, adapters: Object.fromEntries(adapters) };
+  const joined = [...table].map(([key, { joined }]) => [key, Object.fromEntries(joined)]);
+  return {
+    format: FORMAT,
+    adapters: Object.fromEntries(adapters),
+    joined: Object.fromEntries(joined),
+  };
 }
 
 /** @throws Error when it is not this format. */
 function parseTuning(json: unknown): TuningTable {
-  const { format, adapters } = objectOf(json);
+  const { format, adapters, joined = {} } = objectOf(json);
   if (format !== FORMAT) throw new Error(`its format is not ${FORMAT}`);
   return new Map(
-    Object.entries(objectOf(adapters)).map(([key, shapes]) => [
-      key,
-      new Map(Object.entries(objectOf(shapes)).map(([shape, rows]) => [shape, parseRows(rows)])),
-    ]),
+    Object.entries(objectOf(adapters)).map(([key, shapes]) => [key, {
+      launches: new Map(
+        Object.entries(objectOf(shapes)).map(([shape, rows]) => [shape, parseRows(rows)]),
+      ),
+      joined: parseJoined(objectOf(joined)[key] ?? {}),
+    }]),
+  );
+}
+
+function parseJoined(json: unknown): ReadonlyMap<string, boolean> {
+  return new Map(
+    Object.entries(objectOf(json)).map(([shape, joins]) => {
+      if (typeof joins !== "boolean") throw new Error("whether an MLP is joined is no boolean");
+      return [shape, joins];
+    }),
   );
 }
 

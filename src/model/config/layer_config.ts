@@ -176,7 +176,7 @@ export interface MixtureMlp {
    * gpt-oss: gate and up are neighbouring rows of one matrix, the router and both matrices have biases, and an expert
    * is down(clamped SwiGLU of gate and up), see kernels/experts/expert_gate.wgsl. Absent: as above.
    */
-  readonly paired?: { readonly limit: number };
+  readonly interleavedGate?: { readonly limit: number };
   /** Whether the shared expert's share is sigmoid(gate x) (Qwen3.5); default: it is 1. */
   readonly sharedGate?: boolean;
 }

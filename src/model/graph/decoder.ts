@@ -431,7 +431,7 @@ function mixture(
   },
 ): Value {
   const { spec, bias, biases, gateUp, down, stacked, shared, sharedGate, parallelMlp } = weights;
-  const { routing, paired, activation = "silu" } = spec;
+  const { routing, interleavedGate, activation = "silu" } = spec;
   const jobs = { routing, shared: stacked, sharedGate: stacked > 0 && sharedGate };
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = given ?? routerLogits(graph, weights, x, label);
@@ -449,10 +449,10 @@ function mixture(
     { matrix: gateUp, experts, jobs, perJob: false },
     `${label}.experts.gateUp`,
   );
-  const act = paired && biases
+  const act = interleavedGate && biases
     ? graph.expertGate(
       both,
-      { bias: biases.gateUp, experts, limit: paired.limit },
+      { bias: biases.gateUp, experts, limit: interleavedGate.limit },
       `${label}.experts.gate`,
     )
     : graph.gate(both, activation, `${label}.experts.gate`);

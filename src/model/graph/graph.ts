@@ -2,6 +2,7 @@
  * A forward as a list of plain operations on values, like the formulas of a paper. No operation knows about kernels,
  * split-K or the next operation: `lower` turns the list into dispatches, and its rewrites make these fast.
  */
+import type { Jobs } from "../../../kernels/experts/job_lists.ts";
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
@@ -692,6 +693,11 @@ export class Graph {
 /** The number of experts that a row runs, shared ones included. */
 export function jobsOfRow({ routing, shared }: ExpertJobs): number {
   return routing.topK + shared;
+}
+
+/** The jobs of `rows` rows, shared experts included. */
+export function jobCounts(of: ExpertJobs, rows: number): Jobs {
+  return { rows, topK: jobsOfRow(of), numExperts: of.routing.numExperts + of.shared };
 }
 
 /** A value in scratch memory. */

@@ -2,27 +2,27 @@
 import type { Value } from "../graph/graph.ts";
 import { type LoweredOp, type OpOf, readsOf, writesOf } from "./ops.ts";
 
-/** Who reads and writes each value, and the place of each operation in the list. */
+/** Who reads and writes each value, and the index of each operation in the list. */
 interface Uses {
   readonly readers: ReadonlyMap<Value, readonly LoweredOp[]>;
   readonly writers: ReadonlyMap<Value, readonly LoweredOp[]>;
-  readonly places: ReadonlyMap<LoweredOp, number>;
+  readonly indices: ReadonlyMap<LoweredOp, number>;
 }
 
 function usesOf(ops: readonly LoweredOp[]): Uses {
   const [readers, writers] = [new Map<Value, LoweredOp[]>(), new Map<Value, LoweredOp[]>()];
-  const places = new Map<LoweredOp, number>();
+  const indices = new Map<LoweredOp, number>();
   const add = (to: Map<Value, LoweredOp[]>, value: Value, op: LoweredOp) => {
     const found = to.get(value);
     if (found === undefined) to.set(value, [op]);
     else if (found.at(-1) !== op) found.push(op);
   };
   for (const [i, op] of ops.entries()) {
-    places.set(op, i);
+    indices.set(op, i);
     for (const value of readsOf(op)) add(readers, value, op);
     for (const value of writesOf(op)) add(writers, value, op);
   }
-  return { readers, writers, places };
+  return { readers, writers, indices };
 }
 
 /** A list of operations while one rewrite changes it. Queries refer to the list as it was before the rewrite. */
@@ -71,14 +71,14 @@ export class Edits {
     return this.#asked.writers.get(value) ?? [];
   }
 
-  /** The place of an operation in the list. */
-  placeOf(op: LoweredOp): number {
-    return this.#asked.places.get(op) ?? 0;
+  /** The index of an operation in the list. */
+  indexOf(op: LoweredOp): number {
+    return this.#asked.indices.get(op) ?? 0;
   }
 
   /** Whether an operation comes before another one. */
   isBefore(op: LoweredOp, other: LoweredOp): boolean {
-    return this.placeOf(op) < this.placeOf(other);
+    return this.indexOf(op) < this.indexOf(other);
   }
 
   /**

@@ -14,7 +14,7 @@ import { embed } from "../../../kernels/norm/embed.ts";
 import { copyRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
-import type { Dispatch } from "../../gpu/kernel.ts";
+import { type Dispatch, within } from "../../gpu/kernel.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import {
   emitAttention,
@@ -43,7 +43,7 @@ import type { LoweredOp, MatmulOp, OpOf } from "./ops.ts";
 export function emit(to: Emitting, op: LoweredOp): Dispatch[] {
   const all = dispatchesOf(to, op);
   const { forCells } = op;
-  return forCells ? all.map((each) => ({ ...each, forCells })) : all;
+  return forCells ? within(all, forCells) : all;
 }
 
 function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {

@@ -1,7 +1,7 @@
 /** Where the values of a list of operations are stored. */
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Value } from "../graph/graph.ts";
-import { type LoweredOp, placeOf, readsOf, writesOf } from "./ops.ts";
+import { aliasOf, type LoweredOp, readsOf, writesOf } from "./ops.ts";
 import type { ScratchPool } from "../../gpu/scratch_pool.ts";
 
 /** Bytes of a value. */
@@ -57,7 +57,7 @@ function rootsOf(ops: readonly LoweredOp[]): Map<Value, Value> {
   const roots = new Map<Value, Value>();
   for (const op of ops) {
     for (const value of writesOf(op)) {
-      const before = placeOf(op, value);
+      const before = aliasOf(op, value);
       if (before) roots.set(value, roots.get(before) ?? before);
     }
   }

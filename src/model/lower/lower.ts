@@ -5,7 +5,7 @@ import { Graph, type Value } from "../graph/graph.ts";
 import { Edits } from "./edits.ts";
 import { emit } from "./emit.ts";
 import { placed } from "./lifetimes.ts";
-import { type LoweredOp, placeOf, substituted, writesOf } from "./ops.ts";
+import { aliasOf, type LoweredOp, substituted, writesOf } from "./ops.ts";
 import { REWRITES } from "./rewrites.ts";
 import { select } from "./select.ts";
 
@@ -62,7 +62,7 @@ function inTheirPlaces(ops: readonly LoweredOp[]): LoweredOp[] {
   return ops.flatMap((op): LoweredOp[] => {
     const moved: Value[] = [];
     for (const value of writesOf(op)) {
-      const before = placeOf(op, value);
+      const before = aliasOf(op, value);
       const home = before ? homes.get(before) ?? before.at : value.at;
       homes.set(value, home);
       if (before && value.at && home !== value.at) moved.push(value);

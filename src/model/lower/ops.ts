@@ -3,6 +3,7 @@
  * into one.
  */
 import type { ElementFunction } from "../../../kernels/elementwise/elementwise.ts";
+import type { TileSize } from "../../../kernels/experts/job_lists.ts";
 import type { PartialKind } from "../../../kernels/lib/partial.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { CellRange } from "../../gpu/kernel.ts";
@@ -214,6 +215,8 @@ export interface ExpertMatmulOp {
   readonly matrix: Matrix;
   readonly experts: Value;
   readonly jobs: ExpertJobs;
+  /** Jobs of an expert that share a tile; 1: each is alone. */
+  readonly tile: TileSize;
   readonly out: Value;
   /** The activation of a gated epilogue, or a clamped gate with biases; undefined: outputs are stored as they are. */
   readonly gated: Activation | ClampedGate | undefined;
@@ -226,17 +229,16 @@ export interface ExpertMatmulOp {
     readonly shares: Value;
     readonly factors: Operand | undefined;
   } | undefined;
-  /** The tiles of jobs; undefined: it reads no lists. */
+  /** The lists of jobs in tiles of that size; undefined: it reads none. */
   readonly tiles: Value | undefined;
 }
 
-/** Lists the jobs of each expert in tiles, for experts' matmuls that read lists. */
+/** Lists the jobs of each expert in tiles of `tile`, for experts' matmuls that read lists. */
 export interface ExpertTilesOp {
   readonly kind: "expert_tiles";
-  readonly matrix: Matrix;
+  readonly tile: TileSize;
   readonly experts: Value;
   readonly jobs: ExpertJobs;
-  readonly rows: number;
   readonly out: Value;
 }
 
@@ -439,142 +441,160 @@ function partialsOf({ sums, stats, halves }: PartialValues): Value[] {
   return [sums, stats, ...halves ? [halves] : []];
 }
 
+/** How operations of a kind use values. */
+interface Operands<Of> {
+  reads(op: Of): readonly Value[];
+  writes(op: Of): readonly Value[];
+  /** The value that the operation reads and in whose buffer it stores `written`, one of those that it writes. */
+  inPlace(op: Of, written: Value): Value | undefined;
+}
+
+const readsNone = () => [];
+const readsX = ({ x }: { readonly x: Value }) => [x];
+const readsLogits = ({ logits }: { readonly logits: Value }) => [logits];
+const writesOut = ({ out }: { readonly out: Value }) => [out];
+const elsewhere = () => undefined;
+/** One output in a buffer of its own. */
+const INTO_OUT = { writes: writesOut, inPlace: elsewhere };
+
+const OPERANDS: { readonly [Kind in LoweredOp["kind"]]: Operands<OpOf<Kind>> } = {
+  norm: {
+    reads: ({ from, to }) => [...normReads(from), ...to ? [to] : []],
+    writes: ({ from, out, keep }) => [
+      ...streamOf(from),
+      out,
+      ...keep && "out" in keep ? [keep.out] : [],
+    ],
+    inPlace: ({ from, out, to }, written) => {
+      if (written === out) return to;
+      return "stream" in from && written === from.stream ? from.x : undefined;
+    },
+  },
+  matmul: {
+    reads: matmulReads,
+    writes: matmulWrites,
+    inPlace: ({ epilogue, out }, written) =>
+      epilogue.of === "add" && written === out ? epilogue.to : undefined,
+  },
+  attention: {
+    reads: attentionReads,
+    writes: ({ stage, partial, out }) =>
+      stage === "combine" ? [out] : [...partialsOf(partial), out],
+    inPlace: elsewhere,
+  },
+  latent_prepare: { reads: readsX, ...INTO_OUT },
+  latent_attention: {
+    reads: ({ q }) => [q],
+    writes: ({ partial, out, value }) => [
+      ...partialsOf(partial),
+      out,
+      ...value ? [value.out] : [],
+    ],
+    inPlace: elsewhere,
+  },
+  latent_value: { reads: readsX, ...INTO_OUT },
+  expert_matmul: {
+    reads: ({ x, choice, experts, tiles }) => [
+      x,
+      choice ? choice.logits : experts,
+      ...tiles ? [tiles] : [],
+    ],
+    writes: ({ choice, experts, out }) => choice ? [experts, choice.shares, out] : [out],
+    inPlace: elsewhere,
+  },
+  expert_tiles: { reads: ({ experts }) => [experts], ...INTO_OUT },
+  expert_sums: {
+    reads: ({ x, experts, shares, stream }) => [x, experts, shares, stream],
+    writes: writesOut,
+    inPlace: ({ stream }) => stream,
+  },
+  expert_gate: { reads: ({ x, experts }) => [x, experts], ...INTO_OUT },
+  combine: {
+    reads: ({ x, shares, bias, to }) => [
+      x,
+      shares,
+      ...bias ? [bias.experts] : [],
+      ...to ? [to] : [],
+    ],
+    writes: writesOut,
+    inPlace: ({ to }) => to,
+  },
+  normed_router: {
+    reads: ({ from }) => normReads(from),
+    writes: ({ from, normed, logits }) => [...streamOf(from), normed, logits],
+    inPlace: elsewhere,
+  },
+  fused: {
+    reads: ({ first, second }) => [...readsOf(first), ...readsOf(second)],
+    writes: ({ first, second }) => [...writesOf(first), ...writesOf(second)],
+    inPlace: ({ first, second }, written) => aliasOf(first, written) ?? aliasOf(second, written),
+  },
+  norm_pair: {
+    reads: ({ hidden }) => [hidden.x],
+    writes: ({ out, keep }) => [out, keep.out],
+    inPlace: elsewhere,
+  },
+  norm_sum: {
+    reads: ({ x, experts }) => [x.y, experts.outputs, experts.shares],
+    ...INTO_OUT,
+  },
+  handoff_heads: {
+    reads: ({ qkv }) => matmulReads(qkv),
+    writes: ({ qkv, attention: { partial, out } }) => [
+      ...matmulWrites(qkv).slice(0, -1),
+      ...partialsOf(partial),
+      out,
+    ],
+    inPlace: elsewhere,
+  },
+  half_rows: { reads: readsX, ...INTO_OUT },
+  handoff_mlp: {
+    reads: ({ first, gateUp }) => [...first ? matmulReads(first) : [], ...matmulReads(gateUp)],
+    // The activations are passed in handoff words, but their operand is bound too, so they count as written.
+    writes: ({ gateUp, down }) => [...matmulWrites(gateUp), down.out],
+    inPlace: elsewhere,
+  },
+  embed: { reads: readsNone, ...INTO_OUT },
+  gather: { reads: readsX, ...INTO_OUT },
+  place: { reads: readsX, ...INTO_OUT },
+  add: { reads: ({ x, y }) => [x, y], writes: writesOut, inPlace: ({ x }) => x },
+  gate: { reads: readsX, ...INTO_OUT },
+  elementwise: { reads: readsX, ...INTO_OUT },
+  scale_by: { reads: readsX, ...INTO_OUT },
+  store_heads: { reads: ({ qkv }) => [qkv], ...INTO_OUT },
+  short_conv: { reads: readsX, ...INTO_OUT },
+  delta_rule: { reads: ({ conv, mixed, rates }) => [conv ? conv.x : mixed, rates], ...INTO_OUT },
+  gated_norm: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
+  sigmoid_gate: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
+  route: {
+    reads: readsLogits,
+    writes: ({ out, shares }) => [out, shares],
+    inPlace: elsewhere,
+  },
+  scatter: { reads: readsX, ...INTO_OUT },
+  copy: { reads: readsX, writes: () => [], inPlace: elsewhere },
+  partials: { reads: readsLogits, ...INTO_OUT },
+  verify_rows: { reads: readsNone, writes: () => [], inPlace: elsewhere },
+  call: { reads: ({ reads }) => reads, writes: ({ writes }) => writes, inPlace: elsewhere },
+};
+
+function operandsOf(op: LoweredOp): Operands<LoweredOp> {
+  return OPERANDS[op.kind] as Operands<LoweredOp>;
+}
+
 /** The values that an operation reads. */
-export function readsOf(op: LoweredOp): Value[] {
-  switch (op.kind) {
-    case "norm":
-      return [...normReads(op.from), ...op.to ? [op.to] : []];
-    case "matmul":
-      return matmulReads(op);
-    case "attention":
-      return attentionReads(op);
-    case "latent_attention":
-      return [op.q];
-    case "latent_value":
-    case "latent_prepare":
-    case "gate":
-    case "elementwise":
-    case "scale_by":
-    case "half_rows":
-    case "gather":
-    case "place":
-    case "scatter":
-    case "copy":
-    case "short_conv":
-      return [op.x];
-    case "sigmoid_gate":
-    case "gated_norm":
-      return [op.x, op.gate];
-    case "delta_rule":
-      return [op.conv ? op.conv.x : op.mixed, op.rates];
-    case "expert_matmul":
-      return [
-        op.x,
-        op.choice ? op.choice.logits : op.experts,
-        ...op.tiles ? [op.tiles] : [],
-      ];
-    case "expert_tiles":
-      return [op.experts];
-    case "expert_sums":
-      return [op.x, op.experts, op.shares, op.stream];
-    case "combine":
-      return [
-        op.x,
-        op.shares,
-        ...op.bias ? [op.bias.experts] : [],
-        ...op.to ? [op.to] : [],
-      ];
-    case "expert_gate":
-      return [op.x, op.experts];
-    case "normed_router":
-      return normReads(op.from);
-    case "fused":
-      return [...readsOf(op.first), ...readsOf(op.second)];
-    case "norm_pair":
-      return [op.hidden.x];
-    case "norm_sum":
-      return [op.x.y, op.experts.outputs, op.experts.shares];
-    case "handoff_heads":
-      return matmulReads(op.qkv);
-    case "handoff_mlp":
-      return [...op.first ? matmulReads(op.first) : [], ...matmulReads(op.gateUp)];
-    case "add":
-      return [op.x, op.y];
-    case "store_heads":
-      return [op.qkv];
-    case "route":
-    case "partials":
-      return [op.logits];
-    case "call":
-      return [...op.reads];
-    case "embed":
-    case "verify_rows":
-      return [];
-  }
+export function readsOf(op: LoweredOp): readonly Value[] {
+  return operandsOf(op).reads(op);
 }
 
 /** The values that an operation writes. */
-export function writesOf(op: LoweredOp): Value[] {
-  switch (op.kind) {
-    case "norm":
-      return [
-        ...streamOf(op.from),
-        op.out,
-        ...op.keep && "out" in op.keep ? [op.keep.out] : [],
-      ];
-    case "matmul":
-      return matmulWrites(op);
-    case "attention":
-      if (op.stage === "scores") return [...partialsOf(op.partial), op.out];
-      return op.stage === "combine" ? [op.out] : [...partialsOf(op.partial), op.out];
-    case "latent_attention":
-      return [...partialsOf(op.partial), op.out, ...op.value ? [op.value.out] : []];
-    case "expert_matmul":
-      return op.choice ? [op.experts, op.choice.shares, op.out] : [op.out];
-    case "normed_router":
-      return [...streamOf(op.from), op.normed, op.logits];
-    case "fused":
-      return [...writesOf(op.first), ...writesOf(op.second)];
-    case "norm_pair":
-      return [op.out, op.keep.out];
-    case "handoff_heads":
-      return [
-        ...matmulWrites(op.qkv).slice(0, -1),
-        ...partialsOf(op.attention.partial),
-        op.attention.out,
-      ];
-    case "handoff_mlp":
-      // The activations are passed in handoff words, but their operand is bound too, so they count as written.
-      return [...matmulWrites(op.gateUp), op.down.out];
-    case "route":
-      return [op.out, op.shares];
-    case "call":
-      return [...op.writes];
-    case "copy":
-    case "verify_rows":
-      return [];
-    default:
-      return [op.out];
-  }
+export function writesOf(op: LoweredOp): readonly Value[] {
+  return operandsOf(op).writes(op);
 }
 
-/** For operations that write in place: the value that they read and whose buffer `written` takes. */
-export function placeOf(op: LoweredOp, written: Value): Value | undefined {
-  switch (op.kind) {
-    case "norm":
-      if (written === op.out) return op.to;
-      return "stream" in op.from && written === op.from.stream ? op.from.x : undefined;
-    case "matmul":
-      return op.epilogue.of === "add" && written === op.out ? op.epilogue.to : undefined;
-    case "combine":
-      return op.to;
-    case "expert_sums":
-      return op.stream;
-    case "add":
-      return op.x;
-    default:
-      return undefined;
-  }
+/** The value that an operation reads and in whose buffer it stores `written`; undefined: `written` has another one. */
+export function aliasOf(op: LoweredOp, written: Value): Value | undefined {
+  return operandsOf(op).inPlace(op, written);
 }
 
 /** The operation, and its nested parts, with values replaced; the same object if it has none of them. */

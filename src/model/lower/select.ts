@@ -1,5 +1,6 @@
 /** The plain lowering: each operation of a graph with its unfused defaults. `emit.ts` picks the kernels. */
-import { tileWords } from "../../../kernels/experts/experts.ts";
+import { expertTile, readsTiles, tileWords } from "../../../kernels/experts/experts.ts";
+import type { Jobs } from "../../../kernels/experts/job_lists.ts";
 import { partialWords } from "../../../kernels/attention/attention.ts";
 import { attentionWords } from "../../../kernels/attention/attention_on_device.ts";
 import type { Heads, PartialWords } from "../../../kernels/lib/heads.ts";
@@ -8,19 +9,12 @@ import { latentPartialWords, tilesLatents } from "../../../kernels/mla/latent_at
 import { slicePartialCount } from "../../../kernels/sample/slice_partials.ts";
 import type { Tuning } from "../../gpu/tuning.ts";
 import type { DecoderContext } from "../graph/context.ts";
-import {
-  type ExpertJobs,
-  jobsOfRow,
-  type Linear,
-  type Op,
-  type Value,
-  value,
-  widen,
-} from "../graph/graph.ts";
+import { jobCounts, type Linear, type Op, type Value, value, widen } from "../graph/graph.ts";
 import type { LoweredOp, PartialValues } from "./ops.ts";
 
 /** The operations of a graph, each as its plain kernel runs it. */
 export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[] {
+  const { tuning } = context;
   // The choice of experts and the decays depend on these values: they are not computed on matrix units.
   const exact = new Set(
     ops.flatMap((op) => {
@@ -28,7 +22,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
       return op.kind === "delta_rule" ? [op.rates] : [];
     }),
   );
-  const tiles = new Map<Value, Value>();
+  const tiles = new Map<Value, Map<number, Value>>();
   const partialsOf = partialValues(ops, context);
   const words = new Map<string, number>();
   return ops.flatMap((op): LoweredOp[] => {
@@ -77,34 +71,33 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
         return [{ ...op, put: "store", storesScales: false }];
       case "expert_linear": {
         const { x, perJob, matrix, experts, jobs, out } = op;
-        const rows = experts.rows;
-        const listed = tiles.get(experts);
-        const lists = listed ??
-          value(`${label}.tiles`, 1, mostTileWords(words, jobs, rows, context));
-        tiles.set(experts, lists);
-        const listing: LoweredOp = {
-          kind: "expert_tiles",
-          matrix,
-          experts,
-          jobs,
-          rows,
-          out: lists,
-          label: label.replace("experts.gateUp", "tiles"),
-          part,
-        };
-        return [...listed ? [] : [listing], {
+        const counts = jobCounts(jobs, experts.rows);
+        const tile = expertTile(counts, matrix, tuning);
+        // Matrices of one format share lists; gateUp and down may have different ones.
+        const lists = tiles.getOrInsertComputed(experts, () => new Map());
+        const listing: LoweredOp[] = [];
+        const listed = readsTiles(matrix, { ...counts, tile }, tuning)
+          ? lists.getOrInsertComputed(tile, () => {
+            const out = value(`${label}.tiles`, 1, mostTileWords(words, counts, context));
+            const named = label.replace(/experts\.\w+$/, "tiles");
+            listing.push({ kind: "expert_tiles", tile, experts, jobs, out, label: named, part });
+            return out;
+          })
+          : undefined;
+        return [...listing, {
           kind: "expert_matmul",
           x,
           perJob,
           matrix,
           experts,
           jobs,
+          tile,
           out,
           gated: undefined,
           xScales: undefined,
           storesScales: false,
           choice: undefined,
-          tiles: lists,
+          tiles: listed,
           label,
           part,
         }];
@@ -178,12 +171,9 @@ function partialValues(
 /** Words of the lists of jobs; computed once for all layers with the same numbers of experts. */
 function mostTileWords(
   known: Map<string, number>,
-  jobs: ExpertJobs,
-  rows: number,
+  counts: Jobs,
   { tuning }: DecoderContext,
 ): number {
-  const { routing: { numExperts }, shared } = jobs;
-  const counts = { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
   return known.getOrInsertComputed(
     JSON.stringify(counts),
     () => tileWords(counts, tuning, tuning.tensor?.unit),

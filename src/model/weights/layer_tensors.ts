@@ -241,7 +241,7 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 }
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
-  if (spec.paired) return pairedExperts(spec, at);
+  if (spec.interleavedGate) return interleavedExperts(spec, at);
   const { routing: { numExperts, topK, scores }, shared, parallelMlp } = spec;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
@@ -281,7 +281,7 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
 }
 
 /** Each matrix or bias of all experts is one tensor, in which an expert has consecutive rows (gpt-oss). */
-function pairedExperts(
+function interleavedExperts(
   { routing: { numExperts, topK }, intermediateSize }: MixtureMlp,
   at: Place,
 ): TensorSpec[] {

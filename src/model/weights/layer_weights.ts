@@ -372,7 +372,7 @@ export interface MixtureWeights {
   readonly logitBias?: Operand | undefined;
   /** Added to sigmoid scores for the choice only, [experts]. */
   readonly bias: Operand | undefined;
-  /** Where `paired`: added to the outputs of experts, [experts, outputs]. */
+  /** Where `interleavedGate`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
   /** [gate; up] of each expert, [experts + stacked, 2 intermediate, hidden]. */
   readonly gateUp: Matrix;
@@ -408,7 +408,7 @@ export interface ExpertBiases {
 const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
 
 function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
-  if (spec.paired) return loadPairedExperts(source, spec);
+  if (spec.interleavedGate) return loadInterleavedExperts(source, spec);
   const { load, label, tensor } = source;
   const { routing: { scores, numExperts }, shared } = spec;
   const experts = Array.from({ length: numExperts }, (_, expert) => expert);
@@ -457,7 +457,7 @@ function loadParallelMlp(source: LayerSource, dense: DenseMlp): ParallelMlpWeigh
   };
 }
 
-function loadPairedExperts(
+function loadInterleavedExperts(
   { load, label, tensor }: LayerSource,
   spec: MixtureMlp,
 ): MixtureWeights {

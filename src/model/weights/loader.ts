@@ -14,11 +14,11 @@ import type { Arena } from "../../gpu/arena.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import {
   emptyMatrix,
+  gateUp,
   headHalves,
   type HeadShape,
   type HeadTensors,
   type Layout,
-  paired,
   type Segment,
   shardRows,
   stacked,
@@ -124,7 +124,7 @@ export function loader(
     matrix: (label, tensors) =>
       build(label, source.matrixShape(tensors), (bytes) => stacked(gpu, tensors, bytes)),
     pair: (label, a, b) =>
-      build(label, source.matrixShape([a, b]), (bytes) => paired(gpu, a, b, bytes)),
+      build(label, source.matrixShape([a, b]), (bytes) => gateUp(gpu, a, b, bytes)),
     table: (label, tensor, ...others) =>
       build(
         label,

@@ -70,7 +70,7 @@ export function wholeStacks(
 }
 
 /** Two tensors of the same shape: each shard is [a; b], with the same rows of both. */
-export function paired(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
+export function gateUp(gpu: Limited, a: TensorInfo, b: TensorInfo, rowBytes: number): Layout {
   const rows = [{ rows: a.shape[0] ?? 0, a: [a, 0], b: [b, 0] }] as const;
   return { rowOrder: "gate_up", ...halves(gpu, rows, rowBytes) };
 }

@@ -1,6 +1,6 @@
 import { REQUEST_RANGES } from "../../../speculate/request_ranges.ts";
 import { logprobWords } from "../../../../kernels/sample/logprobs.ts";
-import { NOT_A_TOKEN } from "../../../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../../../kernels/lib/rows.ts";
 
 /** A token and its log-probability, natural. */
 export interface TokenLogprob {

@@ -1,4 +1,4 @@
-import { NOT_A_TOKEN } from "../../../../kernels/sample/choose.ts";
+import { NOT_A_TOKEN } from "../../../../kernels/lib/rows.ts";
 import type { RequestState } from "../request_state.ts";
 import type { TextSoFar } from "../sync_interval.ts";
 

@@ -46,7 +46,7 @@ export const GPT_OSS: Family = {
     return {
       attention: { ...base.attention, window, bias, outBias: bias, sinks: true },
       // Softmax over the chosen is softmax over all, divided by the sum of the chosen.
-      mlp: { ...parseMixture(config, base, keys), paired: { limit: LIMIT } },
+      mlp: { ...parseMixture(config, base, keys), interleavedGate: { limit: LIMIT } },
       norms: "before",
     };
   },

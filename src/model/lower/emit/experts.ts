@@ -1,19 +1,14 @@
 /** Mixtures of experts as dispatches. */
 import { gateExperts } from "../../../../kernels/experts/expert_gate.ts";
 import { expertSums } from "../../../../kernels/experts/expert_sums.ts";
-import {
-  combineExperts,
-  expertMatmul,
-  expertTile,
-  expertTiles,
-} from "../../../../kernels/experts/experts.ts";
+import { combineExperts, expertMatmul } from "../../../../kernels/experts/experts.ts";
+import { jobLists } from "../../../../kernels/experts/job_lists.ts";
 import { route } from "../../../../kernels/experts/route.ts";
 import { routerLogits } from "../../../../kernels/experts/router_logits.ts";
-import { clampedEpilogue } from "../../../../kernels/lib/epilogue.ts";
+import { clampedEpilogue, scaledEpilogue } from "../../../../kernels/lib/epilogue.ts";
 import { GATES } from "../../../../kernels/lib/gate.ts";
 import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
-import type { Tuning } from "../../../gpu/tuning.ts";
-import { type ExpertJobs, jobsOfRow } from "../../graph/graph.ts";
+import { jobCounts } from "../../graph/graph.ts";
 import type { ExpertMatmulOp, OpOf } from "../ops.ts";
 import { type Emitting, scalesOf } from "./emitting.ts";
 
@@ -69,10 +64,9 @@ export function emitExpertTiles(
   { context: { tuning }, at }: Emitting,
   op: OpOf<"expert_tiles">,
 ): Dispatch[] {
-  const { matrix, experts, jobs, rows, out: tiles, label } = op;
-  const shape = tiledJobs(tuning, jobs, rows, matrix);
+  const { tile, experts, jobs, out: tiles, label } = op;
   const lists = { experts: at(experts), tiles: at(tiles) };
-  return expertTiles(lists, { ...shape, matrix, tuning, label });
+  return [jobLists(lists, { ...jobCounts(jobs, experts.rows), tile, tuning, label })];
 }
 
 export function emitExpertMatmul(
@@ -87,6 +81,7 @@ export function emitExpertMatmul(
     matrix,
     experts,
     jobs,
+    tile,
     out,
     gated,
     xScales,
@@ -95,14 +90,12 @@ export function emitExpertMatmul(
     tiles,
     label,
   } = op;
-  const rows = perJob ? x.rows / jobsOfRow(jobs) : x.rows;
   const outScales = storesScales ? scalesOf(context, "act") : undefined;
   return expertMatmul({
     matrix,
     x: at(x),
     xScales: scalesOf(context, xScales),
     out: at(out),
-    outScales,
     experts: at(experts),
     tiles: at(tiles ?? experts),
     choice: choice && {
@@ -114,7 +107,8 @@ export function emitExpertMatmul(
       factors: choice.factors,
     },
   }, {
-    ...tiledJobs(tuning, jobs, rows, matrix),
+    ...jobCounts(jobs, experts.rows),
+    tile,
     shared: jobs.shared,
     tuning,
     epilogue: expertEpilogueOf(gated, outScales),
@@ -125,22 +119,8 @@ export function emitExpertMatmul(
 
 function expertEpilogueOf(gated: ExpertMatmulOp["gated"], outScales: Operand | undefined) {
   if (!gated) return "store";
-  return typeof gated === "string" ? GATES[gated].epilogue : clampedEpilogue(gated, outScales);
-}
-
-function jobCounts(jobs: ExpertJobs, rows: number) {
-  const { routing: { numExperts }, shared } = jobs;
-  return { rows, topK: jobsOfRow(jobs), numExperts: numExperts + shared };
-}
-
-function tiledJobs(
-  tuning: Tuning,
-  of: ExpertJobs,
-  rows: number,
-  matrix: Parameters<typeof expertTile>[1],
-) {
-  const jobs = jobCounts(of, rows);
-  return { ...jobs, tile: expertTile(jobs, matrix, tuning) };
+  if (typeof gated !== "string") return clampedEpilogue(gated, outScales);
+  return outScales ? scaledEpilogue(gated, outScales) : GATES[gated].epilogue;
 }
 
 export function emitExpertSums(

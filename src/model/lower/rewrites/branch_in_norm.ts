@@ -1,8 +1,6 @@
 import { branchBuffers } from "../../../../kernels/norm/rms_norm.ts";
-import type { Value } from "../../graph/graph.ts";
-import type { NormSource } from "../ops.ts";
+import { normAfter, rowsOf } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { normAfter } from "./add_in_norm.ts";
 
 /**
  * If a branch is normed before it is added to the residual stream, the next norm of the stream does both, and also
@@ -39,9 +37,3 @@ export const branchInNorm: Rewrite = {
     }
   },
 };
-
-/** The rows that a norm reads, whole or as partial sums; undefined if it gathers them or adds anything else. */
-export function rowsOf(from: NormSource): Value | undefined {
-  if (from.of === "rows" && !from.index) return from.x;
-  return from.of === "sums" && !from.x ? from.y : undefined;
-}

@@ -1,5 +1,6 @@
 import { canSum } from "../../../../kernels/experts/expert_sums.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
+import { MOST_EXPERTS } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** For few rows the experts' second matmul adds the weighted outputs to the residual stream and stores none of them. */
@@ -37,6 +38,3 @@ export const expertSumsInPlace: Rewrite = {
     }
   },
 };
-
-/** Most experts of a row. `experts_in_norm`, which does this for more rows, has the same limit: sums keep one order. */
-export const MOST_EXPERTS = 16;

@@ -1,6 +1,5 @@
+import { MOST_EXPERTS, normAfter } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { MOST_EXPERTS } from "./expert_sums.ts";
-import { normAfter } from "./add_in_norm.ts";
 
 /** On hardware a norm adds the experts' weighted outputs to the residual stream: it has all their loads in flight. */
 export const expertsInNorm: Rewrite = {

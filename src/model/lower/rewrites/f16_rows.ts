@@ -30,7 +30,7 @@ export const f16Rows: Rewrite = {
         const halves = { label: `${label}.halves`, rows: x.rows, cols: x.cols / 2, parts: 1 };
         const rounded = { ...matmul, x: halves, xScales: undefined, xIsF16: true };
         // No operation between the two may store other scales in the same buffer.
-        const follows = writer && edits.placeOf(matmul) === edits.placeOf(writer) + 1;
+        const follows = writer && edits.indexOf(matmul) === edits.indexOf(writer) + 1;
         if (follows && writer.kind === "attention" && storesHalf(writer, tuning)) {
           edits.replace(writer, { ...writer, out: halves, put: "half", storesScales: false });
           edits.replace(matmul, rounded);

@@ -4,9 +4,9 @@ import type { DecoderContext } from "../../graph/context.ts";
 import type { Edits } from "../edits.ts";
 import { emitFused } from "../emit.ts";
 import { onPaper } from "../lifetimes.ts";
+import { type FusedNorm, fusedNorm, fuseNorm } from "../norms.ts";
 import { type LoweredOp, type OpOf, readsOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { type FusedNorm, fusedNorm, fuseNorm } from "./norm_in_matmul.ts";
 
 /** Most rows of x. */
 const MOST_ROWS = 8;
@@ -99,8 +99,8 @@ function fuseExperts(
   const onUnits = first.kind === "expert_matmul" && tensor && expertScales(first.matrix, tensor);
   if (rowsOf(first) > MOST_ROWS || onUnits) return;
   const writers = readsOf(first).flatMap((value) => edits.writers(value));
-  const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.placeOf(op)));
-  const end = edits.placeOf(first);
+  const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.indexOf(op)));
+  const end = edits.indexOf(first);
   let begin = end;
   while (begin - 1 > written) {
     const before = edits.ops[begin - 1] as LoweredOp;
@@ -118,7 +118,7 @@ function fuseExperts(
     if (!fits(both, context)) continue;
     edits.replace(second, both);
     edits.remove(first);
-    moved.set(first, edits.placeOf(second));
+    moved.set(first, edits.indexOf(second));
     return;
   }
 }

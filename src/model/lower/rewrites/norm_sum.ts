@@ -1,6 +1,5 @@
+import { MOST_EXPERTS, rowsOf } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { rowsOf } from "./branch_in_norm.ts";
-import { MOST_EXPERTS } from "./expert_sums.ts";
 
 /** The sum of two normed branches, the second being the experts' weighted outputs, is one dispatch (Gemma 4). */
 export const normSums: Rewrite = {

@@ -5,9 +5,9 @@ import {
 import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
 import { PARTIAL_WORDS } from "../../../../kernels/lib/partial.ts";
 import { widen } from "../../graph/graph.ts";
+import { fusedNorm } from "../norms.ts";
 import type { OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
-import { fusedNorm } from "./norm_in_matmul.ts";
 
 /** The head stores a partial result per group of columns instead of its logits, if nothing else reads the logits. */
 export const partialsInMatmul: Rewrite = {

@@ -3,7 +3,7 @@ import type { Rewrite } from "../rewrite.ts";
 
 /** Storage buffers of a norm that writes rows of chains and keeps its input, and more of them if it stores scales. */
 const BUFFERS = 8;
-const NOTED_BUFFERS = 2;
+const SCALE_BUFFERS = 2;
 
 /** The norm of the embeddings writes the `Row`s of a verify forward before it reads them. */
 export const verifyInNorm: Rewrite = {
@@ -13,7 +13,7 @@ export const verifyInNorm: Rewrite = {
     const norm = edits.ops.find((op) => op.kind === "norm" && op.from.of === "tokens");
     if (verify?.kind !== "verify_rows" || norm?.kind !== "norm") return;
     if (norm.from.of !== "tokens" || norm.from.rows !== verify.rows) return;
-    const buffers = BUFFERS + (scales ? NOTED_BUFFERS : 0);
+    const buffers = BUFFERS + (scales ? SCALE_BUFFERS : 0);
     if (!verifiesRows(norm.from.table) || buffers > storageBuffers) return;
     edits.remove(verify);
     edits.replace(norm, { ...norm, from: { ...norm.from, verified: verify } });

@@ -1,5 +1,5 @@
 // out[r, n] += sum_j shares[r, j] sum_k x[r, j, k] * W[e, n, k], e = experts[r, j], to the bit as in expert_sums.wgsl,
-// for integer weights of which a lane has many blocks: x of all jobs of a row is rounded once in a workgroup and held
+// for integer weights of which a lane has many blocks: x of all jobs of a row is rounded once in a workgroup and stays
 // there, and each block of weights is loaded as soon as the one in its place is multiplied.
 //
 // One workgroup per 2 SETS outputs of a row; a set has LANES lanes for each of its GROUPS jobs, two outputs, and
@@ -17,7 +17,7 @@ override SETS: u32;
 @group(0) @binding(4) var<storage, read> shares: array<f32>; // [rows, GROUPS]
 
 const THREADS = $THREADSu; // LANES * GROUPS * SETS
-const HELD = $STAGEu; // vec8s of x: GROUPS * COLS / 8
+const RESIDENT = $STAGEu; // vec8s of x: GROUPS * COLS / 8
 
 var<workgroup> lane_sums: array<vec2<f32>, $LANE_SUMS>; // of a group of a set, and one of padding
 var<workgroup> job_shares: array<f32, GROUPS>;
@@ -37,7 +37,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     job_shares[thread] = shares[tile.y * GROUPS + thread];
   }
   //#for s in LOADS
-  let from$s = (tile.y * HELD + min(thread + $su * THREADS, HELD - 1u)) * 2u;
+  let from$s = (tile.y * RESIDENT + min(thread + $su * THREADS, RESIDENT - 1u)) * 2u;
   let lo$s = x[from$s];
   let hi$s = x[from$s + 1u];
   //#endfor
@@ -53,7 +53,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#endfor
   //#endfor
   //#for s in LOADS
-  if (($su + 1u) * THREADS <= HELD || thread + $su * THREADS < HELD) {
+  if (($su + 1u) * THREADS <= RESIDENT || thread + $su * THREADS < RESIDENT) {
     put_vec8(0u, thread + $su * THREADS, lo$s, hi$s);
   }
   //#endfor

@@ -1,7 +1,7 @@
-// x as two f16 numbers, hi = cut(x) and lo = x - cut(x), eight of either in a vector.
+// x as two f16 numbers, hi = hi_of(x) and lo = x - hi_of(x), eight of either in a vector.
 
 // x truncated to the 11 significant bits that f16 has.
-fn cut(x: vec4<f32>) -> vec4<f32> {
+fn hi_of(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>(bitcast<vec4<u32>>(x) & vec4(0xffffe000u));
 }
 
