@@ -23,6 +23,7 @@ export type EpilogueParameters =
     /** What the gate goes through. */
     readonly gate: GateName;
   }
+  | { readonly epilogue: "gated_by"; readonly gate: "gate_gelu" }
   | {
     readonly epilogue: "qkv";
     /** What keys and values are stored as. */
@@ -135,6 +136,12 @@ export function clampedEpilogue(
     outShare: 0.5,
     moved: 0.5,
   };
+}
+
+/** `out = gelu(y) by`, number by number. @param by f32, rows like those of `out`. */
+export function gatedByEpilogue(by: Operand): Epilogue {
+  const parameters = { epilogue: "gated_by", gate: "gate_gelu" } as const;
+  return { name: "gelu_by", parameters, buffers: { by }, constants: {}, outShare: 1, moved: 2 };
 }
 
 /** `out = by y`. */

@@ -78,6 +78,18 @@ fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
   consider(y);
   out[row * OUT_COLS + FIRST + c] = y;
 }
+//#else if epilogue == gated_by
+// out = gelu(y) * by.
+
+//#import lib/gate
+
+@group(0) @binding(8) var<storage, read> by: array<f32>; // [rows, OUT_COLS]
+
+fn epilogue(row: u32, c: u32, half: u32, sum: vec2<f32>) {
+  let at = row * OUT_COLS + FIRST + c;
+  out[at] = gated(vec2<f32>(sum.x, by[at]));
+  out[at + half] = gated(vec2<f32>(sum.y, by[at + half]));
+}
 //#else if epilogue == scale
 // out = BY y.
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { qkvEpilogue } from "../../kernels/matmul/qkv.ts";
 import type { Heads, KvPlace } from "../../kernels/lib/heads.ts";
-import { capEpilogue } from "../../kernels/lib/epilogue.ts";
+import { capEpilogue, gatedByEpilogue } from "../../kernels/lib/epilogue.ts";
 import { type Epilogue, PLAIN } from "../../kernels/lib/epilogue.ts";
 import { matmulKernel } from "../../kernels/matmul/matmul_kernels.ts";
 import { partialEpilogue } from "../../kernels/matmul/matmul_partials.ts";
@@ -45,6 +45,7 @@ const MATRIX = {
 const EPILOGUES: readonly Epilogue[] = [
   ...Object.values(PLAIN),
   capEpilogue(30),
+  gatedByEpilogue(some),
   ...(Object.keys(PARTIAL_WORDS) as PartialKind[]).map((kind) =>
     partialEpilogue(MATRIX, { kind, vocab: 8, count: 1, first: 0 })
   ),

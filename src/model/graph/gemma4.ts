@@ -1,6 +1,4 @@
-/** Gemma 4's per-layer embeddings. Each step that no other model has is a kernel of its own. */
-import { gateBy } from "../../../kernels/elementwise/elementwise.ts";
-import { from } from "../../../kernels/lib/row_blocks.ts";
+/** Gemma 4's per-layer embeddings. */
 import { joinEmbeddings, layerWords } from "../../../kernels/norm/layer_embeddings.ts";
 import type { PerLayerWeights } from "../weights/layer_weights.ts";
 import type { PerLayerTable } from "../weights/target_weights.ts";
@@ -68,16 +66,8 @@ export function layerEmbedding(
   },
 ): Value {
   const gated = graph.linear(x, gate, { label: `${label}.perLayerGate` });
-  const { rows, cols } = gated;
-  const name = `${label}.perLayerGate.gate`;
-  const out = value(name, rows, cols);
-  graph.call({
-    reads: [gated, all],
-    writes: [out],
-    record: (at) => {
-      const y = from(at(all), 4 * layer * layerWords({ rows, width: cols }));
-      return [gateBy({ x: at(gated), y, out: at(out) }, { rows, cols, label: name })];
-    },
-  }, name);
+  const { rows, cols: width } = gated;
+  const by = { by: all, first: layer * layerWords({ rows, width }) };
+  const out = graph.gateBy(gated, by, `${label}.perLayerGate.gate`);
   return graph.linear(out, projection, { label: `${label}.perLayerProjection` });
 }

@@ -232,6 +232,15 @@ export interface SigmoidGate {
   readonly out: Value;
 }
 
+/** out = gelu(x) * by: the rows of `by` are as wide as those of x, and begin at its number `first`, a multiple of 64. */
+export interface GateBy {
+  readonly kind: "gate_by";
+  readonly x: Value;
+  readonly by: Value;
+  readonly first: number;
+  readonly out: Value;
+}
+
 /** Stores latents of x and absorbs its queries; see kernels/mla/latent_prepare.ts. */
 export interface LatentPrepare {
   readonly kind: "latent_prepare";
@@ -414,6 +423,7 @@ export type Operation =
   | DeltaRule
   | GatedNorm
   | SigmoidGate
+  | GateBy
   | LatentPrepare
   | LatentAttention
   | LatentValue
@@ -578,6 +588,10 @@ export class Graph {
     label: string,
   ): Value {
     return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
+  }
+
+  gateBy(x: Value, by: Pick<GateBy, "by" | "first">, label: string): Value {
+    return this.#add({ kind: "gate_by", x, ...by, out: like(x, label) }, label);
   }
 
   /** @param of.queries whether x contains queries; otherwise x is the latent alone. */

@@ -1,6 +1,7 @@
 /** Turns each operation into dispatches: calls the kernels' functions with the operands of the operation's values. */
 import {
   addRows,
+  gateBy,
   gateRows,
   mapRows,
   scaleBy,
@@ -12,6 +13,7 @@ import { launchStages, shapeKey } from "../../../kernels/matmul/matmul_shape.ts"
 import { halfRows } from "../../../kernels/matmul/tensor/half_rows.ts";
 import { embed } from "../../../kernels/norm/embed.ts";
 import { copyRows, gatherRows, scatterRows } from "../../../kernels/round/move_rows.ts";
+import { from } from "../../../kernels/lib/row_blocks.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
 import { type Dispatch, within } from "../../gpu/kernel.ts";
@@ -110,6 +112,12 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
           label,
         }),
       ];
+    }
+    case "gate_by": {
+      const { x, by, first, out, label } = op;
+      const { rows, cols } = out;
+      const buffers = { x: at(x), y: from(at(by), 4 * first), out: at(out) };
+      return [gateBy(buffers, { rows, cols, label })];
     }
     case "latent_prepare":
       return emitLatentPrepare(to, op);

@@ -21,6 +21,7 @@ import type {
   ExpertGate,
   ExpertJobs,
   Gate,
+  GateBy,
   GatedNorm,
   Gather,
   LatentAttention,
@@ -127,6 +128,8 @@ export type MatmulEpilogue =
   | { readonly of: "add"; readonly to: Value }
   /** `values`, one per column, are added. */
   | { readonly of: "bias"; readonly values: Operand }
+  /** gelu(y) * by, see `GateBy`. */
+  | { readonly of: "gate_by"; readonly by: Value; readonly first: number }
   | { readonly of: "gate"; readonly activation: Activation; readonly storesScales: boolean }
   | ElementFunction
   | {
@@ -375,6 +378,7 @@ type Kernels =
   | DeltaRuleOp
   | GatedNormOp
   | SigmoidGate
+  | GateBy
   | Route
   | Scatter
   | Copy
@@ -415,7 +419,7 @@ function streamOf(from: NormSource): Value[] {
 }
 
 function matmulReads({ x, prologue, epilogue }: MatmulOp): Value[] {
-  const to = epilogue.of === "add" ? [epilogue.to] : [];
+  const to = epilogue.of === "add" ? [epilogue.to] : epilogue.of === "gate_by" ? [epilogue.by] : [];
   if (prologue?.of === "norm") return [...normReads(prologue.from), ...to];
   if (prologue?.of === "gated_norm") return [x, prologue.norm.gate, ...to];
   // Attention's output is bound too, although only its partial sums are read.
@@ -565,6 +569,7 @@ const OPERANDS: { readonly [Kind in LoweredOp["kind"]]: Operands<OpOf<Kind>> } =
   short_conv: { reads: readsX, ...INTO_OUT },
   delta_rule: { reads: ({ conv, mixed, rates }) => [conv ? conv.x : mixed, rates], ...INTO_OUT },
   gated_norm: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
+  gate_by: { reads: ({ x, by }) => [x, by], ...INTO_OUT },
   sigmoid_gate: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
   route: {
     reads: readsLogits,

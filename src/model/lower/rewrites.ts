@@ -15,6 +15,7 @@ import { embedInNorm } from "./rewrites/embed_in_norm.ts";
 import { expertSumsInPlace } from "./rewrites/expert_sums.ts";
 import { expertsInNorm } from "./rewrites/experts_in_norm.ts";
 import { f16Rows } from "./rewrites/f16_rows.ts";
+import { gateByInMatmul } from "./rewrites/gate_by_in_matmul.ts";
 import { gateInAttention } from "./rewrites/gate_in_attention.ts";
 import { gateInMatmul } from "./rewrites/gate_in_matmul.ts";
 import { gatedNormInMatmul } from "./rewrites/gated_norm_in_matmul.ts";
@@ -46,6 +47,7 @@ export const REWRITES: readonly Rewrite[] = [
   gatherInNorm,
   combineIntoShared,
   elementwiseInMatmul,
+  gateByInMatmul,
   splitK,
   // From here on the output of a matmul may be several partial sums: `value.parts`.
   gateInMatmul,

@@ -3,9 +3,11 @@ import { splitsOf } from "../../../../kernels/attention/splits.ts";
 import {
   biasEpilogue,
   capEpilogue,
+  gatedByEpilogue,
   scaledEpilogue,
   scaleEpilogue,
 } from "../../../../kernels/lib/epilogue.ts";
+import { from } from "../../../../kernels/lib/row_blocks.ts";
 import { GATES } from "../../../../kernels/lib/gate.ts";
 import { type Epilogue, matmul, type PlainEpilogue } from "../../../../kernels/matmul/matmul.ts";
 import { matmulPartialCount, matmulPartials } from "../../../../kernels/matmul/matmul_partials.ts";
@@ -37,13 +39,13 @@ export function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   }
   return matmul(
     { matrix, x: at(x), xScales: scalesOf(context, xScales), xIsF16, out: at(out) },
-    { ...launch, epilogue: epilogueOf(context, op), splitK: out.parts },
+    { ...launch, epilogue: epilogueOf(to, op), splitK: out.parts },
   );
 }
 
 /** The kernel's parameter for a matmul's epilogue. */
 export function epilogueOf(
-  context: DecoderContext,
+  { context, at }: Pick<Emitting, "context" | "at">,
   { epilogue }: Pick<MatmulOp, "epilogue">,
 ): PlainEpilogue | Epilogue {
   switch (epilogue.of) {
@@ -58,6 +60,8 @@ export function epilogueOf(
         ? scaledEpilogue(epilogue.activation, scales)
         : GATES[epilogue.activation].epilogue;
     }
+    case "gate_by":
+      return gatedByEpilogue(from(at(epilogue.by), 4 * epilogue.first));
     case "cap":
       return capEpilogue(epilogue.most);
     case "scale":
@@ -75,7 +79,7 @@ export function epilogueOf(
 /** Storage buffers that an epilogue binds. */
 export function epilogueBuffers(epilogue: MatmulEpilogue): number {
   if (epilogue.of === "heads") return QKV_BUFFERS + Number(epilogue.bias !== undefined);
-  return Number(epilogue.of === "bias");
+  return Number(epilogue.of === "bias" || epilogue.of === "gate_by");
 }
 
 /** The kernel's parameter for how a matmul brings x to workgroup memory. */

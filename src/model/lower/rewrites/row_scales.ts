@@ -8,6 +8,7 @@ import { jobsOfRow, type Value } from "../../graph/graph.ts";
 import type { Edits } from "../edits.ts";
 import { attendsOnUnits } from "../emit/attention.ts";
 import { epilogueOf } from "../emit/matmul.ts";
+import { onPaper } from "../lifetimes.ts";
 import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -158,7 +159,7 @@ function scaledBuffers({ gated, choice }: OpOf<"expert_matmul">): number {
 }
 
 function storesScales(op: MatmulOp, context: DecoderContext): boolean {
-  const epilogue = epilogueOf(context, op);
+  const epilogue = epilogueOf({ context, at: onPaper }, op);
   return typeof epilogue !== "string" &&
     storesScalesOnUnits(op.matrix, { epilogue, tuning: context.tuning });
 }
