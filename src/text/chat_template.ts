@@ -3,7 +3,7 @@ import { Environment, Template } from "@huggingface/jinja";
 import strftime from "strftime";
 import { BoundedInterpreter, templateBudget, TemplateLimit } from "./bounded_interpreter.ts";
 import { defined } from "../defined.ts";
-import { reason, UsageError } from "../errors.ts";
+import { asError, UsageError } from "../errors.ts";
 import { field } from "../objects.ts";
 import { withBudget } from "./reasoning.ts";
 
@@ -87,7 +87,7 @@ export function renderChat(
     );
     return String(field(interpreter.run(parsed), "value"));
   } catch (error) {
-    const why = error instanceof TemplateLimit ? error.message : `says "${oneLine(reason(error))}"`;
+    const why = error instanceof TemplateLimit ? error.message : `says "${oneLine(asError(error).message)}"`;
     throw new UsageError(
       `Cannot render the chat of ${messages.length} messages: the template ${why}`,
       { cause: error },

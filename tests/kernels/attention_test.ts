@@ -79,7 +79,7 @@ function tensors({ group, kvHeads, headDim, kvDtype = "f32" }: Shape): Tensors {
  *
  * @param tiled.perSlot rows of one slot that lie next to each other.
  * @param tiled.room rows whose partial sums are kept at a time.
- * @param tiled.scales where those of the rows are noted.
+ * @param tiled.scales where the scales of the rows are stored.
  */
 async function run(
   shape: Shape,

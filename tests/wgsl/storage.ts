@@ -6,26 +6,8 @@ const QUANTIZED = "q8|q4|u4|i8|f8|mxfp4|nvfp4";
 const matmul = (formats: string, epilogue: string): RegExp =>
   RegExp(`^matmul_[a-z]+_(${formats})_${epilogue}_(${PLAIN})_`);
 
-/** As `matmul`, of a kernel that norms x: taken where the adapter has so many buffers (hold/norms_rows.ts). */
-const normed = (formats: string, epilogue: string, end = ""): RegExp =>
-  RegExp(`^matmul_resident_(${formats})_${epilogue}_(${PLAIN})_.*_normed_.*${end}(-|$)`);
-
 /** Kernels that want more than promised, by name. docs/models.md tells which models these are. */
 const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
-  // Nothing is added to what is normed.
-  [normed(PLAIN, "qkv_bias", "x\\d+_0"), 10],
-  [normed(QUANTIZED, "qkv_bias", "x\\d+_0"), 11],
-  [normed(PLAIN, "qkv_bias", "x\\d+_0_kept"), 11],
-  [normed(QUANTIZED, "qkv_bias", "x\\d+_0_kept"), 12],
-  // What a draft reads too is kept.
-  [normed(PLAIN, "qkv", "_kept"), 12],
-  [normed(PLAIN, "qkv_bias", "_kept"), 13],
-  [normed(QUANTIZED, "qkv", "_kept"), 13],
-  [normed(QUANTIZED, "qkv_bias", "_kept"), 14],
-  [normed(PLAIN, "qkv"), 11],
-  [normed(PLAIN, "qkv_bias"), 12],
-  [normed(QUANTIZED, "qkv"), 12],
-  [normed(QUANTIZED, "qkv_bias"), 13],
   // Beside matrix units, where the adapter has so many (lower/rewrites/verify_in_norm.ts).
   [RegExp(`^rms_norm_verified_(${PLAIN})_[a-z]+_input_scale_`), 10],
   // Where the adapter has so many (lower/rewrites/branch_in_norm.ts).
@@ -55,15 +37,15 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [/^rms_norm_experts_\d+_bias_[a-z]+_nothing_scale/, 9],
   [RegExp(`^matmul_resident_(${QUANTIZED})_bias_.*_combined_\\d+_sinks`), 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_\\d.*_picked`), 10],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_noted_.*_picked`), 11],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_noted_`), 9],
-  [/^expert_tensor_halved_swiglu_noted_.*_picked/, 9],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_scaled_.*_picked`), 11],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_scaled_`), 9],
+  [/^expert_tensor_halved_swiglu_scaled_.*_picked/, 9],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_noted_.*_picked`), 10],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_scaled_.*_picked`), 10],
   [/^expert_tensor_halved_geglu_\d.*_factors/, 9],
-  [/^expert_tensor_halved_geglu_noted_.*_factors/, 10],
+  [/^expert_tensor_halved_geglu_scaled_.*_factors/, 10],
   [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_\\d.*_factors`), 10],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_noted_.*_factors`), 11],
+  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_scaled_.*_factors`), 11],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],
   [matmul(QUANTIZED, "qkv_bias"), 10],
@@ -78,8 +60,17 @@ const UNITS = RegExp(`^matmul_tensor(_few)?_f16_(${QUANTIZED})_`);
 
 const PART = RegExp(
   `^matmul_[a-z]+_(?<format>${PLAIN}|${QUANTIZED})_.*?` +
-    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<kind>_experts_\\d+|_handoff)?(?<kept>_kept)?|(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
+    `(?:_normed_\\d+x\\d+_(?<ranges>\\d+)(?<experts>_experts_\\d+)?(?<handoff>_handoff)?` +
+    `(?<branch>_branch(?<scalar>_scaled)?)?(?<kept>_kept)?(?<unstored>_unstored)?|` +
+    `(?<combined>_combined_\\d+(?<sunk>_sinks)?(?:_gated)?))?$`,
 );
+
+/** What the epilogue of a matmul that norms x binds. */
+const EPILOGUES: readonly (readonly [matmul: RegExp, buffers: number])[] = [
+  [/^matmul_resident_[a-z\d]+_qkv_bias_/, 6],
+  [/^matmul_resident_[a-z\d]+_qkv_/, 5],
+  [/^matmul_resident_[a-z\d]+_(bias|gelu_by)_/, 1],
+];
 
 /** Launches that find experts, and their first matmul, which other matmuls are fused with. */
 const EXPERT_PARTS: readonly (readonly [part: RegExp, buffers: number])[] = [
@@ -99,6 +90,24 @@ function countEnds(part: string): number {
     (/_scale$/.test(part) ? 2 : 0);
 }
 
+/** What a matmul binds besides what its epilogue does. */
+function matmulBuffers(kernel: string): number {
+  const { format = "", ranges, experts, handoff, branch, scalar, kept, unstored, combined, sunk } =
+    PART.exec(kernel)?.groups ?? {};
+  const sums = Number(ranges) > 0 ? 2 : 0;
+  const added = handoff ? 1 : experts ? 3 : sums;
+  return MATMUL + Number(QUANTIZED.split("|").includes(format)) +
+    (combined ? 3 : 0) + (sunk ? 1 : 0) + (ranges === undefined ? 0 : 1 + added) +
+    (branch ? 1 : 0) + (scalar ? 1 : 0) + (kept ? 1 : 0) - (unstored ? 1 : 0);
+}
+
+/** What a matmul that norms x binds: taken where the adapter has so many (prologue/norms_rows.ts). */
+function normedBuffers(kernel: string): number | undefined {
+  if (!/^matmul_resident_.*_normed_/.test(kernel)) return undefined;
+  const [, own = 0] = EPILOGUES.find(([pattern]) => pattern.test(kernel)) ?? [];
+  return matmulBuffers(kernel) + own;
+}
+
 /**
  * What launches that are joined (kernels/joined.ts) or fused (kernels/fused.ts) bind: taken where the adapter has so
  * many. Words that are waited for are bound by who makes them. A quantized matrix has scales; a matmul that norms x has
@@ -115,11 +124,7 @@ function joinedBuffers(kernel: string): number | undefined {
     if (ofExperts) return ofExperts[1] + countEnds(part);
     // Scales of the rows of both, and of groups of weights.
     if (part.startsWith("matmul_tensor_")) return MATMUL + 2 + Number(UNITS.test(part));
-    const { format = "", ranges, kind = "", kept, combined, sunk } = PART.exec(part)?.groups ?? {};
-    const added = kind === "_handoff" ? 1 : kind ? 3 : Number(ranges) > 0 ? 2 : 0;
-    return MATMUL + Number(QUANTIZED.split("|").includes(format)) + (combined ? 3 : 0) +
-      (sunk ? 1 : 0) +
-      (ranges === undefined ? 0 : 1 + added) + (kept ? 1 : 0);
+    return matmulBuffers(part);
   });
   return buffers.reduce((sum, each) => sum + each, 0);
 }
@@ -132,7 +137,8 @@ function joinedBuffers(kernel: string): number | undefined {
 export function storageFault(name: string, code: string): string | undefined {
   const kernel = name.replace(/-[0-9a-f]+$/, "");
   const count = [...code.matchAll(/var<storage/g)].length;
-  const named = joinedBuffers(kernel) ?? MORE.find(([pattern]) => pattern.test(kernel))?.[1];
+  const named = joinedBuffers(kernel) ?? normedBuffers(kernel) ??
+    MORE.find(([pattern]) => pattern.test(kernel))?.[1];
   const expected = named !== undefined && named > PROMISED ? named : undefined;
   if (expected === undefined ? count <= PROMISED : count === expected) return undefined;
   return `error: ${count} storage buffers, ${expected ?? `at most ${PROMISED}`} expected by ` +
