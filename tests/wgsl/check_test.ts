@@ -1,8 +1,6 @@
 // The check itself: should Dawn not load, or not look, these fail and not only the run's last line.
 
 import { deepEqual, equal, match } from "node:assert/strict";
-import { matmulTensor } from "../../kernels/matmul/tensor/matmul_tensor.ts";
-import type { Operand } from "../../src/gpu/kernel.ts";
 import { CHECK, RECORD, RECORD_FOLDER } from "./processes.ts";
 
 const ROOT = new URL("../..", import.meta.url);
@@ -95,29 +93,6 @@ Deno.test("what only naga takes is a fault, with the kernel's name, the message 
     match(text, /9 storage buffers, at most 8 expected by [^]*? in bound-0\n/);
     match(text, /workgroup_size[^]*? in good-0 with \{"LANES":0\}\n/);
     match(text, /\nTint: 4 modules, 1 pipelines, with faults\n$/);
-  });
-});
-
-// Deno's compiler does not know them, so no run records them.
-Deno.test("the kernels of matrix units are WGSL as Tint has it", async () => {
-  const operand = { buffer: {} as GPUBuffer };
-  const names = ["wScales", "x", "xScales", "out"] as const;
-  const buffers = Object.fromEntries(names.map((name) => [name, operand])) as Record<
-    typeof names[number],
-    Operand
-  >;
-  const tile = { subgroups: 4, grid: [1, 2], own: [2, 1], stage: 32, ahead: 2 } as const;
-  const shard = { operand, first: 0, rows: 64 };
-  const matrix = { rows: 64, cols: 64 };
-  const codes = [[8, 8], [16, 32]].map(([size = 0, lanes = 0]) => {
-    const unit = { m: size, n: size, k: size, lanes };
-    const shape = { unit, tile, rows: 3, matrix, shard, label: "test" };
-    const { kernel } = matmulTensor(buffers, shape);
-    return [`${kernel.name}-0.wgsl`, kernel.code] as const;
-  });
-  await inFolder(Object.fromEntries(codes), async (folder) => {
-    const { code, text } = await deno([...CHECK, folder]);
-    deepEqual({ code, text }, { code: 0, text: "Tint: 2 modules, 0 pipelines, no faults\n" });
   });
 });
 

@@ -1,5 +1,7 @@
 /** Storage buffers that every WebGPU adapter gives a shader: maxStorageBuffersPerShaderStage. */
 const PROMISED = 8;
+/** What kernels on matrix units may have: each is taken where the adapter has so many. */
+const MOST_ON_UNITS = 16;
 
 const PLAIN = "f32|f16|bf16";
 const QUANTIZED = "q8|q4|u4|i8|f8|mxfp4|nvfp4";
@@ -36,16 +38,6 @@ const MORE: readonly (readonly [kernel: RegExp, buffers: number])[] = [
   [/^rms_norm_experts_\d+_bias_[a-z]+_input_scale/, 10],
   [/^rms_norm_experts_\d+_bias_[a-z]+_nothing_scale/, 9],
   [RegExp(`^matmul_resident_(${QUANTIZED})_bias_.*_combined_\\d+_sinks`), 9],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_\\d.*_picked`), 10],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_scaled_.*_picked`), 11],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_clamped_scaled_`), 9],
-  [/^expert_tensor_halved_swiglu_scaled_.*_picked/, 9],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_\\d.*_picked`), 9],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_swiglu_scaled_.*_picked`), 10],
-  [/^expert_tensor_halved_geglu_\d.*_factors/, 9],
-  [/^expert_tensor_halved_geglu_scaled_.*_factors/, 10],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_\\d.*_factors`), 10],
-  [RegExp(`^expert_tensor_f16_(${QUANTIZED})_geglu_scaled_.*_factors`), 11],
   [matmul(PLAIN, "qkv_bias"), 9],
   [matmul(QUANTIZED, "qkv"), 9],
   [matmul(QUANTIZED, "qkv_bias"), 10],
@@ -140,6 +132,7 @@ export function storageFault(name: string, code: string): string | undefined {
   const named = joinedBuffers(kernel) ?? normedBuffers(kernel) ??
     MORE.find(([pattern]) => pattern.test(kernel))?.[1];
   const expected = named !== undefined && named > PROMISED ? named : undefined;
+  if (/^(matmul|expert)_tensor_/.test(kernel) && count <= MOST_ON_UNITS) return undefined;
   if (expected === undefined ? count <= PROMISED : count === expected) return undefined;
   return `error: ${count} storage buffers, ${expected ?? `at most ${PROMISED}`} expected by ` +
     "tests/wgsl/storage.ts";
