@@ -4,7 +4,7 @@ import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { PLAIN_ROWS, type Prologue, type PrologueParameters } from "./prologue/prologue.ts";
 import { MOST_UNROLLED } from "./matmul_lanes.ts";
-import type { MatmulShape, ResidentShape } from "./matmul_shape.ts";
+import type { MatmulShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
 /** Parameters that all matmul kernels take, matmul.wgsl included, besides the epilogue's. */
@@ -54,12 +54,12 @@ interface StageParameters {
   readonly STAGE: number;
   /** Stages that it holds. */
   readonly BUFFERS: number;
-  /** Parts of x that an invocation loads per stage. */
-  readonly LOADS: number;
 }
 
 /** matmul_prefetch.wgsl. */
 interface PrefetchParameters extends CommonParameters, StageParameters {
+  /** Parts of x that an invocation loads per stage. */
+  readonly LOADS: number;
   /** Blocks of a row of W that a lane multiplies per stage. */
   readonly STEPS: number;
 }
@@ -72,9 +72,6 @@ interface StagedParameters extends PrefetchParameters {
 
 /** Parameters of matmul_resident.wgsl, besides those of its prologue. */
 interface ResidentParameters extends CommonParameters, StageParameters {
-  /** Whether each invocation adds attention's splits for half a vec8 at a time, and how many halves it has. */
-  readonly HALVES: boolean;
-  readonly HALF_LOADS: number;
   /** Blocks of a row of W that a lane loads ahead of their use, and whether it has more than those. */
   readonly AHEAD: number;
   readonly TURNS: boolean;
@@ -142,16 +139,14 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     WHOLE: !hasPart(shape),
     STAGE: shape.stage,
     BUFFERS: buffersOf(shape),
-    LOADS: Math.ceil(rows * shape.stage * PARTS / threads),
   };
-  if (shape.kind === "prefetch") return PREFETCH({ ...staged, STEPS }, { name });
-  if (shape.kind !== "resident") return STAGED({ ...staged, STEPS, PARTS }, { name });
-  const ofPrologue = prologue.parameters({ threads });
+  const vec8s = rows * shape.stage;
+  const LOADS = Math.ceil(vec8s * PARTS / threads);
+  if (shape.kind === "prefetch") return PREFETCH({ ...staged, LOADS, STEPS }, { name });
+  if (shape.kind !== "resident") return STAGED({ ...staged, LOADS, STEPS, PARTS }, { name });
   return RESIDENT({
     ...staged,
-    ...ofPrologue,
-    HALVES: ofPrologue.prologue === "combined" && takesHalves(shape, lanes),
-    HALF_LOADS: Math.ceil(2 * rows * shape.stage / threads),
+    ...prologue.parameters({ threads, vec8s, floats: shape.dots === "floats" }),
     AHEAD: shape.ahead,
     TURNS: STEPS > shape.ahead,
   }, { name });
@@ -161,15 +156,6 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
 function endingOf({ pairs }: MatmulShape, lanes: number): "one_lane" | "pair" | "lanes" {
   if (lanes === 1) return "one_lane";
   return pairs === 1 ? "pair" : "lanes";
-}
-
-/**
- * Whether each invocation has at most half a vec8 of floats to load. If it has more, whole vec8s are faster: with o of
- * Qwen3-30B-A3B a layer takes 53.0 us instead of 54.4 on an H200.
- */
-function takesHalves(shape: ResidentShape, lanes: number): boolean {
-  return shape.dots === "floats" &&
-    2 * shape.rows * shape.stage <= lanes * shape.groups;
 }
 
 function parametersOf(shape: MatmulShape, of: MatmulCode): CommonParameters {

@@ -87,7 +87,9 @@ export function renderChat(
     );
     return String(field(interpreter.run(parsed), "value"));
   } catch (error) {
-    const why = error instanceof TemplateLimit ? error.message : `says "${oneLine(asError(error).message)}"`;
+    const why = error instanceof TemplateLimit
+      ? error.message
+      : `says "${oneLine(asError(error).message)}"`;
     throw new UsageError(
       `Cannot render the chat of ${messages.length} messages: the template ${why}`,
       { cause: error },

@@ -8,6 +8,8 @@ export type PrologueParameters =
   | {
     /** x is copied as it is. */
     readonly prologue: "rows";
+    /** Vec8s of x that an invocation loads. */
+    readonly LOADS: number;
   }
   | NormedParameters
   | {
@@ -23,12 +25,19 @@ export type PrologueParameters =
     readonly SINKS: boolean;
     /** Whether each number has a gate. */
     readonly GATED: boolean;
+    /** Vec8s that an invocation makes. */
+    readonly LOADS: number;
+    /** Whether it makes half a vec8 at a time, and how many halves. */
+    readonly HALVES: boolean;
+    readonly HALF_LOADS: number;
   }
   | {
     /** The heads of x are normed and gated. */
     readonly prologue: "gated";
     /** Vec8s of a head. */
     readonly HEAD_VEC8S: number;
+    /** Vec8s of x that an invocation loads. */
+    readonly LOADS: number;
   }
   | HandoffParameters & {
     /** Other workgroups of the dispatch make x. */
@@ -43,7 +52,7 @@ interface HandoffParameters {
   readonly WORDS: number;
 }
 
-/** x is normed, after something may have been added to it: lib/normed_x.wgsl and normed_x_statements.wgsl. */
+/** x is normed, after something may have been added to it: lib/prologue_statements_normed.wgsl. */
 export interface NormedParameters extends HandoffParameters {
   readonly prologue: "normed";
   /** Lanes that sum squares. */
@@ -83,8 +92,23 @@ export interface Prologue {
   readonly constants: Readonly<Record<string, number>>;
   /** On matrix units: the scales that the first workgroup resets to the largest. */
   readonly lowers?: RowScales | undefined;
-  /** Parameters of the kernel's WGSL, for workgroups of `threads` invocations. */
-  parameters(of: { readonly threads: number }): PrologueParameters;
+  /** Parameters of the kernel's WGSL. */
+  parameters(of: Workgroup): PrologueParameters;
+}
+
+/** A workgroup that keeps x in its memory. */
+interface Workgroup {
+  /** Its invocations. */
+  readonly threads: number;
+  /** Of all rows of x that it keeps. */
+  readonly vec8s: number;
+  /** Whether x is multiplied as floats. */
+  readonly floats: boolean;
+}
+
+/** Vec8s that an invocation brings. */
+function loadsOf({ vec8s, threads }: Workgroup): number {
+  return Math.ceil(vec8s / threads);
 }
 
 /** x is copied as it is. */
@@ -92,7 +116,7 @@ export const PLAIN_ROWS: Prologue = {
   name: "",
   buffers: {},
   constants: {},
-  parameters: () => ({ prologue: "rows" }),
+  parameters: (of) => ({ prologue: "rows", LOADS: loadsOf(of) }),
 };
 
 /** What is added to rows of x: the sums of a split-K matmul, or the weighted outputs of experts. */
@@ -218,8 +242,13 @@ export function combinedHeads(
       WINDOW: window,
       ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
     },
-    parameters: () => ({
+    parameters: ({ threads, vec8s, floats }) => ({
       prologue: "combined",
+      LOADS: Math.ceil(vec8s / threads),
+      // If an invocation has more than half a vec8 of floats, whole vec8s are faster: with o of Qwen3-30B-A3B a layer
+      // takes 53.0 us instead of 54.4 on an H200.
+      HALVES: floats && 2 * vec8s <= threads,
+      HALF_LOADS: Math.ceil(2 * vec8s / threads),
       SPLITS: MOST_SPLITS,
       HALF,
       HEAD: headDim / 4,
@@ -244,7 +273,7 @@ export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Prologue
     name: `gated_${headDim}`,
     buffers: { norm_weight: weight, gate: gate.values },
     constants: { EPS: eps, GATE_COLS: gate.cols, GATE_FIRST: gate.first },
-    parameters: () => ({ prologue: "gated", HEAD_VEC8S: headDim / 8 }),
+    parameters: (of) => ({ prologue: "gated", HEAD_VEC8S: headDim / 8, LOADS: loadsOf(of) }),
   };
 }
 

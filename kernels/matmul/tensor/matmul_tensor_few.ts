@@ -216,7 +216,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     ...epilogueParameters(epilogue),
   };
   if (!prologue) return FEW(parameters, { name });
-  const row = prologue.parameters({ threads: lanes });
+  const row = prologue.parameters({ threads: lanes, vec8s: range / 8, floats: true });
   if (row.prologue !== "normed") throw new Error(`${name}: x is ${row.prologue}`);
   const { prologue: _, ...normed } = row;
   return FEW({

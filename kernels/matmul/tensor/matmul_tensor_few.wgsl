@@ -108,7 +108,7 @@ var<workgroup> ws: array<vec4<u32>, $WEIGHT_WORDS>;
 var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //#if RESIDENT
-//#import lib/normed_x
+//#import lib/prologue_normed
 //#if LOWERS
 // Resets a row's scales of the inputs of the layer's other matmuls to the largest, for the kernels that make those
 // inputs to lower. This is what lib/store_scales.wgsl does, for a norm that is no dispatch of its own.
@@ -222,7 +222,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#if RESIDENT
   let row = 0u;
   let rows = 1u;
-  //#import lib/normed_x_statements
+  //#import lib/prologue_statements_normed
   if (tile.y == 0u) {
     lower_scales(lane);
   }

@@ -1,8 +1,8 @@
 // Statements of matmuls that norm x themselves, on its way to workgroup memory: v / sqrt(mean(v^2) + EPS) *
-// norm_weight. v is x + the sums of a split-K matmul ($BRANCH: normed themselves), or + the weighted outputs of experts.
-// The first workgroup of a row also stores v; where a draft reads v too ($KEPT), a second time. Every sum has the order
-// of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the lanes
-// thread, thread + THREADS, ...
+// norm_weight. v is x + the sums of a split-K matmul ($BRANCH: normed themselves), or + the weighted outputs of the
+// experts. The first workgroup of a row also stores v; where a draft reads v too ($KEPT), a second time. Every sum has
+// the order of norm/rms_norm.wgsl with $NORM_LANES lanes: vec8 i belongs to lane i % $NORM_LANES, an invocation has the
+// lanes thread, thread + THREADS, ...
 //#for u in NORM_TURNS
 //#for j in NORM_EACH
 let i$u_$j = thread + $(u * THREADS + j * NORM_LANES)u;

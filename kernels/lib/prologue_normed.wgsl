@@ -1,5 +1,5 @@
-// What normed_x_statements.wgsl reads and writes where a matmul norms x itself: the norm's weights and, if sums of the
-// branch before or outputs of its experts are still to be added, these and the residual stream that receives the
+// Prologue of matmuls that norm x: prologue_statements_normed.wgsl reads the norm's weights and, if sums of the branch
+// before or outputs of its experts are still to be added, these, and writes the residual stream that receives the
 // result. x is not written, because all workgroups read it. With BRANCH the sums are normed themselves, with
 // branch_weight, before they are added; with SCALED the result is multiplied by scalar[0].
 

@@ -1,0 +1,2 @@
+// Statements of matmul_resident.wgsl that wait for x.
+//#import lib/handoff_statements
