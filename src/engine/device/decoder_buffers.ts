@@ -25,7 +25,7 @@ import { rewritesWithout } from "../../model/lower/without.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { ropeTable } from "../../model/weights/rope_table.ts";
 import { PAGE } from "../../model/device_layout.ts";
-import { write } from "../../model/weights/weights.ts";
+import { write } from "../../model/weights/upload.ts";
 import {
   type EngineSizes,
   maxRows,

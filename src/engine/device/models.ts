@@ -23,7 +23,7 @@ import {
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { attentionSizes, isRecurrent, type LayerConfig } from "../../model/config/layer_config.ts";
 import { PAGE, ROW_WORDS } from "../../model/device_layout.ts";
-import { vectorBuffer } from "../../model/weights/weights.ts";
+import { vectorBuffer } from "../../model/weights/upload.ts";
 import {
   draftsAtTimes,
   type EngineSizes,

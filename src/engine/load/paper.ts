@@ -14,7 +14,7 @@ import { PAGE } from "../../model/device_layout.ts";
 import { loadDraft, loadStandalone } from "../../model/weights/draft_weights.ts";
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { loader, shapesAlone, type WeightShapes } from "../../model/weights/loader.ts";
-import { checkpointShapes } from "../../model/weights/weights.ts";
+import { checkpointShapes } from "../../model/weights/checkpoint_shapes.ts";
 import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffers.ts";
 import { allocateKept } from "../device/choice/relax.ts";
 import { isRecurrent } from "../../model/config/layer_config.ts";

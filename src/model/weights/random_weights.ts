@@ -15,7 +15,7 @@ import { compiler, submit } from "../../gpu/program.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
 import type { Shape, WeightSource } from "./loader.ts";
 import type { Quantizer } from "./quantizer.ts";
-import { uploader, vectorBuffer, write } from "./weights.ts";
+import { uploader, vectorBuffer, write } from "./upload.ts";
 import { hash32 } from "../../speculate/noise.ts";
 
 /** Weights that need tensor shapes only. Matrices are zeros until `fillAll`. */
