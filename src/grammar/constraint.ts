@@ -1,6 +1,7 @@
 import { UsageError } from "../errors.ts";
 import { grammarFault } from "./fault.ts";
-import type { Counter, Position } from "./counts.ts";
+import type { Counter } from "./counts.ts";
+import type { Position } from "./positions.ts";
 import type { Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 

@@ -1,0 +1,292 @@
+/**
+ * Where an output may be in the rules of a grammar, with characters counted: the states of a deterministic automaton
+ * that is built lazily. A position remembers where each kind of byte leads, so most bytes cost one lookup.
+ */
+import { ANY, both, type CodePoints, utf8Ranges } from "./rules/code_points.ts";
+import { GrammarError } from "./rules/grammar.ts";
+import type { Expression, Rules } from "./rules/rules.ts";
+import {
+  BACKSLASH,
+  continues,
+  LAST_BYTE,
+  LEAST_OF_LENGTH,
+  lengthOf,
+  QUOTE,
+  SHORT_ESCAPES,
+} from "./utf8.ts";
+
+/** The set of all places in the rules where an output may be. */
+export interface Position {
+  readonly places: readonly Place[];
+  /** It may end here. */
+  readonly ended: boolean;
+  /** Where a byte leads, by its kind, as far as it is known. */
+  readonly next: (Position | undefined)[];
+}
+
+/** A stack frame: what follows a part. Equal frames are the same object. */
+interface Frame {
+  readonly id: number;
+  /** The sequence or repetition that goes on. */
+  readonly of: Extract<Expression, { kind: "sequence" | "repeat" }>;
+  /** The index of the sequence's next part, or how often the repeated part has occurred. */
+  readonly at: number;
+  readonly next: Frame | undefined;
+}
+
+/** A part that reads the next byte. */
+interface Place {
+  readonly id: number;
+  readonly of: Extract<Expression, { kind: "text" | "one of" | "counted string" }>;
+  /** Bytes of the text or characters of the string that were read; 0 before its quote. */
+  readonly at: number;
+  /** Within a character: its length and its value so far, see `read`; for a string: BEFORE, INSIDE or ESCAPED. */
+  readonly part: number;
+  readonly next: Frame | undefined;
+}
+
+const BEFORE = 0;
+export const INSIDE = 1;
+const ESCAPED = 2;
+
+/** The most places to follow at once; a grammar with more is refused as too ambiguous. */
+const MOST_PLACES = 20_000;
+
+/** The size of the cache of positions, counted in places; when it is full, all are dropped. */
+const MOST_KEPT = 200_000;
+
+/** The automaton of one grammar. */
+export interface Positions {
+  /** Where an output begins. */
+  readonly start: Position;
+  /** @throws GrammarError where the rules are too ambiguous to follow. */
+  behind(position: Position, byte: number): Position;
+}
+
+/** @param rules each must have a text, as `productive` ensures. */
+export function openPositions(rules: Rules, root: Expression): Positions {
+  const kinds = byteKinds(rules);
+  const pool = new Pool(rules);
+  const first = new Step(pool);
+  first.enter(root, undefined);
+
+  function stepped(position: Position, byte: number): Position {
+    const step = new Step(pool);
+    for (const place of position.places) read(pool, place, byte, step);
+    return step.position();
+  }
+
+  return {
+    start: first.position(),
+    behind(position, byte) {
+      const kind = kinds[byte] as number;
+      return position.next[kind] ?? (position.next[kind] = stepped(position, byte));
+    },
+  };
+}
+
+type Text = Extract<Expression, { kind: "text" }>;
+type OneOf = Extract<Expression, { kind: "one of" }>;
+
+/** Frames, places and positions of one grammar: equal ones are the same object. */
+class Pool {
+  readonly rules: Rules;
+  readonly #ids = new Map<Expression, number>();
+  readonly #frames = new Map<string, Frame>();
+  readonly #places = new Map<string, Place>();
+  readonly #positions = new Map<string, Position>();
+  #kept = 0;
+  readonly #sets = new Map<Expression, CodePoints>();
+  readonly #texts = new Map<Expression, Uint8Array>();
+
+  constructor(rules: Rules) {
+    this.rules = rules;
+  }
+
+  #idOf(expression: Expression): number {
+    return this.#ids.getOrInsertComputed(expression, () => this.#ids.size);
+  }
+
+  frame(of: Frame["of"], at: number, next: Frame | undefined): Frame {
+    const key = `${this.#idOf(of)} ${at} ${next?.id ?? ""}`;
+    const make = () => ({ id: this.#frames.size, of, at, next });
+    return this.#frames.getOrInsertComputed(key, make);
+  }
+
+  place({ of, at, part, next }: Omit<Place, "id">): Place {
+    const key = `${this.#idOf(of)} ${at} ${part} ${next?.id ?? ""}`;
+    const make = () => ({ id: this.#places.size, of, at, part, next });
+    return this.#places.getOrInsertComputed(key, make);
+  }
+
+  position(places: ReadonlyMap<number, Place>, ended: boolean): Position {
+    const key = `${[...places.keys()].sort((a, b) => a - b).join()} ${ended}`;
+    const known = this.#positions.get(key);
+    if (known) return known;
+    this.#kept += 1 + places.size;
+    if (this.#kept > MOST_KEPT) {
+      this.#positions.clear();
+      this.#kept = 1 + places.size;
+    }
+    const made = { places: [...places.values()], ended, next: [] };
+    this.#positions.set(key, made);
+    return made;
+  }
+
+  /** The code points of a set that UTF-8 can encode. */
+  setOf(of: OneOf): CodePoints {
+    return this.#sets.getOrInsertComputed(of, () => both(of.set, ANY));
+  }
+
+  bytesOf(of: Text): Uint8Array {
+    return this.#texts.getOrInsertComputed(of, () => new TextEncoder().encode(of.text));
+  }
+}
+
+/** Collects the places of the next position. */
+class Step {
+  readonly places = new Map<number, Place>();
+  ended = false;
+  readonly #seen = new Set<string>();
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  #once(what: string, next: Frame | undefined): boolean {
+    const key = `${what} ${next?.id ?? ""}`;
+    if (this.#seen.has(key)) return false;
+    if (this.#seen.size > MOST_PLACES) {
+      throw new GrammarError("its alternatives are too many to follow at once");
+    }
+    this.#seen.add(key);
+    return true;
+  }
+
+  place(of: Omit<Place, "id">): void {
+    const place = this.#pool.place(of);
+    this.places.set(place.id, place);
+  }
+
+  position(): Position {
+    return this.#pool.position(this.places, this.ended);
+  }
+
+  enter(of: Expression, next: Frame | undefined): void {
+    switch (of.kind) {
+      case "text":
+        if (of.text === "") return this.resume(next);
+        return this.place({ of, at: 0, part: 0, next });
+      case "one of":
+      case "counted string":
+        return this.place({ of, at: 0, part: BEFORE, next });
+      case "sequence":
+        return this.resume(this.#pool.frame(of, 0, next));
+      case "choice":
+        for (const part of of.parts) this.enter(part, next);
+        return;
+      case "repeat":
+        return this.resume(this.#pool.frame(of, 0, next));
+      case "rule": {
+        const body = this.#pool.rules.get(of.name);
+        if (body && this.#once(of.name, next)) this.enter(body, next);
+      }
+    }
+  }
+
+  resume(frame: Frame | undefined): void {
+    if (!this.#once("resume", frame)) return;
+    if (frame === undefined) {
+      this.ended = true;
+      return;
+    }
+    const { of, at, next } = frame;
+    if (of.kind === "sequence") {
+      const part = of.parts[at];
+      if (part === undefined) return this.resume(next);
+      const last = at === of.parts.length - 1;
+      return this.enter(part, last ? next : this.#pool.frame(of, at + 1, next));
+    }
+    const { part, least, most } = of;
+    if (at >= least) this.resume(next);
+    if (most !== undefined && at >= most) return;
+    // Without an upper bound, counts above `least` are equivalent, so the count stops there.
+    const count = most === undefined ? Math.min(at + 1, least) : at + 1;
+    this.enter(part, this.#pool.frame(of, count, next));
+  }
+}
+
+/** Adds to the step where a byte leads from a place. */
+function read(pool: Pool, place: Place, byte: number, step: Step): void {
+  const { of, at, part, next } = place;
+  switch (of.kind) {
+    case "text": {
+      const text = pool.bytesOf(of);
+      if (text[at] !== byte) return;
+      if (at + 1 === text.length) return step.resume(next);
+      return step.place({ of, at: at + 1, part: 0, next });
+    }
+    case "one of": {
+      // `at` bytes of the character were read; `part` holds its length and its value so far.
+      if (continues(byte) !== at > 0 || byte > LAST_BYTE) return;
+      const length = at === 0 ? lengthOf(byte) : (part >>> 24);
+      const value = at === 0
+        ? (length === 1 ? byte : byte & (0x7f >> length))
+        : ((part & 0xffffff) << 6) | (byte & 0x3f);
+      // `least` to `most` are the code points that begin with these bytes.
+      const left = 6 * (length - at - 1);
+      const least = Math.max(value << left, LEAST_OF_LENGTH[length] as number);
+      const most = ((value + 1) << left) - 1;
+      const set = pool.setOf(of);
+      if (!set.some(([from, to]) => from <= most && least <= to)) return;
+      if (left > 0) return step.place({ of, at: at + 1, part: (length << 24) | value, next });
+      return step.resume(next);
+    }
+    case "counted string": {
+      const { least, most = Infinity } = of;
+      if (part === BEFORE) {
+        if (byte === QUOTE) step.place({ of, at: 0, part: INSIDE, next });
+      } else if (part === ESCAPED) {
+        if (SHORT_ESCAPES.includes(byte)) step.place({ of, at, part: INSIDE, next });
+      } else if (byte === QUOTE) {
+        if (at >= least) step.resume(next);
+      } else if (continues(byte)) step.place(place);
+      else if (byte >= 0x20 && at < most) {
+        // Without an upper bound, counts above `least` are equivalent, so the count stops there.
+        const count = of.most === undefined ? Math.min(at + 1, least) : at + 1;
+        step.place({ of, at: count, part: byte === BACKSLASH ? ESCAPED : INSIDE, next });
+      }
+    }
+  }
+}
+
+/** The kind of each byte: all parts of the rules treat bytes of one kind alike. */
+function byteKinds(rules: Rules): Uint16Array {
+  /** The bytes at which a new kind begins. */
+  const begins = new Set([QUOTE, BACKSLASH, 0x20, 0x80, 0xc0, ...SHORT_ESCAPES].flatMap(around));
+  const visit = (expression: Expression): void => {
+    switch (expression.kind) {
+      case "text":
+        for (const byte of new TextEncoder().encode(expression.text)) {
+          for (const each of around(byte)) begins.add(each);
+        }
+        return;
+      case "one of":
+        for (const [from, to] of utf8Ranges(expression.set).flat()) begins.add(from).add(to + 1);
+        return;
+      case "sequence":
+      case "choice":
+        return expression.parts.forEach(visit);
+      case "repeat":
+        return visit(expression.part);
+    }
+  };
+  for (const body of rules.values()) visit(body);
+  let kind = 0;
+  return Uint16Array.from({ length: 256 }, (_, byte) => begins.has(byte) ? ++kind : kind);
+}
+
+function around(byte: number): [number, number] {
+  return [byte, byte + 1];
+}
