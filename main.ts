@@ -105,68 +105,9 @@ async function run(
       return runServeCommand(invocation.engine, invocation.options, io);
     }
     case "bench": {
-      const { located } = await import("./src/cli/open/locate.ts");
-      const { namedBandwidth } = await import("./src/cli/bench/bandwidth.ts");
-      const { quiet, table, webgpu } = invocation.options;
+      const { runTable } = await import("./src/cli/bench/tables.ts");
       const { version } = denoJson;
-      if (table === "profile") {
-        const { openProfile } = await import("./src/measure/profile/profile_session.ts");
-        const { runProfile } = await import("./src/cli/bench/profile.ts");
-        const open = located(openProfile, { io, quiet });
-        return await runProfile(invocation.options, { open, io, bandwidth: namedBandwidth() });
-      }
-      if (webgpu.length > 1) {
-        const { refuseMissing, runBackends } = await import("./src/cli/bench/backends.ts");
-        refuseMissing(webgpu);
-        const { startChild } = await import("./src/cli/bench/child.ts");
-        return await runBackends(invocation.options, {
-          start: startChild,
-          io,
-          args: args.slice(1),
-          version,
-          bandwidth: namedBandwidth(),
-        });
-      }
-      if (table === "growth") {
-        const { growth } = await import("./src/measure/growth/session.ts");
-        const { runGrowth } = await import("./src/cli/bench/growth.ts");
-        const { locate } = await import("./src/cli/open/locate.ts");
-        return await runGrowth(invocation.options, {
-          growth,
-          io,
-          args: args.slice(1),
-          version,
-          bandwidth: namedBandwidth(),
-          located: (model) => locate(model, { io, quiet }),
-        });
-      }
-      if (table === "rewrites") {
-        const { rewrites } = await import("./src/measure/rewrites/session.ts");
-        const { runRewrites } = await import("./src/cli/bench/rewrites.ts");
-        const { rewritesWithout } = await import("./src/model/lower/without.ts");
-        const { locate } = await import("./src/cli/open/locate.ts");
-        return await runRewrites(invocation.options, {
-          rewrites,
-          without: rewritesWithout(),
-          io,
-          located: (model) => locate(model, { io, quiet }),
-        });
-      }
-      const { openBench } = await import("./src/measure/session.ts");
-      if (table === "llama-bench") {
-        const { runLlama } = await import("./src/cli/bench/llama.ts");
-        const open = located(openBench, { io, quiet });
-        return await runLlama(invocation.options, { open, io, args: args.slice(1), version });
-      }
-      const { runBench } = await import("./src/cli/bench/bench.ts");
-      const { openTurns, TURNS_VARIABLE } = await import("./src/cli/bench/turns.ts");
-      return await runBench(invocation.options, {
-        open: located(openBench, { io, quiet }),
-        io,
-        args: args.slice(1),
-        version,
-        ...Deno.env.get(TURNS_VARIABLE) ? openTurns(io) : {},
-      });
+      return await runTable(invocation.options, { io, args: args.slice(1), version });
     }
     case "bench load": {
       const { located } = await import("./src/cli/open/locate.ts");
