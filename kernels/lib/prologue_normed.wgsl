@@ -30,6 +30,8 @@ fn take_words(thread: u32) {}
 @group(0) @binding(10) var<storage, read> sums: array<vec4<f32>>; // [ranges, rows, COLS / 4]
 //#endif
 //#if BRANCH
+override BRANCH_EPS: f32;
+
 @group(0) @binding(12) var<storage, read> branch_weight: array<vec4<f32>>; // [COLS / 4]
 //#endif
 //#if SCALED
@@ -79,10 +81,10 @@ fn fold_squares(thread: u32) {
 }
 
 // What the norm multiplies a row by, after fold_squares.
-fn norm_scale(r: u32) -> f32 {
+fn norm_scale(r: u32, eps: f32) -> f32 {
   var sum = 0.0;
   //#for e in REST
   sum += squares[r * $NORM_LANESu + $eu];
   //#endfor
-  return 1.0 / sqrt(sum / f32(COLS) + EPS);
+  return 1.0 / sqrt(sum / f32(COLS) + eps);
 }

@@ -69,7 +69,7 @@ v_hi$u_$j_$r += s_hi$u_$j_$r;
 fold_squares(thread);
 //#for r in ROWS
 {
-  let branch_scale = norm_scale($ru);
+  let branch_scale = norm_scale($ru, BRANCH_EPS);
   //#for u in NORM_TURNS
   //#for j in NORM_EACH
   // One rounding, as in norm/rms_norm.wgsl.
@@ -114,7 +114,7 @@ workgroupBarrier();
 fold_squares(thread);
 //#for r in ROWS
 {
-  let scale = norm_scale($ru);
+  let scale = norm_scale($ru, EPS);
   //#for u in NORM_TURNS
   //#for j in NORM_EACH
   if (mine$u_$j) {

@@ -39,8 +39,9 @@ export interface NormedBranch {
   /** [splitK, rows, cols] */
   readonly sums: Operand;
   readonly splitK: number;
-  /** Weight of their norm, [cols]. */
+  /** Weight of their norm, [cols], and its eps. */
   readonly weight: Operand;
+  readonly eps: number;
   /**
    * The row's experts, if their normed outputs are added to the sums, which are first normed with `sumsWeight`, [cols]:
    * see `normSum`.
@@ -310,7 +311,7 @@ function branchSource(
   { x, branch, scalar }: Extract<NormInput, { branch: NormedBranch }>,
   elements: number,
 ): Source {
-  const { sums, splitK, weight, experts } = branch;
+  const { sums, splitK, weight, eps, experts } = branch;
   const buffers: Source["buffers"] = [
     ["x", x],
     ["sums", { ...sums, size: 4 * splitK * elements }],
@@ -327,7 +328,7 @@ function branchSource(
       SCALAR: buffers.length + 2, // behind the norm's weights and out
     },
     buffers: scalar ? [...buffers, ["scalar", scalar]] : buffers,
-    constants: { SPLIT_K: splitK },
+    constants: { SPLIT_K: splitK, BRANCH_EPS: eps },
   };
 }
 

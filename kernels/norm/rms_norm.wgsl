@@ -173,6 +173,8 @@ fn source(row: u32, lane: u32) -> u32 {
 }
 
 //#if from == normed
+override BRANCH_EPS: f32;
+
 @group(0) @binding(4) var<storage, read> branch_weight: array<vec4<f32>>; // [COLS / 4]
 
 //#if EXPERTS
@@ -300,7 +302,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   }
   branch_squares = add_squares(add_squares(branch_squares, branch$j.lo), branch$j.hi);
   //#endfor
-  let branch_scale = 1.0 / sqrt(total_of(branch_squares, lane) / f32(COLS) + EPS);
+  let branch_scale = 1.0 / sqrt(total_of(branch_squares, lane) / f32(COLS) + BRANCH_EPS);
   //#endif
   var sum = 0.0;
   //#for j in EACH

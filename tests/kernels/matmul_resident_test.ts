@@ -156,10 +156,15 @@ for (
     const [before, normed] = [device.floats(x), device.filled(rows * cols)];
     const branch = kind && {
       weight: device.floats(numbers(cols, 7)),
+      eps: 1e-3,
       scalar: kind === "scaled" ? device.floats([0.7]) : undefined,
     };
     const from = branch
-      ? { x: before, branch: { sums, splitK, weight: branch.weight }, scalar: branch.scalar }
+      ? {
+        x: before,
+        branch: { sums, splitK, weight: branch.weight, eps: branch.eps },
+        scalar: branch.scalar,
+      }
       : splitK > 0
       ? { x: before, sums, splitK }
       : { x: before };

@@ -66,10 +66,11 @@ for (const [cols, lanes, splitK, count] of CASES) {
           sums: x.sums,
           splitK,
           weight: weight(7),
+          eps: shape.eps,
           experts: { ...of, sumsWeight: x.weight },
         }),
         normSum({ x, experts: of, out: sum }, shape),
-        ...normed(expected, { sums: sum, splitK: 1, weight: weight(7) }),
+        ...normed(expected, { sums: sum, splitK: 1, weight: weight(7), eps: shape.eps }),
       ]);
       for (const name of ["stream", "out", "kept"] as const) {
         const words = await device.readWords(found[name]);

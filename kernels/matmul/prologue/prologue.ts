@@ -132,10 +132,11 @@ type NormAddends =
   }
   | Pick<ExpertSums, "outputs" | "shares" | "experts">;
 
-/** The norm of a branch, with the same eps as the norm of the rows. */
+/** The norm of a branch. */
 export interface BranchNorm {
   /** [cols] */
   readonly weight: Operand;
+  readonly eps: number;
   /** f32 [1], by which the row is multiplied once the branch is added; absent: 1. */
   readonly scalar: Operand | undefined;
 }
@@ -308,6 +309,7 @@ export function normedRows(
     },
     constants: {
       EPS: eps,
+      ...branch ? { BRANCH_EPS: branch.eps } : {},
       ...kept ? { KEPT_COLS: kept.outCols, KEPT_FIRST: kept.outFirst } : {},
       ...handoff ? { TURNS: handoff.turns, MAKERS: handoff.makers, RANGES: 1 } : {},
     },

@@ -59,8 +59,9 @@ export type NormSource =
     readonly of: "normed";
     readonly x: Value;
     readonly y: Value;
-    /** Weights of the norm of y. */
+    /** Weights and eps of the norm of y. */
     readonly weight: Operand;
+    readonly eps: number;
     /** Present where y is first normed by itself, and the experts' normed outputs are added to it: see `NormSumOp`. */
     readonly experts?: NormSumOp["experts"] & { readonly sumsWeight: Operand } | undefined;
     readonly scalar: Operand | undefined;

@@ -147,8 +147,8 @@ function addedOf(
   const stream = stores ? at(from.stream ?? missing("stream of a norm")) : undefined;
   if (from.of === "sums") return { sums: at(from.y), splitK: from.y.parts, stream };
   if (from.of === "normed") {
-    const { y, weight, scalar } = from;
-    return { sums: at(y), splitK: y.parts, branch: { weight, scalar }, stream };
+    const { y, weight, eps, scalar } = from;
+    return { sums: at(y), splitK: y.parts, branch: { weight, eps, scalar }, stream };
   }
   return {
     outputs: at(from.outputs),

@@ -46,10 +46,14 @@ function normInput(at: Emitting["at"], from: NormSource): NormInput {
       return from.x ? { x: at(from.x), ...sums } : sums;
     }
     case "normed": {
-      const { x, y, weight, experts, scalar } = from;
+      const { x, y, weight, eps, experts, scalar } = from;
       const added = experts &&
         { ...normedExperts(at, experts), sumsWeight: experts.sumsWeight };
-      return { x: at(x), branch: { sums: at(y), splitK: y.parts, weight, experts: added }, scalar };
+      return {
+        x: at(x),
+        branch: { sums: at(y), splitK: y.parts, weight, eps, experts: added },
+        scalar,
+      };
     }
     case "experts":
       return {

@@ -17,7 +17,7 @@ export const branchInNorm: Rewrite = {
         ? scale
         : { out: branch.out, scalar: undefined };
       const norm = normAfter(edits, { out: stream });
-      if (!y || norm?.put !== "store" || norm.eps !== branch.eps) continue;
+      if (!y || norm?.put !== "store") continue;
       const kept = norm.keep === undefined ? 0 : norm.keep.what === "slot" ? 2 : 1;
       const bound = branchBuffers({
         scaled: scalar !== undefined,
@@ -29,6 +29,7 @@ export const branchInNorm: Rewrite = {
         x: branch.to,
         y,
         weight: branch.weight,
+        eps: branch.eps,
         scalar,
         stream,
       } as const;
