@@ -12,7 +12,7 @@ import { matmul } from "../matmul/matmul.ts";
 import { lanesOf } from "../matmul/matmul_lanes.ts";
 import { MANY_WEIGHTS } from "../matmul/matmul_rows.ts";
 import { residentShape } from "../matmul/matmul_shape.ts";
-import { canBeResident } from "../matmul/matmul_stages.ts";
+import { canBeResident, widened } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
 import { type HandoffHeads, rowThreads } from "./attention_row.ts";
 
@@ -38,7 +38,7 @@ export function handsOffHeads(
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
   if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
-  return canBeResident(matrix, use) &&
+  return canBeResident(matrix, widened(use, 2)) &&
     residentShape(matrix, use, 2).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 

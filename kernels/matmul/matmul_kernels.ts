@@ -92,7 +92,10 @@ const RESIDENT = kernelOf<ResidentParameters & PrologueParameters & EpiloguePara
  */
 const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
 
-/** Highest unroll factor of the loop over groups; the number of groups is a power of two. */
+/**
+ * Highest unroll factor of the loop that joins partial results of groups. Where there are such results, the number of
+ * groups is a power of two: workgroups are not widened.
+ */
 const MOST_GROUPS = 16;
 
 /** What a kernel's WGSL depends on besides its shape. */

@@ -153,6 +153,15 @@ export function residentBytes(
   return rows * (4 * cols / splitK + NORM_BYTES) + Math.min(rows, FEW_ROWS) * PAIR_BYTES;
 }
 
+/**
+ * The use of workgroups with `widen` times as many groups of lanes, whose `lane_sums` take as many times the memory.
+ */
+export function widened(use: MatmulUse, widen: number): MatmulUse {
+  const { rows, tuning } = use;
+  const more = (widen - 1) * Math.min(rows, FEW_ROWS) * PAIR_BYTES;
+  return { ...use, tuning: { ...tuning, workgroupBytes: tuning.workgroupBytes - more } };
+}
+
 /** Whether x of a whole range of k may stay in workgroup memory. */
 export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
   return !use.tuning.software && residentStages(matrix, tileUse(matrix, use)).length > 0;

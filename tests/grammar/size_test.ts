@@ -40,14 +40,16 @@ for (const [name, grammar, why] of REFUSED) {
   });
 }
 
-Deno.test("the larger the vocabulary, the fewer characters are chosen one by one", async () => {
+/** Grammars for a vocabulary of the 256 bytes and empty tokens. */
+function paddedTo(vocabSize: number): ReturnType<typeof openGrammars> {
   const bytes = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
-  const padded = Array.from({ length: 100_000 }, (_, i) => bytes[i] ?? new Uint8Array());
-  const large = openGrammars({
-    tokens: () => ({ bytes: padded, stripsSpace: false }),
-    vocabSize: padded.length,
-    eosTokenIds: [256],
-  });
+  const padded = Array.from({ length: vocabSize }, (_, i) => bytes[i] ?? new Uint8Array());
+  const tokens = () => ({ bytes: padded, stripsSpace: false });
+  return openGrammars({ tokens, vocabSize, eosTokenIds: [256] });
+}
+
+Deno.test("the larger the vocabulary, the fewer characters are chosen one by one", async () => {
+  const large = paddedTo(100_000);
   await checkGrammar(regex("([^x]-){500}"));
   await assert.rejects(large.open(regex("([^x]-){500}"), { ignoreEos: false }), {
     name: "UsageError",
@@ -55,6 +57,18 @@ Deno.test("the larger the vocabulary, the fewer characters are chosen one by one
   });
   const schema = { type: "array", items: { type: "string", maxLength: 9999 }, maxItems: 999 };
   (await large.open(json(schema), { ignoreEos: false })).close();
+});
+
+Deno.test("numbers with exclusive bounds are not refused for a large vocabulary", async () => {
+  const large = paddedTo(262_144);
+  const price = { type: "number", exclusiveMinimum: 0 };
+  const share = { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 1 };
+  for (const [number, count] of [[price, 8], [share, 4]] as const) {
+    const entries = Array.from({ length: count }, (_, i) => [`number_${i}`, number]);
+    const properties = Object.fromEntries(entries);
+    const grammar = json({ type: "object", properties, required: Object.keys(properties) });
+    (await large.open(grammar, { ignoreEos: false })).close();
+  }
 });
 
 Deno.test("what people use is not refused", async () => {

@@ -2,6 +2,9 @@
 
 import assert from "node:assert/strict";
 import { combinesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
+import { workgroupBytes } from "../../kernels/matmul/matmul_kernels.ts";
+import { residentShape } from "../../kernels/matmul/matmul_shape.ts";
+import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { tuning } from "../../src/gpu/tuning.ts";
@@ -50,6 +53,25 @@ Deno.test("norms on the way: one row of large matrices, in few large workgroups"
     4,
     undefined,
   ]);
+});
+
+Deno.test("large workgroups that norm x have room for x and for their sums", () => {
+  const limits = { ...LIMITS, maxComputeWorkgroupStorageSize: 32768 };
+  const at = tuning(false, limits);
+  const widenOf = (of: Matrix) =>
+    normsRows(of, { rows: 1, added: { splitK: 4 }, bound: 0, tuning: at });
+  const widths = Array.from({ length: 60 }, (_, i) => 128 * (i + 1));
+  const found = widths.flatMap((cols) => {
+    const of = matrix(4096, cols);
+    const widen = widenOf(of);
+    if (widen === undefined) return [];
+    const shape = residentShape(of, { rows: 1, splitK: 1, tuning: at }, widen);
+    const bytes = workgroupBytes(shape, 16) + 4 * normLanes({ cols, lanes: at.rowLanes });
+    assert.ok(bytes <= limits.maxComputeWorkgroupStorageSize, `${cols} columns take ${bytes}`);
+    return [widen];
+  });
+  assert.deepEqual([...new Set(found)], [1, 4]);
+  assert.deepEqual([6144, 7168].map((cols) => widenOf(matrix(4096, cols))), [4, undefined]);
 });
 
 Deno.test("experts weighed on the way: one row of narrow matrices", () => {

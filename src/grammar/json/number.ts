@@ -47,8 +47,8 @@ export function decimal({ least, most }: Bounds): Expression {
   const gap = (bound: Bound) => bound.exclusive ? 10n ** BigInt(scale - scaleOf(bound)) : 0n;
   const from = least && scaled(least.value, scale) + gap(least);
   const to = most && scaled(most.value, scale) - gap(most);
-  return signed(from, to, { most: limit(scale), zero: true }, (low, high) => {
-    return fixed(low, high, scale);
+  return signed(from, to, { most: limit(scale), zero: true }, (low, high, open) => {
+    return fixed(low, high, { scale, open });
   });
 }
 
@@ -72,14 +72,14 @@ function optional(part: Expression): Expression {
 }
 
 /**
- * @param of texts of numbers from `low` to `high`, 0 or more.
+ * @param of texts of numbers from `low` to `high`, 0 or more; `open`: nothing but the number of digits limits `high`.
  * @param zero whether a minus may stand before 0, as -0.5 needs it.
  */
 function signed(
   from: bigint | undefined,
   to: bigint | undefined,
   { most, zero }: { readonly most: bigint; readonly zero: boolean },
-  of: (low: bigint, high: bigint) => Expression,
+  of: (low: bigint, high: bigint, open: boolean) => Expression,
 ): Expression {
   const low = from === undefined || from < -most ? -most : from;
   const high = to === undefined || to > most ? most : to;
@@ -89,9 +89,11 @@ function signed(
   const parts: Expression[] = [];
   if (low < 0n && high >= low) {
     const last = high < 0n ? -high : zero ? 0n : 1n;
-    if (last <= -low) parts.push(sequence(text("-"), of(last, -low)));
+    const open = from === undefined || from < -most;
+    if (last <= -low) parts.push(sequence(text("-"), of(last, -low, open)));
   }
-  if (high >= 0n && high >= low) parts.push(of(low > 0n ? low : 0n, high));
+  const open = to === undefined || to > most;
+  if (high >= 0n && high >= low) parts.push(of(low > 0n ? low : 0n, high, open));
   return parts.length === 0 ? NOTHING : choice(...parts);
 }
 
@@ -111,46 +113,60 @@ function whole(low: bigint, high: bigint): Expression {
   return choice(...parts);
 }
 
-/** Numbers low / 10^scale to high / 10^scale, 0 or more. */
-function fixed(low: bigint, high: bigint, scale: number): Expression {
+/** Numbers low / 10^scale to high / 10^scale, 0 or more; `open`: also those up to the next integer. */
+function fixed(
+  low: bigint,
+  high: bigint,
+  { scale, open }: { readonly scale: number; readonly open: boolean },
+): Expression {
   const unit = 10n ** BigInt(scale);
   const [first, last] = [low / unit, high / unit];
-  /** The numbers with one integer part; `open`: every fraction from `from` up to the next integer is allowed. */
-  const part = (whole: bigint, from: bigint, to: bigint, open: boolean): Expression =>
-    sequence(
-      text(`${whole}`),
-      choice(...from === 0n ? [text("")] : [], fraction(from, to, { scale, open })),
-    );
-  if (first === last) return part(first, low % unit, high % unit, false);
-  const inner = first + 1n < last
-    ? [sequence(whole(first + 1n, last - 1n), optional(FRACTION))]
-    : [];
+  /** The numbers with one integer part; without `to` every fraction from `from` on is allowed. */
+  const part = (whole: bigint, from: bigint, to?: bigint): Expression => {
+    const written = (value: bigint) => scale === 0 ? "" : `${value}`.padStart(scale, "0");
+    const bounds = { low: written(from), high: to === undefined ? undefined : written(to) };
+    const fraction = sequence(text("."), digitsWithin(bounds, Math.max(scale + 1, DIGITS)));
+    return sequence(text(`${whole}`), from === 0n ? optional(fraction) : fraction);
+  };
+  if (first === last) return part(first, low % unit, open ? undefined : high % unit);
+  const end = open ? last : last - 1n;
+  const inner = first < end ? [sequence(whole(first + 1n, end), optional(FRACTION))] : [];
+  const upTo = open ? [] : [part(last, 0n, high % unit)];
+  return choice(part(first, low % unit), ...inner, ...upTo);
+}
+
+/**
+ * Digits behind a point, 1 to `room`, of fractions from `low` to `high`, which are given by their own digits. Each
+ * digit is chosen once, not once for each number of digits: the vocabulary is looked through at every place.
+ *
+ * @param bounds.high absent: no bound.
+ */
+function digitsWithin(
+  { low, high }: { readonly low: string; readonly high: string | undefined },
+  room: number,
+): Expression {
+  const met = isZero(low);
+  if (met && high === undefined) return repeat(DIGIT, 1, room);
+  if (met && high === "") return repeat(text("0"), 1, room);
+  const after = (low: string, high: string | undefined): Expression => {
+    if (room === 1) return text("");
+    const more = digitsWithin({ low, high }, room - 1);
+    return isZero(low) ? optional(more) : more;
+  };
+  const digit = (from: number, to: number) => digitsFrom(`${from}`, `${to}`);
+  const [a, b] = [Number(low[0] ?? 0), high === undefined ? 10 : Number(high[0] ?? 0)];
+  const [lower, upper] = [low.slice(1), high?.slice(1)];
+  if (!met && a === b) return sequence(digit(a, a), after(lower, upper));
+  const from = met ? 0 : a + 1;
   return choice(
-    part(first, low % unit, unit - 1n, true),
-    ...inner,
-    part(last, 0n, high % unit, false),
+    ...met ? [] : [sequence(digit(a, a), after(lower, undefined))],
+    ...from < b ? [sequence(digit(from, b - 1), after("", undefined))] : [],
+    ...high === undefined ? [] : [sequence(digit(b, b), after("", upper))],
   );
 }
 
-/** Fractions from / 10^scale to to / 10^scale, with fewer digits or more. */
-function fraction(
-  from: bigint,
-  to: bigint,
-  { scale, open }: { readonly scale: number; readonly open: boolean },
-): Expression {
-  const parts: Expression[] = [];
-  const add = (low: bigint, high: bigint, digits: number, more: Expression) => {
-    const written = (value: bigint) => digits === 0 ? "" : `${value}`.padStart(digits, "0");
-    if (low <= high) parts.push(sequence(between(written(low), written(high)), more));
-  };
-  for (let digits = 1; digits <= scale; digits++) {
-    const unit = 10n ** BigInt(scale - digits);
-    add((from + unit - 1n) / unit, to / unit, digits, text(""));
-  }
-  const more = Math.max(1, DIGITS - scale);
-  add(from, open ? to : to - 1n, scale, repeat(DIGIT, 1, more));
-  if (!open) add(to, to, scale, repeat(text("0"), 1, more));
-  return sequence(text("."), choice(...parts));
+function isZero(digits: string): boolean {
+  return /^0*$/.test(digits);
 }
 
 /** Digits of the same number, from `low` to `high`. */
