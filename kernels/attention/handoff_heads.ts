@@ -38,7 +38,7 @@ export function handsOffHeads(
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
   if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
-  return canBeResident(matrix, widened(use, 2)) &&
+  return canBeResident(matrix, widened(matrix, use, 2)) &&
     residentShape(matrix, use, 2).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }
 

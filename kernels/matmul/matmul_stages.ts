@@ -39,11 +39,21 @@ export const TILE_ROWS = 8;
 /** Most bytes of workgroup memory that the norm of a row takes in addition: a sum for each of 512 lanes. */
 export const NORM_BYTES = 2048;
 
+/** Invocations of a workgroup by rule, on hardware. */
+const INVOCATIONS = 128;
+
 /**
- * Most bytes of `lane_sums` (lib/matmul_outputs.wgsl) per row, for 128 invocations in groups of 16 lanes; for at most
- * FEW_ROWS rows.
+ * Most bytes of `lane_sums` (lib/matmul_outputs.wgsl), which groups with one pair of outputs have: integers at any
+ * number of rows, floats at FEW_ROWS at most.
  */
-const PAIR_BYTES = 8 * 8 * 17;
+function pairBytes(matrix: SumsOf, rows: number, tuning: Tuning): number {
+  const lanes = lanesOf(matrix, tuning);
+  const most = isInteger(matrix.format) ? rows : Math.min(rows, FEW_ROWS);
+  return most * 8 * INVOCATIONS / lanes * (lanes + 1);
+}
+
+/** What decides how many lanes share an output. */
+type SumsOf = Pick<Matrix, "format" | "cols" | "lanes">;
 
 /** How weights of a format are multiplied on an adapter, at any number of rows. */
 export function dotsOf(format: WeightFormat, { dot4I8 }: Pick<Tuning, "dot4I8">): Dots {
@@ -147,18 +157,18 @@ export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
 
 /** Most bytes of workgroup memory that x of a whole range of k takes. */
 export function residentBytes(
-  { cols }: Pick<Matrix, "cols">,
-  { rows, splitK }: Pick<MatmulUse, "rows" | "splitK">,
+  matrix: SumsOf,
+  { rows, splitK, tuning }: Pick<MatmulUse, "rows" | "splitK" | "tuning">,
 ): number {
-  return rows * (4 * cols / splitK + NORM_BYTES) + Math.min(rows, FEW_ROWS) * PAIR_BYTES;
+  return rows * (4 * matrix.cols / splitK + NORM_BYTES) + pairBytes(matrix, rows, tuning);
 }
 
 /**
  * The use of workgroups with `widen` times as many groups of lanes, whose `lane_sums` take as many times the memory.
  */
-export function widened(use: MatmulUse, widen: number): MatmulUse {
+export function widened(matrix: SumsOf, use: MatmulUse, widen: number): MatmulUse {
   const { rows, tuning } = use;
-  const more = (widen - 1) * Math.min(rows, FEW_ROWS) * PAIR_BYTES;
+  const more = (widen - 1) * pairBytes(matrix, rows, tuning);
   return { ...use, tuning: { ...tuning, workgroupBytes: tuning.workgroupBytes - more } };
 }
 

@@ -2,12 +2,14 @@
 
 import assert from "node:assert/strict";
 import { combinesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
+import { lanesOf } from "../../kernels/matmul/matmul_lanes.ts";
 import { workgroupBytes } from "../../kernels/matmul/matmul_kernels.ts";
 import { residentShape } from "../../kernels/matmul/matmul_shape.ts";
 import { normLanes } from "../../kernels/norm/rms_norm.ts";
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { tuning } from "../../src/gpu/tuning.ts";
+import { lanesFor } from "../../src/gpu/weight_format.ts";
 
 const LIMITS = {
   maxComputeInvocationsPerWorkgroup: 1024,
@@ -55,23 +57,30 @@ Deno.test("norms on the way: one row of large matrices, in few large workgroups"
   ]);
 });
 
-Deno.test("large workgroups that norm x have room for x and for their sums", () => {
-  const limits = { ...LIMITS, maxComputeWorkgroupStorageSize: 32768 };
-  const at = tuning(false, limits);
-  const widenOf = (of: Matrix) =>
-    normsRows(of, { rows: 1, added: { splitK: 4 }, bound: 0, tuning: at });
-  const widths = Array.from({ length: 60 }, (_, i) => 128 * (i + 1));
-  const found = widths.flatMap((cols) => {
-    const of = matrix(4096, cols);
-    const widen = widenOf(of);
-    if (widen === undefined) return [];
-    const shape = residentShape(of, { rows: 1, splitK: 1, tuning: at }, widen);
-    const bytes = workgroupBytes(shape, 16) + 4 * normLanes({ cols, lanes: at.rowLanes });
-    assert.ok(bytes <= limits.maxComputeWorkgroupStorageSize, `${cols} columns take ${bytes}`);
-    return [widen];
-  });
-  assert.deepEqual([...new Set(found)], [1, 4]);
-  assert.deepEqual([6144, 7168].map((cols) => widenOf(matrix(4096, cols))), [4, undefined]);
+Deno.test("x that is resident by rule has room beside the sums, of lanes and of norms, in workgroups of any size", () => {
+  const found = new Set<number>();
+  for (const bytes of [16384, 32768, 49152, 65536]) {
+    const limits = { ...LIMITS, maxComputeWorkgroupStorageSize: bytes };
+    const at = tuning(false, limits);
+    for (const format of ["bf16", "q8", "q4"] as const) {
+      for (let cols = 64; cols < 11520; cols += 64) {
+        const lanes = lanesFor(format, cols, 16);
+        for (const rows of [1, 2, 3, 4, 6, 8]) {
+          for (const outputs of [512, 4096, 24576]) {
+            const of = { ...matrix(outputs, cols), format, lanes };
+            const widen = normsRows(of, { rows, added: { splitK: 4 }, bound: 0, tuning: at });
+            if (widen === undefined) continue;
+            const shape = residentShape(of, { rows, splitK: 1, tuning: at }, widen);
+            const squares = 4 * shape.rows * normLanes({ cols, lanes: at.rowLanes });
+            const taken = workgroupBytes(shape, lanesOf(of, at)) + squares;
+            assert.ok(taken <= bytes, `${format} [${outputs}, ${cols}], ${rows} rows: ${taken}`);
+            found.add(widen);
+          }
+        }
+      }
+    }
+  }
+  assert.deepEqual([...found].toSorted(), [1, 4, 5]);
 });
 
 Deno.test("experts weighed on the way: one row of narrow matrices", () => {

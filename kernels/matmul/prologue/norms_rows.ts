@@ -60,7 +60,7 @@ export function normsRows(
   if (!many || rows > 1 || reads && workgroups(1) <= MOST_WIDE) return reads ? 1 : undefined;
   const fits = (widen: number) =>
     workgroups(widen) <= MOST_WIDE && read(widen) <= MOST_READ_WIDE &&
-    widen * groups * lanes <= invocations && canBeHeld(matrix, widened(use, widen));
+    widen * groups * lanes <= invocations && canBeHeld(matrix, widened(matrix, use, widen));
   return reads ? (fits(2) ? 2 : 1) : [4, 5].find(fits);
 }
 
@@ -115,5 +115,6 @@ export function combinesHeads(
   const read = Math.ceil(matrix.rows / COLUMNS / widen) * rows * matrix.cols * 8 * 4;
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   return buffers <= storageBuffers && read <= (many ? MOST_BESIDE_MANY : MOST_PARTIAL_BYTES) &&
-    (many || widen === 1) && canBeResident(matrix, widened({ rows, splitK, tuning }, widen));
+    (many || widen === 1) &&
+    canBeResident(matrix, widened(matrix, { rows, splitK, tuning }, widen));
 }
