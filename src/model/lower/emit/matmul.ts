@@ -79,7 +79,8 @@ export function epilogueOf(
 /** Storage buffers that an epilogue binds. */
 export function epilogueBuffers(epilogue: MatmulEpilogue): number {
   if (epilogue.of === "heads") return QKV_BUFFERS + Number(epilogue.bias !== undefined);
-  return Number(epilogue.of === "bias" || epilogue.of === "gate_by");
+  const storesScales = epilogue.of === "gate" && epilogue.storesScales;
+  return Number(epilogue.of === "bias" || epilogue.of === "gate_by" || storesScales);
 }
 
 /** The kernel's parameter for how a matmul brings x to workgroup memory. */

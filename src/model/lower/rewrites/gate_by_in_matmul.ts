@@ -9,6 +9,7 @@ export const gateByInMatmul: Rewrite = {
       const made = edits.producer(gated.x, gated, "matmul");
       if (made?.epilogue.of !== "store") continue;
       const { by, first, out } = gated;
+      if (edits.writers(by).some((writer) => !edits.isBefore(writer, made))) continue;
       edits.replace(made, { ...made, out, epilogue: { of: "gate_by", by, first } });
       edits.remove(gated);
     }
