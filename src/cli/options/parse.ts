@@ -177,7 +177,9 @@ function commandNamed(name: string, others: readonly string[]): CommandName {
       ? `Cannot run "${name}": no such command${others.length > 0 ? " or topic" : ""}${
         didYouMean([...new Set(near)])
       } (eyrie --help lists them)`
-      : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
+      : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}${
+        others.length > 0 ? `; topics are ${others.join(", ")}` : ""
+      }; see eyrie --help`,
   );
 }
 
