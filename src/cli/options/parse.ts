@@ -130,12 +130,19 @@ function helpOn(words: readonly string[]): Invocation {
   const all = rest.at(-1) === ALL;
   const more = all ? rest.slice(0, -1) : rest;
   if (TOPIC_NAMES.includes(word)) {
-    if (more.length === 0) return { command: "topic", topic: word as Topic, all };
-    throw new UsageError(
-      `Cannot use "${more.join(" ")}" after "help ${word}": allowed is ${ALL}, or nothing`,
-    );
+    refuseAfter(`help ${word}`, more);
+    return { command: "topic", topic: word as Topic, all };
   }
-  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name, { all }));
+  const { name, args } = commandIn([word, ...more], TOPIC_NAMES);
+  refuseAfter(`help ${name}`, args);
+  return print(commandHelp(name, { all }));
+}
+
+function refuseAfter(help: string, words: readonly string[]): void {
+  if (words.length === 0) return;
+  throw new UsageError(
+    `Cannot use "${words.join(" ")}" after "${help}": allowed is ${ALL}, or nothing`,
+  );
 }
 
 /** The command that the words begin with, of one word or of two, and the words after it. */
