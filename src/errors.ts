@@ -29,6 +29,8 @@ export function reason(error: unknown): string {
   if (said !== undefined) {
     return PLAIN[codeOf(error)] ?? said.charAt(0).toLowerCase() + said.slice(1);
   }
+  // Node's modules write the call and the code first: "listen EADDRINUSE: address already in use 127.0.0.1:80".
+  if (/^[a-z]+ E[A-Z_]+\b/.test(message)) return PLAIN[codeOf(error)] ?? message;
   return message.startsWith("Cannot ") ? `cannot ${message.slice(7)}` : message;
 }
 
@@ -61,6 +63,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   ENOENT: "no such file or folder",
   ENOSPC: "no space left",
   ENOTDIR: "a part of the path is a file, not a folder",
+  ENOTFOUND: "there is no such address",
   EPERM: "the operation is not permitted",
   EROFS: "the file system is read-only",
 };

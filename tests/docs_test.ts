@@ -32,6 +32,11 @@ Deno.test("every link leads to a file that is there, and to a heading of it", as
   deepEqual(broken.flat(), []);
 });
 
+Deno.test("docs/install.md prints the command that the task install runs", async () => {
+  const { tasks } = JSON.parse(await Deno.readTextFile("deno.json"));
+  ok(pages.get("docs/install.md")?.includes(`\`${tasks.install.command}\``));
+});
+
 Deno.test("no page has conflict markers", () => {
   deepEqual([...pages].flatMap(([page, text]) => conflictMarkers(page, text)), []);
   deepEqual(

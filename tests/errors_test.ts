@@ -1,4 +1,6 @@
 import { equal, ok } from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { reason, UsageError } from "../src/errors.ts";
 
 function thrown(act: () => unknown): unknown {
@@ -31,6 +33,21 @@ Deno.test("what the system says is a reason in plain words, without its number, 
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+});
+
+Deno.test("what the system says through a module of Node is put in the same words", async () => {
+  const first = createServer().listen(0, "127.0.0.1");
+  await once(first, "listening");
+  const { port } = first.address() as AddressInfo;
+  const [taken] = await once(createServer().listen(port, "127.0.0.1"), "error");
+  equal(reason(taken), "the address is in use");
+  const message = "getaddrinfo ENOTFOUND no.such";
+  equal(
+    reason(Object.assign(new Error(message), { code: "ENOTFOUND" })),
+    "there is no such address",
+  );
+  first.close();
+  await once(first, "close");
 });
 
 Deno.test("a code that has no words of its own keeps the system's, in lower case", () => {

@@ -90,8 +90,9 @@ export function renderChat(
     const why = error instanceof TemplateLimit
       ? error.message
       : `says "${oneLine(asError(error).message)}"`;
+    const chat = messages.length === 1 ? "1 message" : `${messages.length} messages`;
     throw new UsageError(
-      `Cannot render the chat of ${messages.length} messages: the template ${why}`,
+      `Cannot render the chat of ${chat}: the template ${why}`,
       { cause: error },
     );
   }

@@ -133,6 +133,17 @@ Deno.test("batch: a bad line is an error of that line alone", async () => {
   assert.match(err, /^3 requests, 2 failed/);
 });
 
+Deno.test("batch: a line that cannot be used keeps its id", () => {
+  const lines = [
+    '{"id": "b", "prompt": 5}',
+    '{"id": 1.0}',
+    '{"id": {}, "prompt": "a"}',
+    '[{"id": 9}]',
+  ];
+  const ids = parseBatch(lines.join("\n")).map(({ id }) => JSON.stringify(id));
+  assert.deepEqual(ids, ['"b"', "1.0", "3", "4"]);
+});
+
 Deno.test("batch: numbers as ids come back digit by digit, and are told apart", async () => {
   const ids = ["9007199254740993", "9007199254740992", "-12345678901234567890", "1.0", "1e3", "7"];
   const text = ids.map((id) => `{"id": ${id}, "prompt": "a"}`).join("\n");

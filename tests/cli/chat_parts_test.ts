@@ -123,6 +123,10 @@ const REFUSED: readonly (readonly [string, RegExp])[] = [
   ["/set format /no/such", /^Cannot open "\/no\/such": no such file$/],
   ["/set format {", /^Cannot use the JSON schema: it is not JSON/],
   [
+    '/set format {"type": "objec"}',
+    /^Cannot constrain the output: JSON schema, at "#": the type "objec" is none of/,
+  ],
+  [
     "/set format regex (",
     /^Cannot constrain the output: regular expression "\(": Unterminated group$/,
   ],
@@ -215,7 +219,9 @@ Deno.test("/set format: JSON, a schema, its file, a regular expression, off", as
   for (const value of [file, `"${file}"`, '{"type": "string"}']) {
     assert.deepEqual(format(value), schema, value);
   }
-  assert.deepEqual(format("json")?.grammar, { kind: "json object" });
+  for (const value of ["json", "object"]) {
+    assert.deepEqual(format(value), { text: "json", grammar: { kind: "json object" } }, value);
+  }
   assert.deepEqual(format("regex a b?")?.grammar, { kind: "regex", pattern: "a b?" });
   assert.equal(format("off"), undefined);
   const state = typed(`/set format ${file}`)[0];

@@ -63,6 +63,12 @@ Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
     });
   }
   await assert.rejects(run([""], engine, fakeIo({ terminal: true })), { message: empty });
+  const file = await Deno.makeTempFile();
+  await assert.rejects(run(["-f", file], engine, fakeIo({ stdin: "" })), {
+    name: "UsageError",
+    message: `Cannot generate from "${file}": the file has no text`,
+  });
+  await Deno.remove(file);
   const broken = fakeIo({ stdin: new Uint8Array([0x61, 0xff, 0x62]) });
   await assert.rejects(run(["x"], engine, broken), {
     name: "UsageError",

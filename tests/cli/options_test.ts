@@ -348,6 +348,15 @@ const MISTAKES: readonly (readonly [string, string])[] = [
     'Cannot run "fly": commands are generate, chat, serve, serve-command, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],
   [
+    "help fly",
+    'Cannot run "fly": commands are generate, chat, serve, serve-command, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; topics are policies, trees, drafters, exactness, sampling, constrained, server, gpu, environment, exit-codes; see eyrie --help',
+  ],
+  ["help chat me", 'Cannot use "me" after "help chat": allowed is all, or nothing'],
+  [
+    "help bench load all x",
+    'Cannot use "all x" after "help bench load": allowed is all, or nothing',
+  ],
+  [
     "toString",
     'Cannot run "toString": commands are generate, chat, serve, serve-command, bench, bench load, breakeven, simulate, profile, check, inspect, convert, token-map, pull, models, rm, doctor, completion; see eyrie --help',
   ],

@@ -59,6 +59,16 @@ Deno.test("serve: interrupted while it loads, it ends after the opening of the e
   assert.deepEqual(ends, ["opening", "serve with 0"]);
 });
 
+Deno.test("serve: the last line says how long requests have to end, unless there can be none", async () => {
+  const lastLine = async (...flags: string[]) =>
+    (await serveOnce(flags, "/health")).err().trimEnd().split("\n").at(-1);
+  assert.equal(await lastLine(), "stopping");
+  assert.equal(
+    await lastLine("--drain-delay", "0.01", "--drain-timeout", "5"),
+    "stopping: new requests are accepted for 0.01 s more; then running requests have 5 s to end",
+  );
+});
+
 Deno.test("serve --log-format json: all of stderr is JSON, warnings of the opening included", async () => {
   const io = await serveOnce(["--log-format", "json"], "/nowhere", "it is slow");
   const lines = io.err().trim().split("\n").map((line) => JSON.parse(line));

@@ -44,7 +44,7 @@ for (const [what, template] of Object.entries(HUNGRY)) {
   Deno.test(`a template is bounded: ${what}`, () => {
     assert.throws(() => render(template, "Hi, there. ".repeat(2000)), (error) => {
       assert.ok(error instanceof UsageError);
-      assert.match(error.message, /^Cannot render the chat of 1 messages: the template /);
+      assert.match(error.message, /^Cannot render the chat of 1 message: the template /);
       assert.ok(error.message.length < 400);
       return true;
     });

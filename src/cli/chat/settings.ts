@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { type Grammar, GrammarError } from "../../grammar/rules/grammar.ts";
+import { schemaRules } from "../../grammar/json/schema.ts";
 import { regexExpression } from "../../grammar/rules/regex.ts";
 import { grammarOf } from "../generate/constraint.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
@@ -234,7 +235,7 @@ function formatOf(value: string, { remote }: Pick<Settings, "remote">): Format |
   if (value === "json") return { text: value, grammar: { kind: "json object" } };
   const [, pattern] = /^regex\s+([^]+)$/.exec(value) ?? [];
   if (pattern !== undefined) {
-    if (!remote) checkRegex(pattern); // a server may take other expressions
+    if (!remote) checked(() => regexExpression(pattern)); // a server may take other expressions
     return { text: value, grammar: { kind: "regex", pattern } };
   }
   if (value === "regex") {
@@ -246,15 +247,18 @@ function formatOf(value: string, { remote }: Pick<Settings, "remote">): Format |
     grammar: undefined,
     regex: undefined,
   });
+  // The word object, as --json-schema takes it.
+  if (grammar?.kind !== "json schema") return formatOf("json", { remote });
+  const { schema } = grammar;
+  if (!remote) checked(() => schemaRules(schema)); // a server may take other schemas
   // A saved conversation has the schema itself: its file may be gone.
-  const schema = grammar?.kind === "json schema" ? grammar.schema : undefined;
-  return grammar && { text: JSON.stringify(schema), grammar };
+  return { text: JSON.stringify(schema), grammar };
 }
 
 /** @throws UsageError for what the engine would refuse at every message. */
-function checkRegex(pattern: string): void {
+function checked(translate: () => unknown): void {
   try {
-    regexExpression(pattern);
+    translate();
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     throw new UsageError(`Cannot constrain the output: ${error.message}`, { cause: error });

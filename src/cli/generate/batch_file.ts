@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { type BatchId, idText } from "./batch_id.ts";
-import { type BatchLine, parseBatchLine } from "./batch_line.ts";
+import { type BatchLine, idOfLine, parseBatchLine } from "./batch_line.ts";
 
 /** A line of a batch file that is not blank. */
 export interface BatchEntry {
@@ -16,20 +16,13 @@ export interface BatchEntry {
 export function parseBatch(text: string): BatchEntry[] {
   const lines = text.split("\n").map((text, i) => ({ text, line: i + 1 }));
   const read = lines.filter(({ text }) => text.trim() !== "")
-    .map(({ text, line }) => ({ line, request: parsed(text, line) }));
-  const given = new Set(read.flatMap(({ request }) => {
-    const id = idOf(request);
-    return id === undefined ? [] : [idText(id)];
-  }));
-  return read.map(({ line, request }) => {
+    .map(({ text, line }) => ({ line, request: parsed(text, line), own: idOfLine(text) }));
+  const given = new Set(read.flatMap(({ own }) => own === undefined ? [] : [idText(own)]));
+  return read.map(({ line, request, own }) => {
     let id = line;
     while (given.has(String(id))) id += lines.length;
-    return { line, request, id: idOf(request) ?? id };
+    return { line, request, id: own ?? id };
   });
-}
-
-function idOf(request: BatchEntry["request"]): BatchLine["id"] {
-  return request instanceof UsageError ? undefined : request.id;
 }
 
 function parsed(text: string, line: number): BatchEntry["request"] {

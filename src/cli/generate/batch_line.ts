@@ -12,7 +12,6 @@ import { flagNamed } from "../options/commands.ts";
 
 /** One line of a batch file, checked. Missing fields take the values of the command line. */
 export interface BatchLine {
-  readonly id: BatchId | undefined;
   readonly prompt?: string;
   readonly messages?: readonly ChatMessage[];
   readonly sampling: Partial<Sampling>;
@@ -57,7 +56,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const fail = (why: string): never => {
     throw new UsageError(`Cannot use line ${line}: ${why}`);
   };
-  const { values, id: literal } = parseObject(text, fail);
+  const { values } = parseObject(text, fail);
   const unknown = Object.keys(values).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) {
     fail(`it has a field "${shortened(unknown)}", allowed are ${FIELDS.join(", ")}`);
@@ -87,7 +86,6 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const logitBias = biasOf(logit_bias ?? {}) ??
     fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
   return {
-    id: literal ?? id as BatchLine["id"],
     ...defined({
       prompt: prompt as string | undefined,
       messages: messages as ChatMessage[] | undefined,
@@ -99,6 +97,19 @@ export function parseBatchLine(text: string, line: number): BatchLine {
     }),
     sampling: logit_bias === undefined ? sampling : { ...sampling, logitBias },
   };
+}
+
+/** The id that a line gives, also where the rest of the line cannot be used. */
+export function idOfLine(text: string): BatchId | undefined {
+  try {
+    const { values, id } = parseObject(text, (why) => {
+      throw new UsageError(why);
+    });
+    return id ?? (typeof values["id"] === "string" ? values["id"] : undefined);
+  } catch (error) {
+    if (error instanceof UsageError) return undefined;
+    throw error;
+  }
 }
 
 function parseObject(

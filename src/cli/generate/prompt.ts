@@ -21,7 +21,9 @@ export async function readPrompt(
     .filter((part) => part !== "").join("\n\n");
   if (prompt.trim() === "") {
     throw new UsageError(
-      'Cannot generate from "": the prompt is empty; give it as an argument or on standard input',
+      file === undefined || file === "-"
+        ? 'Cannot generate from "": the prompt is empty; give it as an argument or on standard input'
+        : `Cannot generate from "${file}": the file has no text`,
     );
   }
   return prompt;

@@ -130,12 +130,19 @@ function helpOn(words: readonly string[]): Invocation {
   const all = rest.at(-1) === ALL;
   const more = all ? rest.slice(0, -1) : rest;
   if (TOPIC_NAMES.includes(word)) {
-    if (more.length === 0) return { command: "topic", topic: word as Topic, all };
-    throw new UsageError(
-      `Cannot use "${more.join(" ")}" after "help ${word}": allowed is ${ALL}, or nothing`,
-    );
+    refuseAfter(`help ${word}`, more);
+    return { command: "topic", topic: word as Topic, all };
   }
-  return print(commandHelp(commandIn([word, ...more], TOPIC_NAMES).name, { all }));
+  const { name, args } = commandIn([word, ...more], TOPIC_NAMES);
+  refuseAfter(`help ${name}`, args);
+  return print(commandHelp(name, { all }));
+}
+
+function refuseAfter(help: string, words: readonly string[]): void {
+  if (words.length === 0) return;
+  throw new UsageError(
+    `Cannot use "${words.join(" ")}" after "${help}": allowed is ${ALL}, or nothing`,
+  );
 }
 
 /** The command that the words begin with, of one word or of two, and the words after it. */
@@ -177,7 +184,9 @@ function commandNamed(name: string, others: readonly string[]): CommandName {
       ? `Cannot run "${name}": no such command${others.length > 0 ? " or topic" : ""}${
         didYouMean([...new Set(near)])
       } (eyrie --help lists them)`
-      : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}; see eyrie --help`,
+      : `Cannot run "${name}": commands are ${Object.keys(COMMANDS).join(", ")}${
+        others.length > 0 ? `; topics are ${others.join(", ")}` : ""
+      }; see eyrie --help`,
   );
 }
 

@@ -93,15 +93,17 @@ export async function runServe(
     startLines({ url: server.url, model, draft, maxBatch, kvTokens, requestTokens }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);
-    const { drainDelay, drainTimeout } = options;
-    const before = drainDelay > 0
-      ? `new requests are accepted for ${drainDelay} s more; then `
-      : "";
-    say(`stopping: ${before}running requests have ${drainTimeout} s to end`);
+    say(stoppingLine(options, server.service.table.live.size));
   }
   await server.stop();
   if (engine === undefined && opening !== undefined) await givenUp(opening);
   return 0;
+}
+
+function stoppingLine({ drainDelay, drainTimeout }: ServeOptions, running: number): string {
+  if (drainDelay === 0 && running === 0) return "stopping";
+  const before = drainDelay > 0 ? `new requests are accepted for ${drainDelay} s more; then ` : "";
+  return `stopping: ${before}running requests have ${drainTimeout} s to end`;
 }
 
 /** How long an interrupted opening may take to end. */

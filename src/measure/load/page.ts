@@ -1,5 +1,5 @@
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
-import { figure, legend, type PageFacts, pageHeader, pageTable } from "../page/parts.ts";
+import { figure, legend, type PageFacts, pageHeader, pageTable, termList } from "../page/parts.ts";
 import { tableBody, wideFigure } from "../page/parts.ts";
 import { swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
@@ -16,6 +16,7 @@ import { policyLooks } from "./series_style.ts";
 import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
 import { loadColumns, loadFacts, noteLines } from "./table.ts";
+import { verdictsByLoad } from "./verdict.ts";
 
 /** The HTML page of `eyrie bench load`: one file without a script, which loads nothing. */
 export function loadHtml(rows: readonly LoadRow[], facts: PageFacts): string {
@@ -34,12 +35,24 @@ export function loadHtml(rows: readonly LoadRow[], facts: PageFacts): string {
       terms: loadFacts(rows),
       facts,
     }),
+    ...fastest(all, page),
     ...loads.length > 1 ? byLoad(all, drawing) : [],
     ...loads.flatMap(([load, all]) => overTime(load, all, drawing)),
     ...table(all, page),
   );
   const title = `eyrie bench load: ${rows[0]?.model_id ?? ""}, ${rows[0]?.device ?? ""}`;
   return documentText({ title, css, main }, page);
+}
+
+function fastest(all: readonly LoadSummary[], page: PageMaker): PageNode[] {
+  const verdicts = verdictsByLoad(all);
+  if (verdicts.length === 0) return [];
+  return [
+    page.element("h2", {}, "Which policy is fastest"),
+    termList(page, verdicts.map(({ load, text }) => [load, text, "line"] as const), {
+      class: "won",
+    }),
+  ];
 }
 
 /** Loads side by side. */

@@ -45,9 +45,16 @@ interface Standing extends Pick<LoadSummary, "label" | "rows"> {
  * interval of the first policy against itself, widened to contain 1.
  */
 export function loadVerdicts(all: readonly LoadSummary[]): string[] {
+  return verdictsByLoad(all).map(({ load, text }) => `${load}: ${text}`);
+}
+
+/** The verdict of each load that has one. */
+export function verdictsByLoad(
+  all: readonly LoadSummary[],
+): { readonly load: string; readonly text: string }[] {
   return [...Map.groupBy(all, ({ load }) => load)].flatMap(([load, ofLoad]) => {
     const text = verdictText(ofLoad);
-    return text === undefined ? [] : [`${load}: ${text}`];
+    return text === undefined ? [] : [{ load, text }];
   });
 }
 

@@ -6,6 +6,7 @@ import { loadHtml } from "../../../src/measure/load/page.ts";
 import { rateCase, scheduleCase } from "../../../src/measure/load/plan.ts";
 import type { LoadRow } from "../../../src/measure/load/row.ts";
 import { summaries } from "../../../src/measure/load/summary.ts";
+import { loadVerdicts } from "../../../src/measure/load/verdict.ts";
 import { planOf, sampleLoadRows } from "./fake.ts";
 
 const POLICIES = [
@@ -55,6 +56,17 @@ Deno.test("arrivals, throughput, queue, batch and steps are drawn over time for 
     equal(all(svg as Node, 'g[aria-label="dot"] path').length, 2 * POLICIES.length, caption);
   }
   ok(charts(pageOf(CHANGING), "Goodput by load").length === 0, "one load");
+});
+
+Deno.test("each load's verdict is on the page, as below the table on standard output", () => {
+  const page = pageOf(ROWS);
+  const texts = (selector: string) => all(page, selector).map(({ textContent }) => textContent);
+  const [loads, words] = [texts("dl.won dt"), texts("dl.won dd")];
+  const verdicts = loadVerdicts(summaries(ROWS));
+  equal(verdicts.length, RATES.length);
+  deepEqual(loads.map((load, at) => `${load}: ${words[at]}`), verdicts);
+  const alone = ROWS.filter(({ label }) => label === ROWS[0]?.label);
+  equal(all(pageOf(alone), "dl.won").length, 0, "nothing to compare with");
 });
 
 Deno.test("the queue that a burst makes can be seen", () => {
