@@ -93,6 +93,15 @@ Deno.test("text goes to stdout, one line of numbers to stderr", async () => {
   );
 });
 
+Deno.test("the line of numbers is broken between words where the terminal is narrow", async () => {
+  const io = fakeIo({ terminal: true, columns: 60 });
+  await run(["hi"], fakeEngine(), io);
+  const numbers = io.err().slice(io.err().indexOf("2 tokens, "));
+  const lines = numbers.trimEnd().split("\n");
+  assert.ok(lines.length > 1 && lines.every((line) => line.length <= 60), numbers);
+  assert.match(lines.map((line) => line.trim()).join(" "), /, 50\.0% of drafts accepted, seed 77$/);
+});
+
 Deno.test("text that ends its line gets no second newline", async () => {
   const io = fakeIo({ stdin: "" });
   await run(["hi", "--quiet"], fakeEngine({ answer: () => "one\n" }), io);

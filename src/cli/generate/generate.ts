@@ -19,6 +19,7 @@ import { constrainedPrompt, grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
+import { wrapped } from "../../measure/table.ts";
 
 /** Nothing would be found in a prefix cache, whose states of fixed size take memory. */
 const ONE_REQUEST = { maxBatch: 1, noPrefixCache: true } as const;
@@ -82,7 +83,11 @@ function report(
   if (nothing) return;
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
   if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
-  else if (!quiet) io.stderr.write(`${statsLine({ engine, result, seed })}\n`);
+  else if (!quiet) {
+    const line = statsLine({ engine, result, seed });
+    const width = io.stderr.isTerminal ? io.stderr.columns() : Infinity;
+    io.stderr.write(`${wrapped(line, width).join("\n")}\n`);
+  }
   const { maxTokens } = options;
   const note = cutAnswerNote(engine.info, result, { maxTokens, grammar: request.grammar });
   if (note !== undefined && !quiet) io.stderr.write(`${note}\n`);
