@@ -211,7 +211,7 @@ export function freeOn(folder: string): number {
   }
 }
 
-/** Adds advice: how to work offline where nothing was received, else that the download can continue. */
+/** Adds what is there where nothing was received, else that the download can continue. */
 function withAdvice(
   { message, cause }: UnreachableError,
   name: ModelName,
@@ -219,7 +219,7 @@ function withAdvice(
 ): UnreachableError {
   const found = cachedSnapshot(name, repoFolders(cache, name.repo), cache);
   const text = "lacks" in found && !found.begun
-    ? `, and ${found.lacks}; HF_HUB_OFFLINE=1 uses what is there without asking`
+    ? `, and ${found.lacks}; eyrie models lists what runs from there, and --model takes a folder`
     : `; eyrie pull ${modelArgument(name)} continues the download`;
   return new UnreachableError(message + text, { cause });
 }

@@ -58,7 +58,7 @@ export async function persist<T>(
       const wait = waits[failures];
       failures += 1;
       if (wait === undefined || error.waitMs > LONGEST_WAIT_MS) {
-        const times = failures === 1 ? "" : `, ${failures} times`;
+        const times = failures === 1 ? "" : `, tried ${failures} times`;
         throw new UnreachableError(`${what}: ${error.message}${times}`, { cause: error });
       }
       const waitMs = Math.max(wait, error.waitMs);

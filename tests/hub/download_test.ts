@@ -130,7 +130,10 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   assert.deepEqual(cache.warnings, []);
   const away = await download(TOY, cache.hub(undefined));
   assert.equal(away.commit, COMMIT);
-  assert.match(cache.warnings.join(), /^Cannot get .*, 2 times; using 1111111 from the cache$/);
+  assert.match(
+    cache.warnings.join(),
+    /^Cannot get .*, tried 2 times; using 1111111 from the cache$/,
+  );
   Deno.removeSync(`${away.folder}/model.safetensors`);
   await assert.rejects(download(TOY, offline), {
     message:
@@ -148,7 +151,7 @@ Deno.test("without a network a name fails at once, with the nearest name that th
     await download(parseModelName("org/Toy-8B"), cache.hub(server));
   }
   const none = `there is no such model in "${cache.path}"`;
-  const advice = "HF_HUB_OFFLINE=1 uses what is there without asking";
+  const advice = "eyrie models lists what runs from there, and --model takes a folder";
   const away = cache.hub(undefined);
   const why = "connection refused";
   for (
@@ -160,7 +163,7 @@ Deno.test("without a network a name fails at once, with the nearest name that th
   ) {
     await assert.rejects(download(parseModelName(name!), { ...away, waits: [1, 1e9] }), {
       name: "UsageError",
-      message: `Cannot get "${name}": no connection to 127.0.0.1:2 (${why}), 2 times, and ` +
+      message: `Cannot get "${name}": no connection to 127.0.0.1:2 (${why}), tried 2 times, and ` +
         `${none}${near}; ${advice}`,
     });
   }
@@ -173,7 +176,8 @@ Deno.test("a network that swallows everything is given up after seconds", async 
   const connect = () => new Promise<never>(() => {});
   const swallowed = cache.hub(undefined, { endpoint: "https://hub.example", connect });
   await assert.rejects(download(TOY, swallowed), {
-    message: /no connection to hub\.example \(nothing answers within 2 s\), 2 times, and there/,
+    message:
+      /no connection to hub\.example \(nothing answers within 2 s\), tried 2 times, and there/,
   });
 });
 

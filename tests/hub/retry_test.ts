@@ -13,7 +13,7 @@ Deno.test("one attempt more than there are waits", async () => {
   assert.equal(await persist("Cannot x", failing(2), { waits: [1, 1] }), "ok");
   await assert.rejects(persist("Cannot x", failing(3), { waits: [1, 1] }), {
     name: "UsageError",
-    message: "Cannot x: busy, 3 times",
+    message: "Cannot x: busy, tried 3 times",
   });
   await assert.rejects(persist("Cannot x", failing(1), { waits: [] }), {
     message: "Cannot x: busy",

@@ -61,7 +61,7 @@ export function apiPost<T>(
         ignored.add(name);
       };
       const sent = withoutNulls(await readJson(request));
-      const object = checked(z.record(z.string(), z.unknown(), "it is no object"), sent);
+      const object = checked(z.record(z.string(), z.unknown(), "it is not a JSON object"), sent);
       const taken = takeFields(object, table, checkNamed);
       let sentNames = taken.names;
       const hints = [...taken.hints];
