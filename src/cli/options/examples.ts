@@ -31,8 +31,8 @@ export const EXAMPLES: Readonly<Record<CommandName, readonly [string, string]>> 
     "eyrie breakeven --measure --format html --output breakeven.html",
   ],
   simulate: [
-    "eyrie simulate --costs rtx4090-7b --policy ema",
     "eyrie simulate --request-rate 4 --max-batch 32 --simulate-acceptance beta:6/3",
+    "eyrie simulate --costs rtx4090-7b --policy ema",
   ],
   profile: [
     "eyrie profile",
