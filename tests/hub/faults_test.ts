@@ -47,7 +47,8 @@ Deno.test("cuts without end are given up; the beginning is kept and gone on from
   server.fail("/model.safetensors", ...Array<Fault>(4).fill({ kind: "cut", after: 32_768 }));
   await assert.rejects(download(TOY, cache.hub(server)), {
     name: "UsageError",
-    message: /^Cannot download ".*": .*, tried 4 times; eyrie pull org\/toy continues the download$/,
+    message:
+      /^Cannot download ".*": .*, tried 4 times; eyrie pull org\/toy continues the download$/,
   });
   const there = Deno.statSync(`${cache.path}/${BLOB}.incomplete`).size;
   assert.ok(there > 32_768 && there <= 4 * 32_768, `${there}`);

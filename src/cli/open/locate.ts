@@ -55,12 +55,18 @@ export function locatedModel<Options extends { readonly model?: Named }, Opened>
     await open({ ...options, model: await locate(options.model ?? {}, notices) });
 }
 
+/** What the embedded model is called, in the README and by a server. */
+const EMBEDDED: readonly string[] = ["fledgling", "fledgling/target"];
+
 /** Replaces the names in the options by folders. @throws UsageError where a model cannot be found or downloaded. */
 export async function locate<Options extends Named>(
   options: Options,
   notices: Notices,
 ): Promise<Options> {
   const { model, algorithm, donor, tokenMap } = options;
+  if (model !== undefined && EMBEDDED.includes(model) && !isThere(model)) {
+    throw new UsageError(`Cannot use "${model}": it is the model that runs where none is named`);
+  }
   const target = model === undefined ? undefined : parsePlace(model, isThere);
   const alone = ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "");
   const { draft, ...chosen } = alone ? options : draftOf(options, target, notices);

@@ -18,6 +18,15 @@ async function mistake(model: string, at: string): Promise<string> {
   assert.fail(`${model} was found`);
 }
 
+Deno.test("the embedded model has no name to be given", async () => {
+  for (const model of ["fledgling", "fledgling/target"]) {
+    await assert.rejects(locate({ model }, { io: fakeIo(), quiet: true }), {
+      name: "UsageError",
+      message: `Cannot use "${model}": it is the model that runs where none is named`,
+    });
+  }
+});
+
 Deno.test("a folder that is not there: what is near it, and where the path leaves what is there", async () => {
   const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
   const env = { HF_HUB_OFFLINE: "1", HF_HUB_CACHE: `${at}/cache` };
