@@ -54,7 +54,7 @@ export function chatFromJson(
   current: ChatState,
   { kept = [], drafts = false }: Keeping = {},
 ): LoadedChat {
-  const document: unknown = JSON.parse(text);
+  const document = parsed(text);
   if (!isObject(document) || document["eyrie_chat"] !== VERSION) {
     throw new Error(`it is not a conversation (eyrie_chat is not ${VERSION})`);
   }
@@ -135,5 +135,13 @@ function readSetting(settings: Settings, name: string, value: string): Settings 
     const known = SETTING_NAMES.includes(name);
     const why = known ? `allowed is ${settingAllows(name, settings)}` : "there is no such setting";
     throw new Error(`its setting ${name} is ${value}, ${why}`, { cause });
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error("it is not JSON");
   }
 }
