@@ -81,6 +81,8 @@ Deno.test("known models: a terminal's lines fit, with the columns that do", () =
     const lines = text.split("\n");
     ok(lines.every((line) => line.length <= columns), text);
     ok(/^NAME +DOWNLOAD +BF16 .*FITS$/.test(lines[0] ?? ""), lines[0]);
+    const explained = lines.find((line) => line.includes("GPU memory"))?.split(":")[0];
+    equal(explained, /BF16.*(?= +FITS)/.exec(lines[0] ?? "")?.[0].trim().replaceAll(/ +/g, ", "));
     ok(lines.includes("A wider terminal, or --json, shows more columns."));
   }
 });

@@ -131,14 +131,16 @@ function knownText(known: readonly KnownModel[], machine: Machine, width: number
     ? "The memory of this machine's adapter is not known."
     : `The adapter here has ${bytesText(machine.bytes)}.`;
   const texts = (line: string) => wrapped(line, width);
+  const shown = (table[0] ?? "").split(/ +/);
+  const formats = KEPT.map((kept) => kept.toUpperCase()).filter((kept) => shown.includes(kept));
   return [
     ...table,
     "",
-    ...texts(
-      "BF16, Q8 and Q4 are the GPU memory for one sequence: weights, keys and values, the draft.",
+    ...formats.length === 0 ? [] : texts(
+      `${formats.join(", ")}: GPU memory for one sequence, of weights, keys and values, the draft.`,
     ),
     ...texts(has),
-    ...table[0]?.endsWith("DRAFT") ? [] : texts("A wider terminal, or --json, shows more columns."),
+    ...shown.includes("DRAFT") ? [] : texts("A wider terminal, or --json, shows more columns."),
     "",
     ...alignedLines(cards),
     "",
