@@ -4,30 +4,21 @@
 // hi is rounded to 11 bits by integer operations: a driver simplifies unpack2x16float(pack2x16float(x)) to x, so that
 // lo would be 0. Parameter: WIDE_STEPS.
 
+//#import lib/packed
 //#import lib/scale_of
 
 fn high(x: vec4<f32>) -> vec4<f32> {
   return bitcast<vec4<f32>>((bitcast<vec4<u32>>(x) + vec4(0x1000u)) & vec4(0xffffe000u));
 }
 
-// Eight numbers, rounded to f16.
-fn rounded_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return vec4(
-    pack2x16float(a.xy),
-    pack2x16float(a.zw),
-    pack2x16float(b.xy),
-    pack2x16float(b.zw),
-  );
-}
-
 // hi of eight numbers.
 fn high_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return rounded_halves(high(a), high(b));
+  return packed(high(a), high(b));
 }
 
 // lo of eight numbers.
 fn low_halves(a: vec4<f32>, b: vec4<f32>) -> vec4<u32> {
-  return rounded_halves(a - high(a), b - high(b));
+  return packed(a - high(a), b - high(b));
 }
 
 // 1 / scale, exactly.

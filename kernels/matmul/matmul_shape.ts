@@ -19,11 +19,11 @@ import {
   type Dots,
   dotsOf,
   FEW_ROWS,
-  heldVec8s,
   isResident,
   PREFETCH_ROWS,
   PREFETCH_STAGE,
   residentStages,
+  residentVec8s,
   stagesOf,
   TILE_ROWS,
 } from "./matmul_stages.ts";
@@ -194,7 +194,7 @@ function prefetchTile(
 export function residentShape(matrix: Matrix, use: MatmulUse, widen = 1): ResidentShape {
   const range = matrix.cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[matrix.format] * lanesOf(matrix, use.tuning);
-  const stage = heldVec8s(range, block);
+  const stage = residentVec8s(range, block);
   const { groups } = defaultLaunch(matrix, use);
   const launch = { groups: widen * groups, stage };
   const shape = residentOf(matrix, use, launch);

@@ -131,7 +131,7 @@ const MANY_BLOCKS = 2 * MOST_STEPS;
  * Vec8s that a range of k takes in workgroup memory, padded to fill the last blocks of all lanes. A block of every lane
  * is `block` vec8s together.
  */
-export function heldVec8s(range: number, block: number): number {
+export function residentVec8s(range: number, block: number): number {
   const blocks = Math.ceil(range / block);
   const padded = range % block !== 0 && blocks > MANY_BLOCKS
     ? Math.ceil(blocks / MOST_STEPS) * MOST_STEPS
@@ -140,17 +140,17 @@ export function heldVec8s(range: number, block: number): number {
 }
 
 /**
- * Whether x of a whole range of k, padded by `heldVec8s`, fits into workgroup memory. The last blocks of some lanes may
+ * Whether x of a whole range of k, padded by `residentVec8s`, fits into workgroup memory. The last blocks of some lanes may
  * be missing for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a
  * multiprocessor one workgroup.
  */
-export function canBeHeld(matrix: Matrix, all: MatmulUse): boolean {
+export function canBeResidentPadded(matrix: Matrix, all: MatmulUse): boolean {
   if (canBeResident(matrix, all)) return true;
   const use = tileUse(matrix, all);
   const { format, cols } = matrix;
   const [range, lanes] = [cols / 8 / use.splitK, lanesOf(matrix, use.tuning)];
-  const held = heldVec8s(range, lanes);
-  const bytes = residentBytes(matrix, use) + 32 * (held - range);
+  const padded = residentVec8s(range, lanes);
+  const bytes = residentBytes(matrix, use) + 32 * (padded - range);
   return !use.tuning.software && !isQuantized(format) && lanes > 1 && Number.isInteger(range) &&
     range > MANY_BLOCKS * lanes && use.rows === 1 && bytes <= use.tuning.workgroupBytes;
 }

@@ -97,7 +97,7 @@ export interface RoundContext {
   readonly batchSize: number;
   /**
    * The most draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. The engine
-   * lowers a choice of more.
+   * limits a choice of more to it.
    */
   readonly asked: readonly (number | undefined)[];
   /** [batchSize]. Built on first access, which must happen inside `pick` or `holds`. */

@@ -112,8 +112,8 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
   const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
-  const ways = { apart: false, direct: false, early: span === 1, inRegisters, threads };
-  return { queries, group, tile, span, ...ways };
+  const [apart, direct, early] = [false, false, span === 1];
+  return { queries, group, tile, span, apart, direct, early, inRegisters, threads };
 }
 
 /** Records partial sums, then their combination, for as many rows at a time as the scratch buffers have room for. */

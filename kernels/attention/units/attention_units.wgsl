@@ -99,8 +99,8 @@ fn put_pair(to: u32, low_at: u32, i: u32, x: Vec8, y: Vec8, scale: f32) {
     return;
   }
   if (low_at == 0u) {
-    pool[to + i] = rounded_halves(x.lo * scale, y.lo * scale);
-    pool[to + VEC8S / 2u + i] = rounded_halves(x.hi * scale, y.hi * scale);
+    pool[to + i] = packed(x.lo * scale, y.lo * scale);
+    pool[to + VEC8S / 2u + i] = packed(x.hi * scale, y.hi * scale);
   } else {
     pool[to + i] = high_halves(x.lo * scale, y.lo * scale);
     pool[to + VEC8S / 2u + i] = high_halves(x.hi * scale, y.hi * scale);
@@ -139,7 +139,7 @@ fn weigh(query: u32, c: u32, a: vec4<f32>, b: vec4<f32>, peak: f32, lift: f32) -
   let pb = wb * powers(exponents_of(c + 4u) + vec4(lift));
   let at = SCORES_AT + query * SCORE_PITCH + c / 8u;
   if (Q_LOW_AT == 0u) {
-    pool[at] = rounded_halves(pa, pb);
+    pool[at] = packed(pa, pb);
   } else {
     pool[at] = high_halves(pa, pb);
     pool[at + SPLIT_CELLS / 8u] = low_halves(pa, pb);

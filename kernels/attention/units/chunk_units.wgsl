@@ -383,7 +383,7 @@ fn main(
       let pa = a$h * v_power[share * (SHARED / 4u) + $(2 * h)u] * lifted;
       let pb = b$h * v_power[share * (SHARED / 4u) + $(2 * h + 1)u] * lifted;
       if ($Q_LOWu == 0u) {
-        pool[own_scores + $hu] = rounded_halves(pa, pb);
+        pool[own_scores + $hu] = packed(pa, pb);
       } else {
         pool[own_scores + $hu] = high_halves(pa, pb);
         pool[own_scores + SHARED / 8u + $hu] = low_halves(pa, pb);

@@ -77,8 +77,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let scale = row_scale(x, y);
       if (i < VEC8S / 2u) {
         if (KV_LOW == 0u) {
-          k_halves[at] = rounded_halves(x.lo * scale, y.lo * scale);
-          k_halves[at + VEC8S / 2u] = rounded_halves(x.hi * scale, y.hi * scale);
+          k_halves[at] = packed(x.lo * scale, y.lo * scale);
+          k_halves[at + VEC8S / 2u] = packed(x.hi * scale, y.hi * scale);
         } else {
           k_halves[at] = high_halves(x.lo * scale, y.lo * scale);
           k_halves[at + VEC8S / 2u] = high_halves(x.hi * scale, y.hi * scale);
@@ -96,8 +96,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
       let scale = row_scale(x, y);
       if (i < VEC8S / 2u) {
         if (KV_LOW == 0u) {
-          v_halves[at] = rounded_halves(x.lo * scale, y.lo * scale);
-          v_halves[at + VEC8S / 2u] = rounded_halves(x.hi * scale, y.hi * scale);
+          v_halves[at] = packed(x.lo * scale, y.lo * scale);
+          v_halves[at + VEC8S / 2u] = packed(x.hi * scale, y.hi * scale);
         } else {
           v_halves[at] = high_halves(x.lo * scale, y.lo * scale);
           v_halves[at + VEC8S / 2u] = high_halves(x.hi * scale, y.hi * scale);

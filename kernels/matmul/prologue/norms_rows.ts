@@ -4,7 +4,7 @@ import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import { addendBuffers, type AddendCount, addendsOf } from "./prologue.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { MANY_WEIGHTS } from "../matmul_rows.ts";
-import { canBeHeld, canBeResident, widened } from "../matmul_stages.ts";
+import { canBeResident, canBeResidentPadded, widened } from "../matmul_stages.ts";
 
 /**
  * Most bytes that all workgroups together read to norm x themselves. On an H200 a dispatch costs about 2.4 us, in which
@@ -52,7 +52,7 @@ export function normsRows(
   const many = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   if (many && added && "experts" in added || buffers > storageBuffers) return undefined;
   const use = { rows, splitK: 1, tuning };
-  if (!canBeHeld(matrix, use)) return undefined;
+  if (!canBeResidentPadded(matrix, use)) return undefined;
   const workgroups = (widen: number) => Math.ceil(matrix.rows / COLUMNS / widen);
   const read = (widen: number) =>
     workgroups(widen) * rows * matrix.cols * (1 + addendsOf(added)) * 4;
@@ -60,7 +60,8 @@ export function normsRows(
   if (!many || rows > 1 || reads && workgroups(1) <= MOST_WIDE) return reads ? 1 : undefined;
   const fits = (widen: number) =>
     workgroups(widen) <= MOST_WIDE && read(widen) <= MOST_READ_WIDE &&
-    widen * groups * lanes <= invocations && canBeHeld(matrix, widened(matrix, use, widen));
+    widen * groups * lanes <= invocations &&
+    canBeResidentPadded(matrix, widened(matrix, use, widen));
   return reads ? (fits(2) ? 2 : 1) : [4, 5].find(fits);
 }
 

@@ -74,7 +74,7 @@ const MOST_SWITCHES = 1000;
 export const NO_DRAFTS: Decision = { tier: chain(0) };
 
 /**
- * Runs a policy, and lowers what it chooses to the steps that requests ask for. If all ask for 0 steps, the policy is
+ * Runs a policy, and limits what it chooses to the steps that requests ask for. If all ask for 0 steps, the policy is
  * not asked; in rounds that they share with others nothing is learned from requests that asked for 0: their draft may
  * lack keys and values, and they do not show what drafts are worth for the others.
  *
@@ -177,7 +177,7 @@ function drafts(asked: number | undefined): boolean {
 }
 
 /**
- * Checks what the policy chose, and lowers it to what the requests asked for.
+ * Checks what the policy chose, and limits it to what the requests asked for.
  *
  * @throws Error for what no round can have: a bug of the policy.
  */
@@ -203,14 +203,14 @@ function checked(
   if (wrong !== undefined) {
     throw new Error(`it gave ${wrong} to ${batchSize} sequences at ${JSON.stringify(tier)}`);
   }
-  return lowered(choice, context);
+  return limited(choice, context);
 }
 
 /**
  * The choice with at most the steps that the requests asked for. Where each request has its own depth or the device
  * decides, each is limited by its own number, otherwise the round by the largest.
  */
-function lowered(choice: Decision, { asked, batchSize }: RoundContext): Decision {
+function limited(choice: Decision, { asked, batchSize }: RoundContext): Decision {
   const { depths, verify } = choice;
   const limits = asked.map((steps = Infinity) => steps);
   if (limits.every((limit) => limit >= choice.tier.depth)) return choice;

@@ -4,7 +4,7 @@ import type { Matrix, Shard } from "../../gpu/matrix.ts";
 import { GROUP, type Quantization, scaleBytes, WEIGHT_BYTES } from "../../gpu/weight_format.ts";
 import { BLOCK_BYTES, blocksToLanes, blockValues } from "../checkpoint/quantized/blocks.ts";
 import type { Segment } from "./shards.ts";
-import { bytesOf, type RowStream, UPLOAD_BLOCK } from "./upload.ts";
+import { bytesOf, type Reading, readRows, type RowStream, UPLOAD_BLOCK } from "./upload.ts";
 
 /** Rows stored in blocks, as `eyrie convert --quantize` writes them. */
 interface Blocks {
@@ -12,22 +12,10 @@ interface Blocks {
   readonly cols: number;
 }
 
-/** Reads rows that are stored in blocks, at most UPLOAD_BLOCK at a time with `bytes` counted per row. */
-function readBlocks(
-  { checkpoint }: RowStream,
-  segments: readonly Segment[],
-  { from, cols, bytes }: Blocks & { readonly bytes: number },
-  put: (shard: number, row: number, blocks: Uint8Array<ArrayBuffer>) => void,
-) {
-  const rowBytes = cols / GROUP * BLOCK_BYTES[from];
+/** How rows stored in blocks are read, if each takes `bytes` once it is uploaded. */
+function readingOf({ from, cols }: Blocks, bytes: number): Reading {
   const most = Math.max(1, Math.floor(UPLOAD_BLOCK / bytes));
-  for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
-    for (let done = 0; done < rows; done += most) {
-      const part = new Uint8Array(Math.min(most, rows - done) * rowBytes);
-      checkpoint.read(tensor, (tensorRow + done) * rowBytes, part);
-      put(shard, shardRow + done, part);
-    }
-  }
+  return { rowBytes: cols / GROUP * BLOCK_BYTES[from], most };
 }
 
 /** Uploads rows stored in blocks in lane order. */
@@ -39,17 +27,13 @@ export function placeBlocks(
 ): void {
   const { cols, lanes, shards } = matrix;
   const order = blocksToLanes({ format: from, cols, lanes });
-  readBlocks(
-    stream,
-    segments,
-    { from, cols, bytes: cols * WEIGHT_BYTES[from] },
-    (shard, row, part) => {
-      const { operand, scales } = shards[shard] as Shard;
-      const placed = order(part);
-      stream.upload(operand, row * cols * WEIGHT_BYTES[from], bytesOf(placed.words));
-      stream.upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(placed.scales));
-    },
-  );
+  const bytes = cols * WEIGHT_BYTES[from];
+  readRows(stream, segments, readingOf({ from, cols }, bytes), (shard, row, part) => {
+    const { operand, scales } = shards[shard] as Shard;
+    const placed = order(part);
+    stream.upload(operand, row * bytes, bytesOf(placed.words));
+    stream.upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(placed.scales));
+  });
 }
 
 /** Uploads rows stored in blocks as float32, which is exact. */
@@ -59,7 +43,7 @@ export function widenBlocks(
   outs: readonly Operand[],
   { from, cols }: Blocks,
 ): void {
-  readBlocks(stream, segments, { from, cols, bytes: 4 * cols }, (shard, row, part) => {
+  readRows(stream, segments, readingOf({ from, cols }, 4 * cols), (shard, row, part) => {
     stream.upload(outs[shard] as Operand, row * cols * 4, bytesOf(blockValues(part, from)));
   });
 }

@@ -6,7 +6,7 @@ import { dequantized } from "../checkpoint/quantized/dequantize.ts";
 import { toLanes } from "../checkpoint/quantized/lane_order.ts";
 import { rowWords } from "../checkpoint/quantized/modules.ts";
 import type { Segment } from "./shards.ts";
-import { bytesOf, type RowStream, UPLOAD_BLOCK } from "./upload.ts";
+import { bytesOf, type Reading, readRows, type RowStream, UPLOAD_BLOCK } from "./upload.ts";
 
 /** Rows of a quantized checkpoint. */
 interface Grouped {
@@ -14,23 +14,15 @@ interface Grouped {
   readonly cols: number;
 }
 
-/** Reads rows of a quantized checkpoint, at most UPLOAD_BLOCK at a time with `bytes` counted per row. */
-function readGrouped(
-  { checkpoint }: RowStream,
-  segments: readonly Segment[],
-  { from, cols, bytes }: Grouped & { readonly bytes: number },
-  put: (shard: number, row: number, words: Uint32Array<ArrayBuffer>) => void,
-) {
-  const rowBytes = 4 * rowWords({ format: from, cols }).all;
+/** How rows of a quantized checkpoint are read, if each takes `bytes` once it is uploaded. */
+function readingOf(grouped: Grouped, bytes: number): Reading {
   // The scales of four rows fill whole words in every format.
   const most = 4 * Math.max(1, Math.floor(UPLOAD_BLOCK / bytes / 4));
-  for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
-    for (let done = 0; done < rows; done += most) {
-      const part = new Uint32Array(Math.min(most, rows - done) * rowBytes / 4);
-      checkpoint.read(tensor, (tensorRow + done) * rowBytes, bytesOf(part));
-      put(shard, shardRow + done, part);
-    }
-  }
+  return { rowBytes: rowBytes(grouped), most };
+}
+
+function rowBytes({ from, cols }: Grouped): number {
+  return 4 * rowWords({ format: from, cols }).all;
 }
 
 /** Uploads rows of a quantized checkpoint in lane order. */
@@ -42,10 +34,10 @@ export function placeGrouped(
 ): void {
   const { cols, lanes, shards } = matrix;
   const order = toLanes({ cols, lanes, format: from });
-  const bytes = 4 * rowWords({ format: from, cols }).all;
-  readGrouped(stream, segments, { from, cols, bytes }, (shard, row, part) => {
+  const grouped = { from, cols };
+  readRows(stream, segments, readingOf(grouped, rowBytes(grouped)), (shard, row, part) => {
     const { operand, scales } = shards[shard] as Shard;
-    const packed = order(part);
+    const packed = order(new Uint32Array(part.buffer));
     stream.upload(operand, row * cols * WEIGHT_BYTES[from], bytesOf(packed.words));
     stream.upload(scales as Operand, row * scaleBytes(from, cols), bytesOf(packed.scales));
   });
@@ -58,8 +50,8 @@ export function dequantizeGrouped(
   outs: readonly Operand[],
   { from, cols }: Grouped,
 ): void {
-  readGrouped(stream, segments, { from, cols, bytes: 4 * cols }, (shard, row, part) => {
-    const values = dequantized(part, { format: from, cols });
+  readRows(stream, segments, readingOf({ from, cols }, 4 * cols), (shard, row, part) => {
+    const values = dequantized(new Uint32Array(part.buffer), { format: from, cols });
     stream.upload(outs[shard] as Operand, row * cols * 4, bytesOf(values));
   });
 }

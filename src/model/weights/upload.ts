@@ -1,9 +1,10 @@
-/** Writes to the GPU. */
+/** Rows from files, and writes to the GPU. */
 import { separateBuffers } from "../../gpu/arena.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { vectorBytes } from "./loader.ts";
+import type { Segment } from "./shards.ts";
 
 /** Bytes read and uploaded at a time: small enough to stay in cache, measured fastest in Deno. */
 export const UPLOAD_BLOCK: number = 4 << 20;
@@ -20,6 +21,28 @@ export interface RowStream {
   readonly upload: Upload;
   /** UPLOAD_BLOCK bytes for what was just read. */
   readonly block: Uint8Array<ArrayBuffer>;
+}
+
+/** How rows are read: the bytes of a row in the file, and the most rows at a time. */
+export interface Reading {
+  readonly rowBytes: number;
+  readonly most: number;
+}
+
+/** Reads the rows of `segments` and passes each part, in a buffer of its own, with the shard and row where it goes. */
+export function readRows(
+  { checkpoint }: RowStream,
+  segments: readonly Segment[],
+  { rowBytes, most }: Reading,
+  put: (shard: number, row: number, part: Uint8Array<ArrayBuffer>) => void,
+): void {
+  for (const { tensor, tensorRow, rows, shard, shardRow } of segments) {
+    for (let done = 0; done < rows; done += most) {
+      const part = new Uint8Array(Math.min(most, rows - done) * rowBytes);
+      checkpoint.read(tensor, (tensorRow + done) * rowBytes, part);
+      put(shard, shardRow + done, part);
+    }
+  }
 }
 
 /** A storage buffer holding `values`. */
