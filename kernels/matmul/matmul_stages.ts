@@ -140,8 +140,8 @@ export function residentVec8s(range: number, block: number): number {
 }
 
 /**
- * Whether x of a whole range of k, padded by `residentVec8s`, fits into workgroup memory. The last blocks of some lanes may
- * be missing for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a
+ * Whether x of a whole range of k, padded by `residentVec8s`, fits into workgroup memory. The last blocks of some lanes
+ * may be missing for one row of floats with many blocks per lane: two rows of gpt-oss's 2,880 numbers would leave a
  * multiprocessor one workgroup.
  */
 export function canBeResidentPadded(matrix: Matrix, all: MatmulUse): boolean {

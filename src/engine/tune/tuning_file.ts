@@ -7,8 +7,8 @@
  *       "joined": { KEY: { MLP: boolean } }
  *     }
  *
- * KEY is `adapterKey`, SHAPE is `shapeKey`, MLP is `joinedKey`. A writer reads the file again, adds what it measured and replaces the file
- * by a rename: concurrent processes lose a measurement at worst.
+ * KEY is `adapterKey`, SHAPE is `shapeKey`, MLP is `joinedKey`. A writer reads the file again, adds what it measured and
+ * replaces the file by a rename: concurrent processes lose a measurement at worst.
  */
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
