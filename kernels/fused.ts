@@ -6,7 +6,13 @@
 import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
 import { MOST_DISPATCHED } from "../src/gpu/matrices_on_units.ts";
 import type { Tuning } from "../src/gpu/tuning.ts";
-import { link, type WorkgroupVariable, workgroupVariables } from "../src/gpu/wgsl.ts";
+import {
+  type Sized,
+  workgroupBytes,
+  workgroupInvocations,
+  workgroupVariables,
+} from "../src/gpu/workgroup.ts";
+import { link } from "../src/gpu/wgsl.ts";
 import { BINDINGS_EACH, BUILTINS, countOf, named, together } from "./joined.ts";
 import { shader } from "./shader.ts";
 
@@ -21,55 +27,13 @@ const kernels = new Map<string, Kernel>();
 /** Directives of a module, which come before all else. */
 const DIRECTIVES = /^(?:enable|requires|diagnostic)\b[^;]*;\n?/gm;
 
-const BYTES: Readonly<Record<string, number>> = {
-  "vec4<f32>": 16,
-  "vec4<u32>": 16,
-  "vec2<f32>": 8,
-  "vec2<u32>": 8,
-  "f32": 4,
-  "u32": 4,
-  "atomic<u32>": 4,
-};
-
 /** An array of workgroup memory that both kernels use, or one of them. */
 interface SharedArray {
   readonly of: string;
   readonly count: number;
+  readonly bytes: number;
   /** Its names in the first and in the second kernel. */
   readonly names: readonly [first: string | undefined, second: string | undefined];
-}
-
-/** The parts of a launch that give array lengths: the kernel's text and its override constants. */
-type Sized = { readonly kernel: Pick<Kernel, "code"> } & Pick<Dispatch, "constants">;
-
-/** A variable of a launch's workgroup memory. */
-interface Variable {
-  readonly name: string;
-  readonly of: string;
-  readonly count: number;
-  /** Whether it is an array whose length is a number in the kernel's text: both kernels may then share it. */
-  readonly shares: boolean;
-}
-
-/** Workgroup variables of the kernels whose text was read. */
-const known = new WeakMap<Pick<Kernel, "code">, WorkgroupVariable[]>();
-
-/** The workgroup variables of a launch; undefined if the length of one is not known. */
-function variablesOf({ kernel, constants }: Sized): Variable[] | undefined {
-  const all = known.getOrInsertComputed(kernel, ({ code }) => workgroupVariables(code));
-  const variables = all.map(({ name, type }) => {
-    const [, of = type, length = ""] = /^array<(.*),([\w*]+)>$/.exec(type) ?? [];
-    const factors = length === "" ? [] : length.split("*");
-    const count = factors.reduce((product, factor) => product * lengthOf(factor), 1);
-    return { name, of, count, shares: /^[\du*]+$/.test(length) };
-  });
-  return variables.every(({ of, count }) => of in BYTES && count > 0) ? variables : undefined;
-
-  function lengthOf(factor: string): number {
-    if (/^\d/.test(factor)) return parseInt(factor);
-    const [, value = ""] = RegExp(`^const ${factor} = (\\d+)u;`, "m").exec(kernel.code) ?? [];
-    return constants[factor] ?? parseInt(value);
-  }
 }
 
 /**
@@ -81,38 +45,24 @@ interface Memory {
   readonly bytes: number;
 }
 
-/** Workgroup memory of two launches together; undefined if an array length is not known, see `variablesOf`. */
-export function memoryOf(a: Sized, b: Sized): Memory | undefined {
-  const [first, second] = [variablesOf(a), variablesOf(b)];
-  if (!first || !second) return undefined;
-  const arrays: SharedArray[] = first.filter(({ shares }) => shares)
-    .map(({ name, of, count }) => ({ of, count, names: [name, undefined] }));
-  for (const { name, of, count } of second.filter(({ shares }) => shares)) {
+/** Workgroup memory of two launches together. Arrays whose lengths are numbers are shared. */
+export function memoryOf(a: Sized, b: Sized): Memory {
+  const [first, second] = [workgroupVariables(a), workgroupVariables(b)];
+  const arrays: SharedArray[] = first.filter(({ literal }) => literal)
+    .map(({ name, of, count, bytes }) => ({ of, count, bytes, names: [name, undefined] }));
+  for (const { name, of, count, bytes } of second.filter(({ literal }) => literal)) {
     const at = arrays.findIndex((each) => each.of === of && each.names[1] === undefined);
-    const found = arrays[at] ?? { of, count, names: [undefined, undefined] };
+    const found = arrays[at] ?? { of, count, bytes, names: [undefined, undefined] };
     const shared: SharedArray = {
       of,
       count: Math.max(found.count, count),
+      bytes: Math.max(found.bytes, bytes),
       names: [found.names[0], name],
     };
     arrays.splice(at < 0 ? arrays.length : at, 1, shared);
   }
-  const alone = [...first, ...second].filter(({ shares }) => !shares);
-  return {
-    arrays,
-    // WebGPU counts each variable in whole 16 bytes.
-    bytes: [...arrays, ...alone].reduce(
-      (sum, { of, count }) => sum + 16 * Math.ceil((BYTES[of] ?? NaN) * count / 16),
-      0,
-    ),
-  };
-}
-
-/** Invocations of a launch's workgroups. */
-export function threadsOf({ kernel: { code }, constants }: Dispatch): number {
-  const [, size = ""] = /@workgroup_size\(([^)]*)\)/.exec(code) ?? [];
-  return size.split("*").map((word) => word.trim())
-    .reduce((product, word) => product * (constants[word] ?? parseInt(word)), 1);
+  const alone = [...first, ...second].filter(({ literal }) => !literal);
+  return { arrays, bytes: workgroupBytes([...arrays, ...alone]) };
 }
 
 /** Whether `fused` takes two launches on an adapter. */
@@ -121,9 +71,9 @@ export function canBeFused(
   { storageBuffers, workgroupBytes: most }: Pick<Tuning, "storageBuffers" | "workgroupBytes">,
 ): boolean {
   const [a, b] = launches;
-  const { bytes } = memoryOf(a, b) ?? { bytes: Infinity };
+  const { bytes } = memoryOf(a, b);
   const buffers = launches.flatMap(({ kernel }) => kernel.bindings);
-  return threadsOf(a) === threadsOf(b) && bytes <= most &&
+  return workgroupInvocations(a) === workgroupInvocations(b) && bytes <= most &&
     buffers.length <= storageBuffers && countOf(a) + countOf(b) <= MOST_DISPATCHED;
 }
 
@@ -145,11 +95,11 @@ export function fused(launches: readonly [Dispatch, Dispatch], label: string): D
 }
 
 function fusedKernel(launches: readonly [Dispatch, Dispatch]): Kernel {
-  const SIZE = `${threadsOf(launches[0])}`;
+  const SIZE = `${workgroupInvocations(launches[0])}`;
   const name = `fused_${SIZE}_${launches.map(({ kernel }) => kernel.name).join("_with_")}`;
   return kernels.getOrInsertComputed(name, () => {
     const [a, b] = launches.map(({ kernel }) => kernel) as [Kernel, Kernel];
-    const { arrays = [] } = memoryOf(...launches) ?? {};
+    const { arrays } = memoryOf(...launches);
     const directives = [a, b].flatMap(({ code }) => code.match(DIRECTIVES) ?? []);
     const memory = arrays.map(({ of, count }, i) =>
       `var<workgroup> ${sharedName(i)}: array<${of}, ${count}>;`

@@ -11,7 +11,9 @@ import {
   kernel,
   type Operand,
 } from "../src/gpu/kernel.ts";
+import type { Tuning } from "../src/gpu/tuning.ts";
 import { link, type Part } from "../src/gpu/wgsl.ts";
+import { workgroupBytes, workgroupVariables } from "../src/gpu/workgroup.ts";
 import { shader } from "./shader.ts";
 
 /** Binding numbers per kernel: the bindings of a kernel come after all of the one before. */
@@ -63,6 +65,15 @@ export function joined(launches: readonly Dispatch[], label: string): Dispatch {
     label,
     ...works.length === launches.length ? { work: together(works) } : {},
   });
+}
+
+/** Whether an adapter has the storage buffers and the workgroup memory of a joined launch: the sum of its kernels'. */
+export function canBeJoined(
+  launch: Dispatch,
+  { storageBuffers, workgroupBytes: most }: Pick<Tuning, "storageBuffers" | "workgroupBytes">,
+): boolean {
+  return launch.kernel.bindings.length <= storageBuffers &&
+    workgroupBytes(workgroupVariables(launch)) <= most;
 }
 
 /** The named values of all launches, each name with the prefix of its kernel's declarations. */

@@ -16,28 +16,22 @@ import { canBeResident, widened } from "../matmul/matmul_stages.ts";
 import { tensorShards } from "../matmul/tensor/common.ts";
 import { type HandoffHeads, rowThreads } from "./attention_row.ts";
 
-/** Storage buffers of the matmul and of attention, without those of the `prologue` that provides x. */
-const BUFFERS = 3 + 8;
-
 /** Words that hold q, k and v until attention reads them: all 0 when they are allocated and after each dispatch. */
 export function headWords(width: number): number {
   return width + 1;
 }
 
-/** Whether one dispatch computes q, k and v of one row and its attention, for heads of this size. */
+/**
+ * Whether one dispatch computes q, k and v of one row and its attention, for heads of this size, where the adapter has
+ * room for both (`canBeJoined`).
+ */
 export function handsOffHeads(
   matrix: Matrix,
-  { prologue, headDim, tuning }: {
-    readonly prologue: Prologue;
-    readonly headDim: number;
-    readonly tuning: Tuning;
-  },
+  { headDim, tuning }: { readonly headDim: number; readonly tuning: Tuning },
 ): boolean {
-  const { handoffs, storageBuffers, tensor } = tuning;
-  const bound = BUFFERS + Object.keys(prologue.buffers).length;
   const use = { rows: 1, splitK: 1, tuning };
   const small = matrix.rows * matrix.cols < MANY_WEIGHTS && matrix.shards.length === 1;
-  if (!handoffs || storageBuffers <= bound || !small || tensorShards(matrix, tensor)) return false;
+  if (!tuning.handoffs || !small || tensorShards(matrix, tuning.tensor)) return false;
   return canBeResident(matrix, widened(matrix, use, 2)) &&
     residentShape(matrix, use, 2).groups * lanesOf(matrix, tuning) === rowThreads(headDim);
 }

@@ -3,6 +3,7 @@ import { UsageError } from "../errors.ts";
 import { type Gpu, isSoftware } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
 import { uniformConstants } from "./uniforms.ts";
+import { workgroupBytes, workgroupVariables } from "./workgroup.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
@@ -49,7 +50,7 @@ export interface Compiler {
   prepare(plan: Plan): Program;
   /**
    * @throws Error with the compiler's words when WGSL, bindings or limits do not fit.
-   * @throws UsageError when a kernel has more storage buffers than the adapter gives a shader.
+   * @throws UsageError when a kernel has more storage buffers or workgroup memory than the adapter gives a shader.
    */
   compile(plan: Plan): Promise<Program>;
   /**
@@ -86,7 +87,8 @@ export function compiler(
 
   // The name is checked too: a CPU may run the kernels although `software` is false, which selects those for hardware.
   const { adapter, software } = gpu.info;
-  const uniforms = isSoftware(adapter, software) ? uniformConstants(device) : undefined;
+  const onCpu = isSoftware(adapter, software);
+  const uniforms = onCpu ? uniformConstants(device) : undefined;
 
   /** The constants that a pipeline is made with. */
   function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
@@ -98,12 +100,15 @@ export function compiler(
   }
 
   /** Throws where a kernel must not be compiled. */
-  function admit({ kernel, label }: Dispatch): void {
+  function admit(launch: Dispatch): void {
+    const { kernel, label } = launch;
     const first = firsts.getOrInsertComputed(kernel.name, () => {
       checkBindings(kernel, gpu.limits);
       return { kernel, label };
     });
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
+    // A CPU's workgroup memory is plain memory.
+    if (!onCpu && !pipelines.has(keyOf(launch))) checkMemory(launch, gpu.limits);
   }
 
   function descriptorOf(launch: Dispatch): GPUComputePipelineDescriptor {
@@ -269,6 +274,20 @@ function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): 
   throw new UsageError(
     `Cannot compile the kernel "${name}": it binds ${bindings.length} storage buffers, ` +
       `the adapter's maxStorageBuffersPerShaderStage is ${most}`,
+  );
+}
+
+/**
+ * Deno's WebGPU takes pipelines that need more workgroup memory than the adapter has. On an H200 their launches do not
+ * end.
+ */
+function checkMemory(launch: Dispatch, limits: GPUSupportedLimits): void {
+  const most = limits.maxComputeWorkgroupStorageSize;
+  const bytes = workgroupBytes(workgroupVariables(launch));
+  if (bytes <= most) return;
+  throw new UsageError(
+    `Cannot compile the kernel "${launch.kernel.name}": it has ${bytes} bytes of workgroup memory, ` +
+      `the adapter's maxComputeWorkgroupStorageSize is ${most}`,
   );
 }
 

@@ -65,27 +65,6 @@ export function link(code: string, { prefix, firstBinding, given = {} }: Link): 
   return { code: linked.join(""), entry: { workgroupSize, builtins } };
 }
 
-/** A variable in workgroup memory, and its type without white space. */
-export interface WorkgroupVariable {
-  readonly name: string;
-  readonly type: string;
-}
-
-/**
- * The variables of a module that are in workgroup memory.
- *
- * @throws Error on a text that is no module.
- */
-export function workgroupVariables(code: string): WorkgroupVariable[] {
-  const { tokens, declarations } = parse(code);
-  return declarations.flatMap(({ name, nameAt, whole: [from, end] }) => {
-    const text = (first: number, past: number) =>
-      tokens.slice(first, past).filter((token) => !isBlank(token)).join("");
-    if (text(from, nameAt) !== "var<workgroup>") return [];
-    return [{ name, type: text(nameAt + 1, end).slice(":".length, -";".length) }];
-  });
-}
-
 /** A module that reads from a uniform buffer those of its constants that compiling does not need. */
 export interface UniformModule {
   readonly code: string;

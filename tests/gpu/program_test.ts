@@ -206,18 +206,33 @@ Deno.test("program: two sources of one name are an error that tells both and whe
   assert.throws(() => device.gpu.check(), /The GPU reported: /);
 });
 
-Deno.test("program: more storage buffers than the adapter has are told in one line", async () => {
-  const limits = { ...device.gpu.limits, maxStorageBuffersPerShaderStage: 1 };
-  const { compile, prepare } = compiler({ ...device.gpu, limits });
-  const plan = [launch(step("add"), X, OUT, 1)];
-  const fault = new UsageError(
-    'Cannot compile the kernel "add": it binds 2 storage buffers, the adapter\'s ' +
+Deno.test("program: more storage buffers or workgroup memory than the adapter has is told in one line", async () => {
+  const add = step("add");
+  const kept = { ...add, name: "kept", code: `var<workgroup> kept: array<f32, 257>;\n${add.code}` };
+  const most = { maxStorageBuffersPerShaderStage: 2, maxComputeWorkgroupStorageSize: 1040 };
+  const plans = [add, kept].map((kernel) => [launch(kernel, X, OUT, 1)]);
+  const info = { ...device.gpu.info, adapter: "a GPU", software: false };
+  const compilerOf = (limits: Partial<GPUSupportedLimits>) =>
+    compiler({ ...device.gpu, info, limits: { ...device.gpu.limits, ...most, ...limits } });
+  for (const plan of plans) assert.equal((await compilerOf({}).compile(plan)).steps.length, 1);
+  const faults = [
+    [
+      { maxStorageBuffersPerShaderStage: 1 },
+      'Cannot compile the kernel "kept": it binds 2 storage buffers, the adapter\'s ' +
       "maxStorageBuffersPerShaderStage is 1",
-  );
-  await assert.rejects(compile(plan), fault);
-  assert.throws(() => prepare(plan), fault);
-  const enough = { ...limits, maxStorageBuffersPerShaderStage: 2 };
-  assert.equal((await compiler({ ...device.gpu, limits: enough }).compile(plan)).steps.length, 1);
+    ],
+    [
+      { maxComputeWorkgroupStorageSize: 1039 },
+      'Cannot compile the kernel "kept": it has 1040 bytes of workgroup memory, the adapter\'s ' +
+      "maxComputeWorkgroupStorageSize is 1039",
+    ],
+  ] as const;
+  for (const [limits, text] of faults) {
+    const { compile, prepare } = compilerOf(limits);
+    const plan = [launch(kept, X, OUT, 1)];
+    await assert.rejects(compile(plan), new UsageError(text));
+    assert.throws(() => prepare(plan), new UsageError(text));
+  }
 });
 
 Deno.test("program: what the device reports outside of compile is thrown by check, once", async () => {

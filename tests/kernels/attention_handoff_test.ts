@@ -155,7 +155,7 @@ for (const [place, shape] of SHAPES.entries()) {
     const handoff = device.words(new Uint32Array(headWords(width)));
     for (const turns of [NO_TURNS, 50_000, 50_000]) {
       const found = await run(shape, ({ matrix, x, prologue, own }, scored) => {
-        assert.ok(handsOffHeads(matrix, { prologue, headDim: 128, tuning: HARDWARE }));
+        assert.ok(handsOffHeads(matrix, { headDim: 128, tuning: HARDWARE }));
         const of = { prologue, tuning: HARDWARE, turns, label: "joined" };
         return [
           headsWithHandoff(

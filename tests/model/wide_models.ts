@@ -115,10 +115,17 @@ const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 /** Their names. */
 export const WIDE_MODELS: readonly string[] = Object.keys(CONFIGS);
 
-/** One of them, on no GPU yet. */
-export async function openWide(name: string): Promise<OpenedModels> {
+/**
+ * One of them, on no GPU yet.
+ *
+ * @param sizes replace those of the config.
+ */
+export async function openWide(
+  name: string,
+  sizes: Readonly<Record<string, number>> = {},
+): Promise<OpenedModels> {
   const config = await Deno.makeTempFile({ prefix: "eyrie-test-", suffix: ".json" });
-  await Deno.writeTextFile(config, JSON.stringify(CONFIGS[name]));
+  await Deno.writeTextFile(config, JSON.stringify({ ...CONFIGS[name], ...sizes }));
   try {
     return openRandomModels({ target: config });
   } finally {

@@ -19,16 +19,12 @@ import {
   residentShape,
 } from "../matmul_shape.ts";
 import { matmul } from "../matmul.ts";
-import { residentBytes } from "../matmul_stages.ts";
 
 /**
  * How often a workgroup polls for words that are not there yet, about 0.7 us each time on an H200. That is long after
  * the first matmul is done on any adapter that runs workgroups in order.
  */
 export const MOST_TURNS = 10_000;
-
-/** Storage buffers of both matmuls besides those of the first one's prologue and of scales. */
-const BUFFERS = 6;
 
 /** The matrices [gate; up] and down of one row. */
 interface HandoffUse {
@@ -48,17 +44,13 @@ export function handoffWords(intermediate: number): number {
 }
 
 /**
- * Whether both matmuls can go as one dispatch: x of both is resident, their workgroups have one size, and each range of
- * k is made by workgroups of its own.
- *
- * @param bound storage buffers that the prologue of the first matmul binds.
+ * Whether both matmuls can go as one dispatch where the adapter has room for both (`canBeJoined`): x of both is
+ * resident, their workgroups have one size, and each range of k is made by workgroups of its own.
  */
-export function handsOff({ gateUp, down, splitK, tuning }: HandoffUse, bound: number): boolean {
-  const { handoffs, tensor, storageBuffers } = tuning;
-  const all = [gateUp, down];
-  const scales = all.filter(({ format }) => isQuantized(format)).length;
-  if (!handoffs || storageBuffers < BUFFERS + scales + bound) return false;
-  if (all.some((of) => tensorShards(of, tensor) || of.shards.length > 1)) return false;
+export function handsOff({ gateUp, down, splitK, tuning }: HandoffUse): boolean {
+  const { handoffs, tensor } = tuning;
+  if (!handoffs) return false;
+  if ([gateUp, down].some((of) => tensorShards(of, tensor) || of.shards.length > 1)) return false;
   const [first, second] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!first || !second || first.part) return false;
   const columns = first.groups * first.pairs;
@@ -139,23 +131,13 @@ const MOST_LOOKED_AT = 2 ** 20;
 /** Whether a matmul is faster in one dispatch with the MLP that follows, which norms the sums itself. */
 export function handsOffFirst(
   { matrix, splitK, prologue }: Pick<HandoffFirst, "matrix" | "splitK" | "prologue">,
-  { gateUp, down, splitK: ranges, tuning }: HandoffUse,
-  bound: number,
+  { gateUp, tuning }: Pick<HandoffUse, "gateUp" | "tuning">,
 ): boolean {
-  const { storageBuffers, workgroupBytes } = tuning;
-  const all = [matrix, gateUp, down];
-  const scales = all.filter(({ format }) => isQuantized(format)).length;
-  const buffers = BUFFERS + 3 + scales + bound + Object.keys(prologue.buffers).length;
-  if (storageBuffers < buffers || matrix.shards.length > 1 || (prologue.widen ?? 1) > 1) {
-    return false;
-  }
-  const [first, second] = [{ rows: 1, splitK, tuning }, { rows: 1, splitK: 1, tuning }];
-  const shape = residentShape(gateUp, second);
-  if (columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows > MOST_LOOKED_AT) return false;
-  const bytes = residentBytes(matrix, first) + residentBytes(gateUp, second) +
-    residentBytes(down, { ...first, splitK: ranges }) + 4 * splitK * matrix.rows;
-  return bytes <= workgroupBytes && lanesOf(matrix, tuning) === lanesOf(gateUp, tuning) &&
-    residentShape(matrix, first).groups === shape.groups;
+  if (matrix.shards.length > 1 || (prologue.widen ?? 1) > 1) return false;
+  const shape = residentShape(gateUp, { rows: 1, splitK: 1, tuning });
+  return columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows <= MOST_LOOKED_AT &&
+    lanesOf(matrix, tuning) === lanesOf(gateUp, tuning) &&
+    residentShape(matrix, { rows: 1, splitK, tuning }).groups === shape.groups;
 }
 
 /** The prologue of the second matmul: it waits for its x. */

@@ -26,7 +26,7 @@ export function joinedKey({ gateUp, down }: DenseWeights): string {
 export function joinedMlps({ target }: LoadedWeights, tuning: Tuning): DenseWeights[] {
   const mlps = target.weights.layers.flatMap(({ mlp }) => mlp.kind === "dense" ? [mlp] : [])
     .filter(({ gateUp, down }) =>
-      handsOff({ gateUp, down, splitK: splitKOf(down, tuning), tuning }, 0)
+      handsOff({ gateUp, down, splitK: splitKOf(down, tuning), tuning })
     );
   return mlps.filter((mlp) => mlps[0] && joinedKey(mlp) === joinedKey(mlps[0]));
 }

@@ -7,7 +7,7 @@ import {
   scaleBy,
   sigmoidGateRows,
 } from "../../../kernels/elementwise/elementwise.ts";
-import { canBeFused, fused, memoryOf, threadsOf } from "../../../kernels/fused.ts";
+import { canBeFused, fused, memoryOf } from "../../../kernels/fused.ts";
 import { lanesOf } from "../../../kernels/matmul/matmul_lanes.ts";
 import { launchStages, shapeKey } from "../../../kernels/matmul/matmul_shape.ts";
 import { halfRows } from "../../../kernels/matmul/tensor/half_rows.ts";
@@ -17,6 +17,7 @@ import { from } from "../../../kernels/lib/row_blocks.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
 import { type Dispatch, within } from "../../gpu/kernel.ts";
+import { workgroupInvocations } from "../../gpu/workgroup.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import {
   emitAttention,
@@ -146,7 +147,7 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
     case "norm_sum":
       return emitNormSum(to, op);
     case "handoff_heads":
-      return emitHandoffHeads(to, op);
+      return [emitHandoffHeads(to, op)];
     case "handoff_mlp":
       return [emitHandoffMlp(to, op)];
     case "gather": {
@@ -217,18 +218,18 @@ export function emitFused(
   const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
   // On matrix units, one row's workgroups are one subgroup each, and many must run at once: there is no room for others.
-  if (threadsOf(one) <= (tuning.tensor?.unit.lanes ?? 0)) return undefined;
+  if (workgroupInvocations(one) <= (tuning.tensor?.unit.lanes ?? 0)) return undefined;
   const asked = [
     to,
     withTuning(to, { launches: undefined }),
-    ...inWorkgroupsOf(threadsOf(one), to, second),
+    ...inWorkgroupsOf(workgroupInvocations(one), to, second),
   ];
   const launches = asked.flatMap((to, i) => {
     const [other, ...others] = emitMatmul(to, second);
     if (!other || others.length > 0) return [];
     // The smaller one comes first: its workgroups take as long as the other's, of which there are more.
     const both = [other, one] as const;
-    const { bytes } = memoryOf(other, one) ?? { bytes: Infinity };
+    const { bytes } = memoryOf(other, one);
     const roomy = i === asked.length - 1 || bytes <= MOST_FUSED;
     return roomy && canBeFused(both, tuning) ? [both] : [];
   });

@@ -15,7 +15,7 @@ import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { StoreHeads } from "../../graph/graph.ts";
 import type { AttentionOp, LatentAttentionOp, OpOf, PartialValues } from "../ops.ts";
-import { type Emitting, halfScalesOf, missing, scalesOf } from "./emitting.ts";
+import { type Emitting, halfScalesOf, missing, type Placing, scalesOf } from "./emitting.ts";
 
 export function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch {
   const { qkv, norm, heads, to: { kv, rope, of: { rows, count } }, out, label } = op;
@@ -45,7 +45,7 @@ export function emitAttention(to: Emitting, op: OpOf<"attention">): Dispatch[] {
 
 /** @param handoff present where the same dispatch computes q, k and v. */
 export function attendOnce(
-  { context, at }: Pick<Emitting, "context" | "at">,
+  { context, at }: Placing,
   op: AttentionOp & { readonly label: string },
   handoff?: OwnHeads["handoff"],
 ): Dispatch[] {

@@ -4,10 +4,14 @@ import type { DecoderContext } from "../../graph/context.ts";
 import type { Value } from "../../graph/graph.ts";
 import type { ScaledInput } from "../ops.ts";
 
-/** What is needed to turn operations into dispatches. */
-export interface Emitting {
+/** Where the values of operations are. */
+export interface Placing {
   readonly context: DecoderContext;
   at(value: Value): Operand;
+}
+
+/** What is needed to turn operations into dispatches. */
+export interface Emitting extends Placing {
   /** The number of partial results per row of each value that has some. */
   readonly partials: Map<Value, number>;
 }

@@ -7,25 +7,23 @@ import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
 import type { Dispatch } from "../../../gpu/kernel.ts";
 import type { OpOf } from "../ops.ts";
 import { attendOnce } from "./attention.ts";
-import { type Emitting, missing } from "./emitting.ts";
+import { missing, type Placing } from "./emitting.ts";
 import { normOf, prologueOf } from "./matmul.ts";
 
-export function emitHandoffHeads(to: Emitting, op: OpOf<"handoff_heads">): Dispatch[] {
+export function emitHandoffHeads(to: Placing, op: OpOf<"handoff_heads">): Dispatch {
   const { context, at } = to;
   const { qkv, attention: scores, label } = op;
   const prologue = qkv.prologue ? prologueOf(to, qkv, qkv.prologue) : PLAIN_ROWS;
   const words = (context.handoff ?? missing("handoff buffers")).heads;
   const buffers = { matrix: qkv.matrix, x: at(qkv.x), words };
-  return [
-    headsWithHandoff(
-      buffers,
-      { prologue, tuning: context.tuning, label },
-      (handoff) => attendOnce(to, scores, handoff)[0] as Dispatch,
-    ),
-  ];
+  return headsWithHandoff(
+    buffers,
+    { prologue, tuning: context.tuning, label },
+    (handoff) => attendOnce(to, scores, handoff)[0] as Dispatch,
+  );
 }
 
-export function emitHandoffMlp(to: Emitting, op: OpOf<"handoff_mlp">): Dispatch {
+export function emitHandoffMlp(to: Placing, op: OpOf<"handoff_mlp">): Dispatch {
   const { context, at } = to;
   const { gateUp, down, first, label } = op;
   const { tuning, handoff = missing("handoff buffers") } = context;

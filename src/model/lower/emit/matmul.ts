@@ -24,7 +24,7 @@ import type { Dispatch } from "../../../gpu/kernel.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { MatmulEpilogue, MatmulOp, MatmulPrologue, OpOf } from "../ops.ts";
-import { type Emitting, missing, scalesOf } from "./emitting.ts";
+import { type Emitting, missing, type Placing, scalesOf } from "./emitting.ts";
 
 export function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   const { context, at } = to;
@@ -45,7 +45,7 @@ export function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
 
 /** The kernel's parameter for a matmul's epilogue. */
 export function epilogueOf(
-  { context, at }: Pick<Emitting, "context" | "at">,
+  { context, at }: Placing,
   { epilogue }: Pick<MatmulOp, "epilogue">,
 ): PlainEpilogue | Epilogue {
   switch (epilogue.of) {
@@ -85,7 +85,7 @@ export function epilogueBuffers(epilogue: MatmulEpilogue): number {
 
 /** The kernel's parameter for how a matmul brings x to workgroup memory. */
 export function prologueOf(
-  { context, at }: Pick<Emitting, "context" | "at">,
+  { context, at }: Placing,
   { x, matrix }: Pick<MatmulOp, "x" | "matrix">,
   prologue: MatmulPrologue,
 ): Prologue {
@@ -125,7 +125,7 @@ export function prologueBuffers(
 }
 
 export function normOf(
-  { context, at }: Pick<Emitting, "context" | "at">,
+  { context, at }: Placing,
   { from, weight, eps, window, lowers, stores }: Extract<MatmulPrologue, { of: "norm" }>,
 ): NormOfRows {
   const { config: { hiddenSize: cols }, tuning, scales } = context;

@@ -1,5 +1,7 @@
+import { canBeJoined } from "../../../../kernels/joined.ts";
 import { handsOffFirst } from "../../../../kernels/matmul/handoff/handoff.ts";
-import { prologueBuffers, prologueOf } from "../emit/matmul.ts";
+import { emitHandoffMlp } from "../emit/handoff.ts";
+import { prologueOf } from "../emit/matmul.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -12,23 +14,22 @@ export const handoffFirst: Rewrite = {
     const { tuning } = context;
     for (const mlp of edits.ops) {
       if (mlp.kind !== "handoff_mlp") continue;
-      const { gateUp, down } = mlp;
+      const { gateUp } = mlp;
       if (gateUp.prologue?.of !== "norm" || gateUp.prologue.from.of !== "sums") continue;
       const first = edits.writers(gateUp.prologue.from.y).find((op) =>
         op.kind === "matmul" && op.prologue?.of === "splits" && op.epilogue.of === "store"
       );
       if (first?.kind !== "matmul" || !first.prologue || !first.forCells) continue;
       const prologue = prologueOf({ context, at: onPaper }, first, first.prologue);
-      const splitK = first.out.parts;
-      const use = { gateUp: gateUp.matrix, down: down.matrix, splitK: down.out.parts, tuning };
-      const { matrix, forCells } = first;
-      if (!handsOffFirst({ matrix, splitK, prologue }, use, prologueBuffers(context, gateUp))) {
-        continue;
-      }
+      const { matrix, out: { parts: splitK }, forCells } = first;
+      const use = { gateUp: gateUp.matrix, tuning };
+      if (!handsOffFirst({ matrix, splitK, prologue }, use)) continue;
+      const all = { ...mlp, first, forCells };
+      if (!canBeJoined(emitHandoffMlp({ context, at: onPaper }, all), tuning)) continue;
       edits.remove(first);
       edits.replace(
         mlp,
-        { ...mlp, first, forCells },
+        all,
         { ...mlp, forCells: { from: forCells.upTo + 1, upTo: Infinity } },
       );
     }

@@ -1,6 +1,6 @@
 import { handsOffHeads } from "../../../../kernels/attention/handoff_heads.ts";
-import { PLAIN_ROWS } from "../../../../kernels/matmul/prologue/prologue.ts";
-import { prologueOf } from "../emit/matmul.ts";
+import { canBeJoined } from "../../../../kernels/joined.ts";
+import { emitHandoffHeads } from "../emit/handoff.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -16,12 +16,11 @@ export const headsWithHandoff: Rewrite = {
       // keys are read twice.
       const { heads: { heads, kvHeads, headDim } } = attention;
       if (qkv.out.cols !== (heads + 2 * kvHeads) * headDim) continue;
-      const prologue = qkv.prologue
-        ? prologueOf({ context, at: onPaper }, qkv, qkv.prologue)
-        : PLAIN_ROWS;
-      if (!handsOffHeads(qkv.matrix, { prologue, headDim, tuning: context.tuning })) continue;
+      if (!handsOffHeads(qkv.matrix, { headDim, tuning: context.tuning })) continue;
       const { label, part, forCells } = attention;
       const handoff = { kind: "handoff_heads", qkv, attention, label, part, forCells } as const;
+      const to = { context, at: onPaper };
+      if (!canBeJoined(emitHandoffHeads(to, handoff), context.tuning)) continue;
       // For more cells the matmul stays separate: other operations read its output there.
       const many = forCells && !qkv.forCells
         ? [{ ...qkv, forCells: { from: forCells.upTo + 1, upTo: Infinity } }]

@@ -1,6 +1,8 @@
+import { canBeJoined } from "../../../../kernels/joined.ts";
 import { handsOff } from "../../../../kernels/matmul/handoff/handoff.ts";
 import { splitKOf } from "../../../../kernels/matmul/matmul_shape.ts";
-import { prologueBuffers } from "../emit/matmul.ts";
+import { emitHandoffMlp } from "../emit/handoff.ts";
+import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Both matmuls of one row's MLP share a dispatch: workgroups of the second wait for the outputs of the first. */
@@ -15,12 +17,13 @@ export const handoffMlp: Rewrite = {
       if (down?.kind !== "matmul" || down.epilogue.of !== "store") continue;
       const splitK = splitKOf(down.matrix, tuning);
       if (down.out.parts !== splitK) continue;
-      const use = { gateUp: gateUp.matrix, down: down.matrix, splitK, tuning };
-      if (!handsOff(use, prologueBuffers(context, gateUp))) continue;
+      if (!handsOff({ gateUp: gateUp.matrix, down: down.matrix, splitK, tuning })) continue;
       const { part } = down;
       const label = gateUp.label.replace("gateUp", "mlp");
+      const mlp = { kind: "handoff_mlp", gateUp, down, first: undefined, label, part } as const;
+      if (!canBeJoined(emitHandoffMlp({ context, at: onPaper }, mlp), tuning)) continue;
       edits.remove(gateUp);
-      edits.replace(down, { kind: "handoff_mlp", gateUp, down, first: undefined, label, part });
+      edits.replace(down, mlp);
     }
   },
 };
