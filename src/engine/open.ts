@@ -26,6 +26,7 @@ import { observer } from "./schedule/observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
 import { mostTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf } from "./load/sizes.ts";
+import type { ModelConfig } from "../model/config/types.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
 import type { Engine } from "./engine.ts";
 import type { LocalOptions } from "./options.ts";
@@ -144,7 +145,7 @@ export async function openEngine(
     reasoning,
     name: checkpoint.name,
     vocabSize: config.vocabSize,
-    eosTokenIds: [...new Set([...config.eosTokenIds, ...reasoning.stops ?? []])],
+    eosTokenIds: endTokens(text, config),
     algorithm,
     contextLength,
     tier,
@@ -405,6 +406,19 @@ async function measureWanted(
 }
 
 /** Draft levels of the chains among the tiers, ascending. */
+/**
+ * Tokens that end an answer: those of the config, those that end a message of the reasoning format, and the tokenizer's,
+ * which some checkpoints do not have among the config's (a fine-tuned base model, say).
+ */
+function endTokens(
+  { tokenizer, reasoning }: Pick<EngineText, "tokenizer" | "reasoning">,
+  { eosTokenIds, vocabSize }: Pick<ModelConfig, "eosTokenIds" | "vocabSize">,
+): number[] {
+  const own = tokenizer.eosToken === undefined ? undefined : tokenizer.idOf(tokenizer.eosToken);
+  const all = [...eosTokenIds, ...reasoning.stops ?? [], ...own === undefined ? [] : [own]];
+  return [...new Set(all)].filter((id) => id < vocabSize);
+}
+
 function depthsOf(tiers: readonly DraftShape[]): number[] {
   return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
 }

@@ -28,6 +28,8 @@ export interface Hub {
   readonly settings: HubSettings;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: DownloadProgress) => void;
+  /** Called with the snapshot's folder once it has the texts; no weights are fetched if it throws. */
+  readonly onTexts?: ((folder: string) => void) | undefined;
   /** Called before weights are fetched, with the bytes that will come over the network. */
   readonly onWeights?: ((bytes: number) => void) | undefined;
   /** Lines about what was done otherwise than asked. */
@@ -99,6 +101,7 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
   const quietly = { ...hub, onWeights: undefined };
   const texts = await fetchFiles(textFiles(files), place, quietly, fetching);
   const snapshot = `${folders.snapshots}/${commit}`;
+  hub.onTexts?.(snapshot);
   const readIndex = (file: string) => readJson(`${snapshot}/${file}`);
   const weights = weightFiles(modelText(name), files, readIndex, madeFrom);
   const rest = await fetchFiles(weights, place, hub, fetching);

@@ -46,8 +46,9 @@ export function loadTokenizer(
 ): Tokenizer {
   if (tokenizerJson === undefined) {
     throw new UsageError(
-      `Cannot load the tokenizer of "${name}": no tokenizer.json; where there is a tokenizer.model, ` +
-        "transformers makes one of it: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
+      `Cannot load the tokenizer of "${name}": no tokenizer.json; where there is a tokenizer.model ` +
+        "or tekken.json, transformers makes one of it: " +
+        "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
     );
   }
   const config = tokenizerConfig ?? {};

@@ -207,6 +207,26 @@ function shared(
   return Math.floor((differs - 1) / PAGE) * PAGE;
 }
 
+Deno.test("the tokenizer's end token ends an answer too, if the config names another one", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-test-" });
+  try {
+    const model = new URL("../../models/fledgling/target", import.meta.url).pathname;
+    for await (const { name } of Deno.readDir(model)) {
+      if (name.endsWith("config.json")) {
+        const config = JSON.parse(await Deno.readTextFile(`${model}/${name}`));
+        const changed = "eos_token_id" in config ? { ...config, eos_token_id: EOS + 1 } : config;
+        await Deno.writeTextFile(`${folder}/${name}`, JSON.stringify(changed));
+      } else await Deno.symlink(`${model}/${name}`, `${folder}/${name}`);
+    }
+    using engine = await openEngine({ model: { model: folder, draft: "none" } });
+    const promptIds = user(engine, "Count from 3 to 6.");
+    const { result } = await collect(engine.submit({ promptIds, ...REQUEST, numSteps: 0 }));
+    assert.deepEqual([result.text, result.finishReason], ["3, 4, 5, 6.", "stop"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("logits that are no numbers are an error, not garbage", async () => {
   using engine = await openEngine({ hooks: { plan: statically(3) } });
   const { norm } = engine.runner.models.target.weights;

@@ -69,6 +69,12 @@ Deno.test("gemma 4: published keys and per_layer_config give the same layers", (
   const published = gemma4({ num_global_key_value_heads: 1 });
   const own = { head_dim: 512, num_key_value_heads: 1 };
   assert.deepEqual(published, gemma4({ per_layer_config: { 5: own } }));
+  // As transformers saves a model of more than ten layers.
+  const deep = (change: Change) => gemma4({ num_hidden_layers: 12, ...change });
+  assert.deepEqual(
+    deep({ num_global_key_value_heads: 1 }),
+    deep({ per_layer_config: { "05": own, "11": own } }),
+  );
   const heads = published.layers.map(({ attention }) => {
     assert.ok(attention.kind === "heads");
     const { numKvHeads, headDim, scale, values, window, rope } = attention;

@@ -102,6 +102,23 @@ Deno.test("generation_config.json has the last word on end tokens", () => {
   assert.deepEqual(parse({ ...LLAMA, eos_token_id: [5, 6] }, {}).eosTokenIds, [5, 6]);
 });
 
+Deno.test("end ids that are no tokens end nothing", () => {
+  assert.deepEqual(parse({ ...LLAMA, eos_token_id: [5, 320] }).eosTokenIds, [5]);
+  assert.deepEqual(parse({ ...LLAMA, eos_token_id: 5 }, { eos_token_id: -1 }).eosTokenIds, []);
+});
+
+Deno.test("yarn: attn_factor sharpens attention besides, as in vLLM, where attention_factor is unsaid", () => {
+  const factorOf = (change: Record<string, unknown>) => {
+    const yarn = { rope_type: "yarn", factor: 4, original_max_position_embeddings: 128 };
+    const { scaling } = parse({ ...LLAMA, rope_scaling: { ...yarn, ...change } }).ropes[0] ?? {};
+    return scaling?.kind === "yarn" ? scaling.attentionFactor : undefined;
+  };
+  const plain = 0.1 * Math.log(4) + 1;
+  assert.equal(factorOf({}), plain);
+  assert.equal(factorOf({ attn_factor: 0.875 }), plain * 0.875);
+  assert.equal(factorOf({ attn_factor: 0.875, attention_factor: 2 }), 2);
+});
+
 Deno.test("every spelling of the same rope parses to the same", () => {
   const expected = {
     theta: 500000,
@@ -118,6 +135,10 @@ Deno.test("every spelling of the same rope parses to the same", () => {
     { rope_theta: 500000, rope_scaling: { ...LLAMA3_SCALING, rope_type: "llama3" } },
     { rope_theta: 500000, rope_scaling: { ...LLAMA3_SCALING, type: "llama3" } },
     { rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3", rope_theta: 500000 } },
+    {
+      rope_theta: null,
+      rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3", rope_theta: 500000 },
+    },
     { rope_theta: 500000, rope_parameters: { ...LLAMA3_SCALING, rope_type: "llama3" } },
   ];
   for (const rope of spellings) assert.deepEqual(parse({ ...LLAMA, ...rope }).ropes, [expected]);
@@ -195,7 +216,7 @@ for (
     [{ max_position_embeddings: 0 }, /max_position_embeddings 0/],
     [{ rms_norm_eps: 0 }, /rms_norm_eps 0, expected a number above 0/],
     [{ rope_theta: "1e4" }, /rope_theta "1e4"/],
-    [{ eos_token_id: 320 }, /320 in eos_token_id, expected an integer from 0 to 319/],
+    [{ eos_token_id: 1.5 }, /1.5 in eos_token_id, expected integers/],
     [{ eos_token_id: ["</s>"] }, /"<\/s>" in eos_token_id/],
     [{ attention_bias: true }, /attention_bias true, expected false/],
     [{ mlp_bias: true }, /mlp_bias true, expected false/],

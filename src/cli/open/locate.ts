@@ -15,6 +15,7 @@ import { draftNextTo, knownDraft, knownModels, unknownDraft } from "./drafts.ts"
 import { refuseGguf } from "./gguf.ts";
 import { isThere } from "./is_there.ts";
 import { checkFolder, meantFolder } from "./missing.ts";
+import { refuseTexts } from "./refuse_texts.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
@@ -73,7 +74,9 @@ export async function locate<Options extends Named>(
   const places: { -readonly [K in "model" | "draft" | "donor" | "tokenMap"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
   try {
-    if (target !== undefined) places.model = await folderOf(target, notices, status);
+    if (target !== undefined) {
+      places.model = await folderOf(target, notices, status, { isTarget: true });
+    }
     if (draft === "none") places.draft = draft;
     else if (draft !== undefined) {
       places.draft = await folderOf(parsePlace(draft, isThere), notices, status);
@@ -108,16 +111,22 @@ function openHub({ io, quiet, hub }: Notices, status: StatusLine): Hub {
   };
 }
 
+interface Fetching extends Pick<Hub, "waits" | "onWeights"> {
+  /** Whether the model is to be the target: see `refuseTexts`; default false. */
+  readonly isTarget?: boolean;
+}
+
 /** Downloads; where Ctrl+C stops it, says that nothing is lost. */
 export async function fetchModel(
   name: Snapshot["name"],
   notices: Notices,
   status: StatusLine,
-  how: Pick<Hub, "waits" | "onWeights"> = {},
+  { isTarget = false, ...how }: Fetching = {},
 ): Promise<Snapshot> {
   const { io } = notices;
+  const onTexts = (folder: string) => refuseTexts(folder, { name: modelText(name), isTarget });
   try {
-    return await download(name, { ...openHub(notices, status), ...how });
+    return await download(name, { ...openHub(notices, status), onTexts, ...how });
   } catch (error) {
     if (io.signal.aborted) {
       status.clear();
@@ -159,7 +168,7 @@ export async function folderOf(
   place: Place,
   notices: Notices,
   status: StatusLine,
-  how: Pick<Hub, "waits" | "onWeights"> = {},
+  how: Fetching = {},
 ): Promise<string> {
   if (place.kind === "hub") return (await fetchModel(place.name, notices, status, how)).folder;
   const { cache, offline } = notices.hub ?? hubOfEnvironment();

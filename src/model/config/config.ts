@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { decoderFields, readArchitecture } from "./architectures.ts";
-import { type Fields, integers, quote, value } from "../files/fields.ts";
+import { type Fields, quote, unusable, value } from "../files/fields.ts";
 import type { ModelConfig } from "./types.ts";
 
 /**
@@ -20,18 +20,22 @@ export function parseModelConfig(
   const generation = fieldsOf(name, "generation_config.json", generationConfig ?? {});
   const decoder = readArchitecture(fields);
   const text = decoderFields(fields);
-  const last = decoder.vocabSize - 1;
-  const ends = integers(generation, "eos_token_id", last) ??
-    integers(fields, "eos_token_id", last) ?? integers(text, "eos_token_id", last) ?? [];
-  // Multimodal models may have one of their two end tokens only in text_config (Qwen3.5's <|endoftext|>). Ids there
-  // that are no tokens are skipped, as they were never read by others.
-  const inner = text === fields ? [] : [value(text, "eos_token_id")].flat();
-  const eosTokenIds = [...new Set([...ends, ...inner.filter((id) => isToken(id, last))])];
+  const ends = endIds(generation) ?? endIds(fields) ?? [];
+  // Multimodal models may have one of their two end tokens only in text_config (Qwen3.5's <|endoftext|>).
+  const inner = text === fields ? [] : endIds(text) ?? [];
+  // transformers only warns of ids that are no tokens, -1 for example.
+  const eosTokenIds = [...new Set([...ends, ...inner])]
+    .filter((id) => id >= 0 && id < decoder.vocabSize);
   return Object.freeze({ ...decoder, eosTokenIds });
-}
 
-function isToken(id: unknown, last: number): id is number {
-  return Number.isSafeInteger(id) && Number(id) >= 0 && Number(id) <= last;
+  function endIds(of: Fields): number[] | undefined {
+    const found = value(of, "eos_token_id");
+    if (found === undefined) return undefined;
+    return [found].flat().map((id) => {
+      if (Number.isSafeInteger(id)) return Number(id);
+      throw unusable(of, `has ${quote(id)} in eos_token_id, expected integers`);
+    });
+  }
 }
 
 /** A checkpoint's JSON file as fields to read. @throws UsageError when it is not an object. */

@@ -136,8 +136,8 @@ export function noRope(headDim: number): Rope {
 
 /** Reads the rotary embedding from the object `inside`, and from the config what that leaves out. */
 function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number): Rope {
-  const plain = positive(config, "rope_theta");
-  const theta = inside ? positive(inside, "rope_theta", plain) : plain;
+  const own = inside && value(inside, "rope_theta") !== undefined ? inside : config;
+  const theta = positive(own, "rope_theta");
   const turned = rotatedWidth(config, inside, headDim);
   if (inside && kindOf(inside) === "proportional") {
     const factor = positive(inside, "factor", 1);
@@ -248,7 +248,11 @@ function parseYarn(config: Fields, inside: Fields): RopeScaling {
     betaFast: positive(inside, "beta_fast", 32),
     betaSlow: positive(inside, "beta_slow", 1),
     truncate: flag(inside, "truncate", true),
-    attentionFactor: positive(inside, "attention_factor", yarnAttention(inside, factor)),
+    attentionFactor: positive(
+      inside,
+      "attention_factor",
+      yarnAttention(inside, factor) * positive(inside, "attn_factor", 1),
+    ),
   };
 }
 

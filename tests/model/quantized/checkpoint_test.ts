@@ -129,6 +129,10 @@ Deno.test("methods and settings that are not supported are named", () => {
     [{ ...GPTQ.config, checkpoint_format: "marlin" }, /checkpoint_format "marlin"/],
     [{ ...GPTQ.config, format: "marlin" }, /format "marlin"/],
     [
+      { ...GPTQ.config, dynamic: { "-:lm_head": {}, "+:.*down": { bits: 8 } } },
+      /dynamic quantizes "\+:\.\*down" in another way/,
+    ],
+    [
       { quant_method: "modelopt", quant_algo: "W4A8_AWQ" },
       /quant_algo "W4A8_AWQ", supported: "NVF/,
     ],
@@ -138,6 +142,10 @@ Deno.test("methods and settings that are not supported are named", () => {
     [weights({ symmetric: false }), /asymmetric int8 weights/],
     [weights({ strategy: "token" }), /strategy "token", supported are tensor, channel, group/],
     [weights({ actorder: "group" }), /actorder "group", supported/],
+    [
+      { ...INT8.config, transform_config: { config_groups: { R4: { type: "hadamard" } } } },
+      /transform_config config_groups has rotations of weights/,
+    ],
     [{ ...INT8.config, sparsity_config: { format: "sparse-24-bitmask" } }, /"sparse-24-bitmask"/],
   ];
   for (const [config, message] of cases) {

@@ -86,6 +86,12 @@ function gptq(found: Fields): Scheme {
   const keys = ["checkpoint_format", "format"];
   for (const key of keys) expect(found, key, ["gptq", "gptq_v2", undefined]);
   expect(found, "is_marlin_format", [false, undefined]);
+  // Names that begin with "-:" are modules that are not quantized, which their tensors show.
+  const dynamic = nested(found, "dynamic");
+  const other = Object.keys(dynamic?.values ?? {}).find((key) => !key.startsWith("-:"));
+  if (dynamic && other !== undefined) {
+    throw unusable(dynamic, `quantizes ${quote(other)} in another way, supported is one for all`);
+  }
   const second = keys.some((key) => value(found, key) === "gptq_v2");
   return {
     method: "GPTQ 4-bit",
@@ -144,6 +150,11 @@ const NVFP4 = "nvfp4-pack-quantized";
 function compressed(found: Fields): Scheme | undefined {
   const groups = nested(found, "config_groups");
   if (groups === undefined) throw unusable(found, "has no config_groups");
+  const transforms = nested(found, "transform_config");
+  const rotated = transforms && nested(transforms, "config_groups");
+  if (rotated && Object.keys(rotated.values).length > 0) {
+    throw unusable(rotated, "has rotations of weights and activations, which are not supported");
+  }
   const schemes = Object.keys(groups.values).flatMap((key) => {
     const group = nested(groups, key);
     const weights = group && nested(group, "weights");
@@ -222,7 +233,9 @@ function groupSize(fields: Fields, key: string): number {
 
 function blockOf(fields: Fields, key: string): { readonly rows: number; readonly cols: number } {
   const size = value(fields, key);
-  const [rows, cols] = Array.isArray(size) && size.length === 2 ? size : [];
+  // Also written as "128x128".
+  const sides = typeof size === "string" ? size.split("x").map(Number) : size;
+  const [rows, cols] = Array.isArray(sides) && sides.length === 2 ? sides : [];
   if (
     !Number.isSafeInteger(rows) || !Number.isSafeInteger(cols) || rows < 1 || cols < 32 ||
     cols % 32 !== 0

@@ -155,7 +155,9 @@ function headsOf(
   const dims = { least: 8, most: MOST.headDim, multipleOf: 8 };
   const all = nested(config, "per_layer_config");
   if (all) {
-    const own = nested(all, `${i}`) ?? { ...all, values: {} };
+    // transformers pads the numbers with zeros to one length.
+    const key = Object.keys(all.values).find((padded) => Number(padded) === i) ?? `${i}`;
+    const own = nested(all, key) ?? { ...all, values: {} };
     const unknown = Object.keys(own.values).find((key) => !LAYER_KEYS.includes(key));
     if (unknown !== undefined) {
       throw unusable(own, `has ${quote(unknown)}, known are ${LAYER_KEYS.join(", ")}`);

@@ -15,7 +15,17 @@ export const MISTRAL: Family = {
   architecture: "MistralForCausalLM",
   modelType: "mistral",
   wrappers: WRAPPERS,
-  defaults: { max_position_embeddings: 131072, num_key_value_heads: 8, sliding_window: 4096 },
+  // As transformers' MistralConfig: configs with images may leave out what equals it.
+  defaults: {
+    vocab_size: 32_000,
+    hidden_size: 4096,
+    intermediate_size: 14_336,
+    num_hidden_layers: 32,
+    num_attention_heads: 32,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    sliding_window: 4096,
+  },
   layer: (config, { attention, mlp }) => ({
     attention: { ...attention, window: slidingWindow(config) },
     mlp,
