@@ -184,3 +184,58 @@ for (const name of ["qwen3_5", "lfm2", ...WINDOWS]) {
     assertNothingHeld(engine);
   });
 }
+
+for (const name of ["gpt_oss", "lfm2", "qwen3_5"]) {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: a prompt that is sent again is known but for its last page, one after the other or at once`, async () => {
+    using engine = await open(name, { contextLength: 512, maxBatch: 4 });
+    // A multiple of a page, whose state is behind the last token, and one whose last chunk is short.
+    for (const length of [64, 65, 160, 321, 340]) {
+      const known = Math.floor((length - 1) / PAGE) * PAGE;
+      const inTurn = [];
+      for (let i = 0; i < 3; i++) {
+        inTurn.push((await generate(engine, idsOf(length, length), 5)).cachedTokens);
+      }
+      const atOnce = await Promise.all(
+        [0, 1, 2, 3].map(() => generate(engine, idsOf(length, length + 1), 5)),
+      );
+      const cached = atOnce.map(({ cachedTokens }) => cachedTokens);
+      assert.deepEqual(inTurn.slice(-1), [known], `${length}`);
+      assert.deepEqual(cached.slice(-2), [known, known], `${length} at once`);
+    }
+    assertNothingHeld(engine);
+  });
+}
+
+Deno.test("a prompt that is sent again takes no other conversation's state", async () => {
+  using engine = await open("lfm2", { contextLength: 512, maxKvTokens: 2048, maxBatch: 1 });
+  const [own, other] = [idsOf(100, 1), idsOf(90, 2)];
+  const first = await generate(engine, own, 30);
+  for (let i = 0; i < 3; i++) await generate(engine, other, 30);
+  const turn = await generate(engine, [...own, ...first.outputIds, ...idsOf(9, 3)], 3);
+  assert.ok(turn.cachedTokens >= 129 - 2 * PAGE, `${turn.cachedTokens}`);
+});
+
+for (const [rows, beside] of [[256, 300], [1000, 0]] as const) {
+  drawn.test(`states within a long prompt are at the same places with ${rows} rows, beside ${beside} tokens`, async () => {
+    const config = JSON.parse(await Deno.readTextFile(`${folderOf("lfm2")}/config.json`));
+    const target = await Deno.makeTempFile({ prefix: "eyrie-test-", suffix: ".json" });
+    try {
+      await Deno.writeTextFile(
+        target,
+        JSON.stringify({ ...config, max_position_embeddings: 8192 }),
+      );
+      using engine = await openEngine({
+        model: { random: { target }, algorithm: "NONE" },
+        limits: { contextLength: 2400, maxKvTokens: 9600, maxBatch: 3, maxBatchedRows: rows },
+      });
+      const long = idsOf(2300, 1);
+      const prompts = [...beside > 0 ? [idsOf(beside, 7)] : [], long];
+      await Promise.all(prompts.map((ids) => generate(engine, ids, 4)));
+      const shared = await generate(engine, [...long.slice(0, 2200), ...idsOf(30, 2)], 4);
+      assert.equal(shared.cachedTokens, 2048);
+    } finally {
+      await Deno.remove(target);
+    }
+  });
+}

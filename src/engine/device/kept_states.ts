@@ -118,7 +118,8 @@ export function keptStates(
     });
     const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
     if (header) return new Float32Array(words)[1] ?? 0;
-    const length = promptTokens ?? new Uint32Array(words)[0] ?? 0;
+    // The same prompt is found up to its last token, which is computed again.
+    const length = promptTokens ?? Math.max(0, (new Uint32Array(words)[0] ?? 0) - 1);
     return length - length % PAGE;
   }
 

@@ -2,6 +2,7 @@ import { PREFILL_ROWS } from "../../model/device_layout.ts";
 import { promptsMs } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
+import { stateSpacing } from "../device/kept_states.ts";
 import { promptRows, promptRun } from "../device/prompt_rows.ts";
 import { type Sequence, storesAnswer } from "../device/sequence.ts";
 import type { FirstToken, PromptChunk, Runner } from "../device/runner.ts";
@@ -51,7 +52,10 @@ export interface Prefill {
 }
 
 interface Parts {
-  readonly runner: Pick<Runner, "capacity" | "draft" | "prefill" | "catchUp" | "compileMs">;
+  readonly runner: Pick<
+    Runner,
+    "capacity" | "draft" | "prefill" | "catchUp" | "compileMs" | "states"
+  >;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
   readonly syncInterval: SyncInterval;
@@ -98,9 +102,14 @@ export function openPrefill(
     return { ...budget, rows: rowsWithin(promptMs, prompts, { budget, costs: table }) };
   }
 
-  /** Where the sequence's next chunk ends at most: at its branch, or where other kernels go on. */
+  /**
+   * Where the sequence's next chunk ends at most: at its branch, where other kernels go on, or where the next state is
+   * kept, so that this does not depend on what else is in the forward.
+   */
   function chunkEnd({ ids, stored, branch = 0, promptTokens = Infinity }: Sequence): number {
-    return Math.min(ids.length, ...[branch, promptTokens].filter((end) => stored < end));
+    const spacing = stateSpacing(ids.length);
+    const kept = runner.states?.spaced ? (Math.floor(stored / spacing) + 1) * spacing : Infinity;
+    return Math.min(ids.length, ...[branch, promptTokens, kept].filter((end) => stored < end));
   }
 
   function* step(

@@ -73,10 +73,14 @@ export interface PrefixCache {
    */
   insert(sequence: StoredSequence): number[];
   /**
-   * Takes a place for a sequence's state: a free one, or the one of the least recently used prefix, which loses its
-   * state. Undefined if no states are kept, or all places are being written.
+   * Takes a place for the state after the first `length` of a sequence's tokens: a free one, or the one of the least
+   * recently used prefix, which loses its state. Undefined if no states are kept, or all places are being written, or
+   * these tokens have a state, which then counts as used.
    */
-  takePlace(): number | undefined;
+  takePlace(
+    sequence: Pick<StoredSequence, "ids" | "promptTokens">,
+    length: number,
+  ): number | undefined;
   /**
    * Records that the state at a taken place follows the first `length` of a sequence's tokens; 0: the place has no
    * state to keep.
@@ -226,16 +230,40 @@ class PageTree implements PrefixCache {
   /** Cuts a path to its longest part that has a state, and returns the place of that state. */
   #lastState(path: Node[]): number | undefined {
     const last = path.findLastIndex((node) => this.#states.has(node));
-    const node = path[last];
+    const found = this.#used(path[last]);
+    if (found !== undefined) path.length = last + 1;
+    return found;
+  }
+
+  /** The place of a node's state, which counts as used. */
+  #used(node: Node | undefined): number | undefined {
     const found = node && this.#states.get(node);
-    if (node === undefined || found === undefined) return undefined;
-    path.length = last + 1;
-    this.#states.delete(node);
-    this.#states.set(node, found);
+    if (found === undefined) return undefined;
+    this.#states.delete(found.node);
+    this.#states.set(found.node, found);
     return found.place;
   }
 
-  takePlace(): number | undefined {
+  /** The node of the last of a sequence's first `length` tokens, a multiple of PAGE. */
+  #nodeAt(
+    sequence: Pick<StoredSequence, "ids" | "promptTokens">,
+    length: number,
+  ): Node | undefined {
+    if (sequence.ids.length < length) return undefined;
+    let [nodes, node]: [Map<string, Node>, Node | undefined] = [this.#roots, undefined];
+    for (let i = 0; i < length / PAGE; i++) {
+      node = nodes.get(this.#key(sequence, i));
+      if (node === undefined) return undefined;
+      nodes = node.children;
+    }
+    return node;
+  }
+
+  takePlace(
+    sequence: Pick<StoredSequence, "ids" | "promptTokens">,
+    length: number,
+  ): number | undefined {
+    if (this.#used(this.#nodeAt(sequence, length)) !== undefined) return undefined;
     const free = this.#freePlaces.pop();
     if (free !== undefined) return free;
     const [oldest] = this.#states.values();
@@ -249,13 +277,7 @@ class PageTree implements PrefixCache {
     sequence: Pick<StoredSequence, "ids" | "promptTokens">,
     length: number,
   ): void {
-    let nodes = this.#roots;
-    let node: Node | undefined;
-    for (let i = 0; i < length / PAGE; i++) {
-      node = sequence.ids.length < length ? undefined : nodes.get(this.#key(sequence, i));
-      if (node === undefined) break;
-      nodes = node.children;
-    }
+    const node = this.#nodeAt(sequence, length);
     if (node === undefined || this.#states.has(node)) this.#freePlaces.push(place);
     else this.#states.set(node, { place, node });
   }

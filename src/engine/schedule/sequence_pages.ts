@@ -63,10 +63,10 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     if (!states) return;
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
     if (!whole && stored !== branch && !far) return;
-    const place = cache.takePlace();
+    const known = { ids: ids.slice(0, stored + 1), promptTokens };
+    const place = cache.takePlace(known, Math.floor((whole ? stored - 1 : stored) / PAGE) * PAGE);
     if (place === undefined) return;
     keptAt.set(sequence, stored);
-    const known = { ids: ids.slice(0, stored + 1), promptTokens };
     const put = (length: number) => cache.putState(place, known, length);
     const saved = states.save(sequence, place, whole ? undefined : stored);
     // A device that fails is reported by those who wait for it.
@@ -103,7 +103,11 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     awaits(sequence, other) {
       const promptOf = ({ ids, promptTokens }: Sequence) =>
         promptTokens === undefined ? ids : ids.slice(0, promptTokens);
-      return cache.common(promptOf(sequence), promptOf(other)) > other.stored;
+      const [own, others] = [promptOf(sequence), promptOf(other)];
+      const common = cache.common(own, others);
+      // The state at the end of a prompt is kept once all of it is stored.
+      const atEnd = runner.states !== undefined && others.every((id, i) => id === own[i]);
+      return common > (atEnd && other.stored < others.length ? 0 : other.stored);
     },
     share(sequence, whole) {
       runner.setPages(sequence, cache.insert(sequence));

@@ -61,7 +61,7 @@ function withStoredPrompts(
     },
     common: (ids, others) => cache.common(ids, others),
     insert: (sequence) => cache.insert(sequence),
-    takePlace: () => cache.takePlace(),
+    takePlace: (sequence, length) => cache.takePlace(sequence, length),
     putState: (place, sequence, length) => cache.putState(place, sequence, length),
     evict: () => cache.evict(),
     clear: () => cache.clear(),

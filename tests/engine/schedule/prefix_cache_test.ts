@@ -274,24 +274,28 @@ Deno.test("prefix cache: where layers have states a match ends where one is kept
   equal(cache.common(run(60), run(40)), 32, "but for a whole prompt");
   equal(cache.common(run(2100), [...run(2090), 1]), 2048, "and for a part with one");
   deepEqual(found(100), [0, undefined], "pages without a state are of no use");
-  const [a, b] = [cache.takePlace() ?? -1, cache.takePlace() ?? -1];
+  /** For tokens that are not cached. */
+  const take = () => cache.takePlace({ ids: run(70, 500) }, 64);
+  const [a, b] = [take() ?? -1, take() ?? -1];
   deepEqual([a, b].toSorted(), [0, 1]);
-  equal(cache.takePlace(), undefined, "both are being written");
+  equal(take(), undefined, "both are being written");
   cache.putState(a, first, 32);
   deepEqual(found(100), [2, a]);
   deepEqual(found(32), [0, undefined], "the last token is to be computed");
   cache.putState(b, first, 64);
   deepEqual([found(100), found(60)], [[4, b], [2, a]]);
+  equal(cache.takePlace(first, 64), undefined, "these tokens have a state");
+  deepEqual(found(60), [2, a]);
   // The state of 64 tokens was used before that of 32.
-  equal(cache.takePlace(), b);
+  equal(take(), b);
   cache.putState(b, { ids: run(70, 500) }, 64);
   deepEqual(found(100), [2, a], "the state of tokens that are not cached is dropped");
-  equal(cache.takePlace(), b);
+  equal(take(), b);
   cache.putState(b, first, 0);
-  equal(cache.takePlace(), b, "a place that was not wanted is free again");
+  equal(take(), b, "a place that was not wanted is free again");
   cache.clear();
   deepEqual(found(100), [0, undefined]);
-  equal(cache.takePlace(), a, "pages that leave take their states with them");
+  equal(take(), a, "pages that leave take their states with them");
 });
 
 Deno.test("prefix cache: a match says where many pages go on without a state", () => {
@@ -303,6 +307,7 @@ Deno.test("prefix cache: a match says where many pages go on without a state", (
     return branch;
   };
   deepEqual([branch(60), branch(100), branch(200)], [undefined, 96, 144]);
-  cache.putState(cache.takePlace() ?? -1, { ids: run(150) }, 48);
+  const kept = { ids: run(150) };
+  cache.putState(cache.takePlace(kept, 48) ?? -1, kept, 48);
   deepEqual([branch(100), branch(200)], [undefined, 144]);
 });
