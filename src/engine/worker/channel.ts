@@ -161,10 +161,19 @@ export class Channel {
     }
   }
 
+  /** Where a listener throws, its request ends with that error, as in the engine's own thread; the others go on. */
   #pass(id: number, event: EngineEvent): void {
     const push = this.#requests.get(id);
-    if (event.kind === "finish" || event.kind === "error") this.#requests.delete(id);
-    push?.(event);
+    const isLast = event.kind === "finish" || event.kind === "error";
+    if (isLast) this.#requests.delete(id);
+    try {
+      push?.(event);
+    } catch (thrown) {
+      if (isLast) return;
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      if (!this.#failure) this.#post({ kind: "cancel", id });
+      this.#pass(id, { kind: "error", error });
+    }
   }
 
   #fail(id: number, error: Error): void {

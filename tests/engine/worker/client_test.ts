@@ -124,6 +124,24 @@ Deno.test("an engine in a worker", async (t) => {
     assert.equal((await resultOf(engine.submit(none))).finishReason, "interrupt");
   });
 
+  await t.step("a listener that throws ends its own request, the others go on", async () => {
+    const kinds: string[] = [];
+    const options = { maxTokens: 30, ignoreEos: true };
+    engine.submit(request(ids[0] ?? [], options)).listen((event) => {
+      kinds.push(event.kind === "error" ? `${event.error}` : event.kind);
+      if (event.kind === "round") throw new Error("not mine");
+    });
+    const last: string[] = [];
+    engine.submit(request(ids[0] ?? [], options)).listen(({ kind }) => {
+      last.push(kind);
+      if (kind === "finish") throw new Error("after all");
+    });
+    const others = ids.slice(1, 3).map((each) => resultOf(engine.submit(request(each, options))));
+    for (const { outputIds } of await Promise.all(others)) assert.equal(outputIds.length, 30);
+    assert.deepEqual(kinds.slice(-2), ["round", "Error: not mine"]);
+    assert.equal(last.at(-1), "finish");
+  });
+
   await t.step("it is closed once the round that it works on has ended", async () => {
     const begun = Promise.withResolvers<void>();
     let finishReason: string | undefined;
