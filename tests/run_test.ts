@@ -17,7 +17,7 @@ function runner(...args: readonly string[]): Promise<Deno.CommandOutput> {
   return new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "tests/run.ts", ...args],
     cwd: new URL("..", import.meta.url),
-    env: { NO_COLOR: "1" },
+    env: { NO_COLOR: "1", EYRIE_TEST_ALL: "" },
   }).output();
 }
 

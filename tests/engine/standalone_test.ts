@@ -326,7 +326,7 @@ exhaustive.test("nothing is made after warm-up", async () => {
   const tiers = [chain(0), chain(3), treeNamed("3:2:6")];
   using engine = await openEngine({
     model: { draft: TARGET },
-    limits: { maxBatch: 2 },
+    limits: { maxBatch: 2, preparePrompts: true },
     hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation: inTurn(tiers) }) },
   });
   const before = { ...engine.runner.created };

@@ -87,7 +87,7 @@ const CASES: readonly [name: string, options: LocalOptions, requests: number][] 
   ["EAGLE3, 5 at once, several rounds a sync", {
     model: { algorithm: "EAGLE3" },
     limits: { maxBatch: 5, roundsPerSync: 3 },
-  }, 5],
+  }, 10],
   ["EAGLE, 3 at once, bf16 keys and values", {
     model: { algorithm: "EAGLE" },
     limits: { maxBatch: 3, kvDtype: "bf16" },
@@ -190,7 +190,7 @@ exhaustive.test("nothing is made after warm-up, in rounds of trees", async () =>
   const tiers = tiersOf(["0", "3", "3:2:6"]);
   const speculation = inTurn(tiers);
   using engine = await openEngine({
-    limits: { maxBatch: 2 },
+    limits: { maxBatch: 2, preparePrompts: true },
     hooks: { plan: () => ({ tier: chain(3), tiers, warmed: tiers, speculation }) },
   });
   const before = { ...engine.runner.created };

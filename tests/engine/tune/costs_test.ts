@@ -289,7 +289,7 @@ Deno.test("what a table lacks of prompts is measured and put into it, the rest s
     refined: { all: 2, rounds: [], catchUp: 3, prefill: 4 },
   }));
   assert.equal(costs.hasPrompts, false);
-  await costs.measurePrompts({ seconds: 0.3 });
+  await costs.measurePrompts({ seconds: 3 });
   const { prefill, refined, ...rest } = costs.table ?? assert.fail();
   assert.equal(costs.hasPrompts, true);
   assert.ok(prefill.length > 1 && (prefill.at(-1)?.at ?? 0) >= 64);
