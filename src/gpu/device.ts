@@ -112,7 +112,13 @@ export async function openGpu(
       failure = undefined;
       throw error;
     },
-    mapped: webgpu.mapped,
+    async mapped(buffer, wait) {
+      try {
+        return await webgpu.mapped(buffer, wait);
+      } catch (error) {
+        throw await lossOf(device) ?? error;
+      }
+    },
     settled: webgpu.settled,
     drain: () => webgpu.drain(device.queue),
     [Symbol.dispose](): void {
@@ -121,6 +127,15 @@ export async function openGpu(
       if (!info.software) device.destroy();
     },
   };
+}
+
+/** What happened to a device that is lost, undefined where it is not: WebGPU itself only tells that a buffer is not mapped. */
+export async function lossOf({ lost }: Pick<GPUDevice, "lost">): Promise<Error | undefined> {
+  const soon = new Promise<void>((resolve) => setTimeout(resolve, 100));
+  const info = await Promise.race([lost, soon]);
+  if (!info) return undefined;
+  const why = info.message || info.reason || "no reason is given";
+  return new Error(`The GPU device was lost: ${why}`, { cause: info });
 }
 
 /** @throws UsageError for f16 where the device has no matrix units, or they are not used. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
+import { lossOf } from "../../src/gpu/device.ts";
 import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
 import { openDevice } from "./device.ts";
 
@@ -61,4 +62,11 @@ Deno.test("readBuffer: a buffer whole, or a part of it", async () => {
   assert.deepEqual(new Float32Array(await readBuffer(gpu, { buffer })), values);
   const part = await readBuffer(gpu, { buffer, offset: 256, size: 40 });
   assert.deepEqual(new Float32Array(part), values.subarray(64, 74));
+});
+
+Deno.test("readback: a device that is lost is told, one that is not is not", async () => {
+  const info = { message: "a reset", reason: "destroyed" } as GPUDeviceLostInfo;
+  const error = await lossOf({ lost: Promise.resolve(info) });
+  assert.equal(error?.message, "The GPU device was lost: a reset");
+  assert.equal(await lossOf(gpu.device), undefined);
 });
