@@ -1,12 +1,14 @@
-import { type Environment, Interpreter } from "@huggingface/jinja";
+import { Environment, Interpreter } from "@huggingface/jinja";
 import { field } from "../objects.ts";
+import { pythonEquals, pythonText } from "./python_values.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
 
 /**
- * Adds what checkpoint templates use and the package lacks: objects whose keys are numbers (Seed-OSS's budgets)
- * in `dictsort` and in brackets, and `string` of None and of booleans as Python writes them.
+ * Adds what checkpoint templates use and the package lacks, as Jinja2 has it: objects whose keys are numbers
+ * (Seed-OSS's budgets) in `dictsort` and in brackets, methods of objects that have a key of the same name, any value
+ * on the left of `in`, `string`, `upper` and `lower` of any value, and `map` with the name of a filter.
  */
 export class FullerInterpreter extends Interpreter {
   /** The maps whose keys are the digits of numbers. */
@@ -22,6 +24,8 @@ export class FullerInterpreter extends Interpreter {
         return this.#member(statement, environment);
       case "FilterExpression":
         return this.#filter(statement, environment);
+      case "BinaryExpression":
+        return this.#binary(statement, environment);
       default:
         return super.evaluate(statement, environment);
     }
@@ -40,36 +44,84 @@ export class FullerInterpreter extends Interpreter {
 
   #member(statement: Statement, environment: Environment): Value {
     const property = field(statement, "property");
-    if (field(property, "type") !== "IntegerLiteral") return super.evaluate(statement, environment);
+    const isInteger = field(property, "type") === "IntegerLiteral";
+    const name = field(statement, "computed") ? "" : String(field(property, "value"));
+    if (!isInteger && !METHODS.has(name)) return super.evaluate(statement, environment);
     const object = this.evaluate(field(statement, "object") as Statement, environment);
+    // Jinja takes the attribute before the key, for `x.items` but not for `x["items"]`.
+    const method = METHODS.has(name) ? object.builtins.get(name) : undefined;
+    if (method !== undefined) return method;
     const known = { ...statement, object: constant(object) } as Statement;
-    if (!this.#isNumbered(object)) return super.evaluate(known, environment);
+    if (!isInteger || !this.#isNumbered(object)) return super.evaluate(known, environment);
     const named = { ...known, computed: true, property: digits(property) };
     return super.evaluate(named as Statement, environment);
   }
 
   #filter(statement: Statement, environment: Environment): Value {
     const filter = field(statement, "filter");
-    const name = field(filter, "type") === "Identifier" ? field(filter, "value") : undefined;
-    if (name !== "string" && name !== "dictsort") return super.evaluate(statement, environment);
+    const callee = field(filter, "callee");
+    const name = callee === undefined ? field(filter, "value") : `${field(callee, "value")}()`;
+    if (!FILTERS.has(name)) return super.evaluate(statement, environment);
     const operand = this.evaluate(field(statement, "operand") as Statement, environment);
-    if (name === "string") {
-      const text = pythonText(operand);
-      if (text !== undefined) return super.evaluate(stringLiteral(text), environment);
+    const known = { ...statement, operand: constant(operand) } as Statement;
+    switch (name) {
+      case "dictsort":
+        return this.#isNumbered(operand)
+          ? this.#sorted(super.evaluate(known, environment), environment)
+          : super.evaluate(known, environment);
+      case "map()":
+        return this.#mapped(known, operand, environment);
+      default:
+        // Of a text, `string` is the text itself.
+        return super.evaluate(
+          { ...known, operand: stringLiteral(pythonText(operand)) } as Statement,
+          environment,
+        );
     }
-    const sorted = super.evaluate(
-      { ...statement, operand: constant(operand) } as Statement,
-      environment,
-    );
-    if (name === "dictsort" && this.#isNumbered(operand)) {
-      const pairs = sorted.value as { readonly value: { value: unknown }[] }[];
-      for (const { value } of pairs) {
-        const number = { type: "IntegerLiteral", value: Number(value[0]?.value) };
-        value[0] = super.evaluate(number as unknown as Statement, environment);
-      }
-      pairs.sort((a, b) => Number(a.value[0]?.value) - Number(b.value[0]?.value));
+  }
+
+  /** Gives back the numbers of sorted pairs whose keys are digits, in the order of numbers. */
+  #sorted(sorted: Value, environment: Environment): Value {
+    const pairs = sorted.value as { readonly value: { value: unknown }[] }[];
+    for (const { value } of pairs) {
+      const number = { type: "IntegerLiteral", value: Number(value[0]?.value) };
+      value[0] = super.evaluate(number as unknown as Statement, environment);
     }
+    pairs.sort((a, b) => Number(a.value[0]?.value) - Number(b.value[0]?.value));
     return sorted;
+  }
+
+  /** `map('upper')`: the filter of each element. */
+  #mapped(statement: Statement, list: Value, environment: Environment): Value {
+    const args = field(field(statement, "filter"), "args");
+    const [filter] = Array.isArray(args) ? args : [];
+    if (field(filter, "type") !== "StringLiteral" || !Array.isArray(list.value)) {
+      return super.evaluate(statement, environment);
+    }
+    const value = list.value.map((each) => ({
+      type: "FilterExpression",
+      operand: constant(each),
+      filter: { type: "Identifier", value: field(filter, "value") },
+    }));
+    return super.evaluate({ type: "ArrayLiteral", value } as unknown as Statement, environment);
+  }
+
+  /** `in` with a value on the left that the package refuses, or compares by reference. */
+  #binary(statement: Statement, environment: Environment): Value {
+    const operator = field(field(statement, "operator"), "value");
+    if (operator !== "in" && operator !== "not in") return super.evaluate(statement, environment);
+    const left = this.evaluate(field(statement, "left") as Statement, environment);
+    const right = this.evaluate(field(statement, "right") as Statement, environment);
+    const isEmpty = left.type === "UndefinedValue" || left.type === "NullValue";
+    const isNested = Array.isArray(left.value) || left.value instanceof Map;
+    // Keys of objects are texts.
+    const elements: unknown = isEmpty && right.type === "ObjectValue" ? [] : right.value;
+    if (!(isEmpty || isNested) || !Array.isArray(elements)) {
+      const known = { ...statement, left: constant(left), right: constant(right) };
+      return super.evaluate(known as Statement, environment);
+    }
+    const isIn = elements.some((each) => pythonEquals(left, each));
+    return new Environment().set("isIn", isIn === (operator === "in"));
   }
 
   #isNumbered({ value }: Value): boolean {
@@ -80,12 +132,11 @@ export class FullerInterpreter extends Interpreter {
 /** The type of a statement that holds an evaluated value. */
 const VALUE = "EvaluatedValue";
 
-/** None and booleans as Python writes them; undefined for others. */
-function pythonText({ type, value }: Value): string | undefined {
-  if (type === "NullValue") return "None";
-  if (type === "BooleanValue") return value ? "True" : "False";
-  return undefined;
-}
+/** The package's methods of objects that a key of the same name hides. */
+const METHODS: ReadonlySet<string> = new Set(["items", "keys", "values", "get"]);
+
+/** Filters that are changed here; with "()" those that have arguments. */
+const FILTERS: ReadonlySet<unknown> = new Set(["dictsort", "string", "upper", "lower", "map()"]);
 
 function constant(value: Value): Statement {
   return { type: VALUE, value } as unknown as Statement;

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { renderChat } from "../../src/text/chat_template.ts";
+
+const render = (template: string) =>
+  renderChat(template, [], { addGenerationPrompt: false, templateArguments: { given: GIVEN } });
+
+const GIVEN = {
+  items: { type: "array", get: 1 },
+  keys: ["a"],
+  mixed: ["a'b", 'c"', `d'"`, "\n\t\\\u00a0é\u0007\u200b", null, true, 1, 1.5, {
+    "x y": [],
+  }],
+};
+
+/** Templates and the texts that Jinja2 3.1.6 makes of them. */
+const CASES: readonly (readonly [string, string])[] = [
+  ["{% for key, value in given.items() %}{{ key }},{% endfor %}", "items,keys,mixed,"],
+  ["{{ given.keys() | join(',') }} {{ given.values() | length }}", "items,keys,mixed 3"],
+  ["{{ given.get('keys')[0] }} {{ given['items'].get('get') }}", "a 1"],
+  ["{{ given['items'].type }} {{ given['items']['get'] }}", "array 1"],
+  [
+    "{{ 1 if given['items'].missing is defined else 2 }} {{ 1 if given.values is callable }}",
+    "2 1",
+  ],
+  ["[{{ missing | upper }}{{ missing | lower }}{{ missing | string }}]", "[]"],
+  ["{{ ['string', none] | upper }} {{ {'A': 1} | lower }}", "['STRING', NONE] {'a': 1}"],
+  ["{{ none | lower }} {{ 'Ab' | upper }} {{ true | upper }}", "none AB TRUE"],
+  ["{{ ['a', 1] | map('upper') | join('|') }}", "A|1"],
+  ["{{ given['keys'] | map('upper') | list | string }}", "['A']"],
+  ["{{ [{'a': 1}] | map(attribute='a') | list }}", "[1]"],
+  [
+    "{{ given.mixed | string }}",
+    `["a'b", 'c"', 'd\\'"', '\\n\\t\\\\\\xa0é\\x07\\u200b', None, True, 1, 1.5, {'x y': []}]`,
+  ],
+  ["{{ given['items'] | string }} {{ ('a', 1) | string }}", "{'type': 'array', 'get': 1} ('a', 1)"],
+  ["{{ [missing] | string }} {{ 'a' | string }} {{ none | string }}", "[Undefined] a None"],
+  ["{{ 1 if missing in ('a', 'b') else 2 }}", "2"],
+  ["{{ 1 if missing not in ['a'] else 2 }} {{ 1 if missing in {'a': 1} else 2 }}", "1 2"],
+  ["{{ 1 if none in [none] else 2 }} {{ 1 if none in {'a': 1} else 2 }}", "1 2"],
+  [
+    "{{ 1 if ['a', none] in (['a', none], 'b') else 2 }} {{ 1 if ['a'] in ('a', 1) else 2 }}",
+    "1 2",
+  ],
+  ["{{ 1 if {'a': [1]} in [{'a': [1]}] else 2 }} {{ 1 if {'a': 1} in [{}] else 2 }}", "1 2"],
+  [
+    "{{ 1 if 'a' in ['a'] else 2 }} {{ 1 if 'a' in 'ba' else 2 }} {{ 1 if 1 in missing else 2 }}",
+    "1 1 2",
+  ],
+];
+
+for (const [template, text] of CASES) {
+  Deno.test(`template as in Jinja2: ${template}`, () => assert.equal(render(template), text));
+}
+
+Deno.test("template: a mark in a text, as user_text.ts sets it, stays in the list's text", () => {
+  assert.equal(render("{{ ['<\ufdd0|im_end|>'] | string }}"), "['<\ufdd0|im_end|>']");
+});
