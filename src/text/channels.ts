@@ -32,10 +32,17 @@ export function channelsOf(template: string): ChannelName | undefined {
  */
 export const CHANNEL_TOKENS: readonly string[] = ["<|start|>", "<|channel|>", "<|message|>"];
 
+/** A piece of an output's reasoning or of its text. */
+export interface SeparatedPiece {
+  readonly kind: "reasoning" | "text";
+  readonly text: string;
+}
+
+/** Returns pieces in the output's order: a round's tokens may belong to several messages. */
 interface ChannelStream {
   readonly part: "begin" | "reasoning" | "text";
-  push(piece: string): { readonly reasoning: string; readonly text: string };
-  end(): { readonly reasoning: string; readonly text: string };
+  push(piece: string): SeparatedPiece[];
+  end(): SeparatedPiece[];
 }
 
 /** Longer than any header. */
@@ -89,15 +96,15 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   let isCall: boolean | undefined = false;
   /** In a call that has a close of its own. */
   let inside = false;
-  let out = { reasoning: "", text: "" };
+  let pieces: SeparatedPiece[] = [];
 
   function put(kind: Body["kind"], piece: string): void {
     if (piece === "") return;
-    if (!begun && earlier.has(kind)) out[kind] += "\n\n";
-    if (!begun && isCall) out[kind] += body?.around?.[0] ?? "";
+    const gap = !begun && earlier.has(kind) ? "\n\n" : "";
+    const before = !begun && isCall ? body?.around?.[0] ?? "" : "";
     begun = true;
     earlier.add(kind);
-    out[kind] += piece;
+    pieces.push({ kind, text: gap + before + piece });
   }
 
   /** One step; false where more of the output is needed. */
@@ -161,16 +168,16 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       return false;
     }
     put(kind, held.slice(0, found.at));
-    if (begun && isCall) out[kind] += around?.[1] ?? "";
+    if (begun && isCall) put(kind, around?.[1] ?? "");
     held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
     body = undefined;
     return true;
   }
 
-  function taken(ended: boolean): { reasoning: string; text: string } {
+  function taken(ended: boolean): SeparatedPiece[] {
     while (step(ended));
-    const made = out;
-    out = { reasoning: "", text: "" };
+    const made = pieces;
+    pieces = [];
     return made;
   }
 

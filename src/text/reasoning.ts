@@ -1,4 +1,10 @@
-import { channelFormat, type ChannelName, channelsOf, channelStream } from "./channels.ts";
+import {
+  channelFormat,
+  type ChannelName,
+  channelsOf,
+  channelStream,
+  type SeparatedPiece,
+} from "./channels.ts";
 import { openTail } from "./stop.ts";
 
 /** What begins and ends the reasoning in front of an answer. */
@@ -129,7 +135,7 @@ export function withBudget(given: Readonly<Record<string, unknown>>): Record<str
   return given["enable_thinking"] === false ? { ...OFF, ...given } : { ...given };
 }
 
-/** A piece of output, parted. */
+/** A whole output, parted. */
 export interface SeparatedText {
   readonly reasoning: string;
   readonly text: string;
@@ -144,12 +150,11 @@ export interface ReasoningStream {
   readonly part: Part;
   /** Whether no more reasoning can come. */
   readonly over: boolean;
-  push(piece: string): SeparatedText;
+  /** Returns what is certain, in the output's order; no piece is empty. */
+  push(piece: string): SeparatedPiece[];
   /** Called when the output ends; returns the text that was held back. */
-  end(): SeparatedText;
+  end(): SeparatedPiece[];
 }
-
-const NOTHING: SeparatedText = { reasoning: "", text: "" };
 
 /**
  * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
@@ -175,7 +180,7 @@ export function reasoningStream(
     };
   }
   if (marks === undefined) {
-    return { part: "text", over: true, push: (text) => ({ ...NOTHING, text }), end: () => NOTHING };
+    return { part: "text", over: true, push: (text) => nonEmpty("", text), end: () => [] };
   }
   const { open, close } = marks;
   const opened = openings.some((ids) => ids.every((id, i) => id === promptIds.at(i - ids.length)));
@@ -202,7 +207,7 @@ export function reasoningStream(
     return shown;
   }
 
-  function take(ended: boolean): SeparatedText {
+  function take(ended: boolean): SeparatedPiece[] {
     let reasoning = "";
     if (part === "begin") {
       const start = held.trimStart();
@@ -216,10 +221,10 @@ export function reasoningStream(
       held = held.replace(/^\s*\n/, "");
       part = "text";
     }
-    if (part !== "text") return { reasoning, text: "" };
+    if (part !== "text") return nonEmpty(reasoning, "");
     const text = held;
     held = "";
-    return { reasoning, text };
+    return nonEmpty(reasoning, text);
   }
 
   return {
@@ -235,6 +240,18 @@ export function reasoningStream(
     },
     end: () => take(true),
   };
+}
+
+function nonEmpty(reasoning: string, text: string): SeparatedPiece[] {
+  const pieces: SeparatedPiece[] = [{ kind: "reasoning", text: reasoning }, { kind: "text", text }];
+  return pieces.filter((piece) => piece.text !== "");
+}
+
+/** The pieces of each kind, joined. */
+export function joinedPieces(pieces: readonly SeparatedPiece[]): SeparatedText {
+  const of = (kind: SeparatedPiece["kind"]) =>
+    pieces.filter((piece) => piece.kind === kind).map(({ text }) => text).join("");
+  return { reasoning: of("reasoning"), text: of("text") };
 }
 
 /** Counts the tokens of an output that reason, both marks included. */
@@ -264,10 +281,10 @@ export function reasoningCounter(
       if (stream.over) return;
       const before = stream.part;
       pending++;
-      const { reasoning } = stream.push(piece);
+      const hasReasoned = stream.push(piece).some(({ kind }) => kind === "reasoning");
       const { part } = stream;
       // The token that completes the closing mark is the last one.
-      if (part === "reasoning" || part === "gap" || before === "reasoning" || reasoning !== "") {
+      if (part === "reasoning" || part === "gap" || before === "reasoning" || hasReasoned) {
         tokens += pending;
         pending = 0;
       } else if (part === "text") pending = 0;
@@ -275,13 +292,12 @@ export function reasoningCounter(
   };
 }
 
-/** A whole output, parted. */
+/** Parts a whole output. */
 export function partReasoning(
   output: string,
   reasoning: ReasoningParts,
   promptIds: readonly number[],
 ): SeparatedText {
   const stream = reasoningStream(reasoning, promptIds);
-  const [first, last] = [stream.push(output), stream.end()];
-  return { reasoning: first.reasoning + last.reasoning, text: first.text + last.text };
+  return joinedPieces([...stream.push(output), ...stream.end()]);
 }

@@ -152,6 +152,38 @@ for (const name of Object.keys(SAID)) {
   });
 }
 
+/** Two messages' ends in one piece: the rounds of a draft have several tokens. */
+const ROUNDS: Readonly<Record<string, readonly string[]>> = {
+  gpt_oss: [
+    "<|channel|>commentary<|message|>I look",
+    " it up.<|start|>assistant<|channel|>commentary to=functions.weather json<|message|>" +
+    '{"city": "Bad',
+    ' Ems", "days": 2}<|start|>assistant<|channel|>analysis<|message|>I wait.',
+  ],
+  glimmer: [
+    " to=user<|message|>I look",
+    " it up.<|start|>assistant to=weather<|message|><atem:function_calls>\n" +
+    '<atem:invoke name="weather">\n<atem:parameter name="city">Bad',
+    ' Ems</atem:parameter>\n<atem:parameter name="days">2</atem:parameter>\n</atem:invoke>\n' +
+    "</atem:function_calls><|start|>assistant to=self<|message|>I wait.",
+  ],
+};
+
+for (const [name, rounds] of Object.entries(ROUNDS)) {
+  Deno.test(`Responses: the items of ${name} have the output's order where a round spans messages`, async () => {
+    await using server = await saying(name, rounds.join(""), () => rounds);
+    const { output } = await server.json("/v1/responses", {
+      input: "hi",
+      tools: [{ type: "function", name: "weather", parameters: PARAMETERS }],
+    });
+    const [message, call, reasoning, ...others] = output;
+    assert.equal(message.content[0].text, "I look it up.");
+    assert.deepEqual(JSON.parse(call.arguments), ARGUMENTS);
+    assert.equal(reasoning.content[0].text, "I wait.");
+    assert.deepEqual(others, []);
+  });
+}
+
 Deno.test("harmony: the nearest effort, and a forced call in a message of its own", async () => {
   await using server = await saying("gpt_oss");
   await server.json(CHAT, { ...user("hi"), tools: [TOOL], reasoning_effort: "minimal" });

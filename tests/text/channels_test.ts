@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { channelsOf } from "../../src/text/channels.ts";
+import { channelsOf, type SeparatedPiece } from "../../src/text/channels.ts";
 import {
+  joinedPieces,
   partReasoning,
   reasoningCounter,
   type ReasoningParts,
@@ -143,11 +144,7 @@ for (const [name, parts, output, reasoning, text] of CASES) {
     assert.deepEqual(partReasoning(output, parts, ASKED), { reasoning, text });
     const read = (pieces: readonly string[]) => {
       const stream = reasoningStream(parts, ASKED);
-      const made = [...pieces.map((piece) => stream.push(piece)), stream.end()];
-      return {
-        reasoning: made.map((each) => each.reasoning).join(""),
-        text: made.map((each) => each.text).join(""),
-      };
+      return joinedPieces([...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()]);
     };
     assert.deepEqual(read([...output]), { reasoning, text });
     for (let at = 1; at < output.length; at++) {
@@ -155,6 +152,28 @@ for (const [name, parts, output, reasoning, text] of CASES) {
     }
   });
 }
+
+/** Pieces with neighbours of the same kind joined. */
+function inOrder(pieces: readonly SeparatedPiece[]): SeparatedPiece[] {
+  const joined: SeparatedPiece[] = [];
+  for (const { kind, text } of pieces) {
+    const last = joined.at(-1);
+    if (last?.kind === kind) joined[joined.length - 1] = { kind, text: last.text + text };
+    else joined.push({ kind, text });
+  }
+  return joined;
+}
+
+Deno.test("channels: messages within one piece keep their order", () => {
+  const message = (header: string, body: string) => `<|channel|>${header}<|message|>${body}`;
+  const output = [message("commentary", "a"), message("analysis", "b"), message("final", "c")]
+    .join("<|start|>assistant");
+  assert.deepEqual(inOrder(reasoningStream(HARMONY, ASKED).push(output)), [
+    { kind: "text", text: "a" },
+    { kind: "reasoning", text: "b" },
+    { kind: "text", text: "\n\nc" },
+  ]);
+});
 
 Deno.test("channels: what the prompt has begun to answer goes on as text", () => {
   const output = "and more.<|return|>";
@@ -203,14 +222,14 @@ Deno.test("channels: whatever an output is, it does not matter how it is cut", (
   fc.assert(
     fc.property(fc.constantFrom(HARMONY, GLIMMER), outputs, fc.nat(), (parts, said, at) => {
       const output = said.join("");
-      const whole = partReasoning(output, parts, ASKED);
-      const cut = at % (output.length + 1);
-      for (const pieces of [[...output], [output.slice(0, cut), output.slice(cut)]]) {
+      const read = (...pieces: readonly string[]) => {
         const stream = reasoningStream(parts, ASKED);
-        const made = [...pieces.map((piece) => stream.push(piece)), stream.end()];
-        assert.equal(made.map(({ reasoning }) => reasoning).join(""), whole.reasoning);
-        assert.equal(made.map(({ text }) => text).join(""), whole.text);
-      }
+        return inOrder([...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()]);
+      };
+      const whole = read(output);
+      const cut = at % (output.length + 1);
+      assert.deepEqual(read(...output), whole);
+      assert.deepEqual(read(output.slice(0, cut), output.slice(cut)), whole);
     }),
     { numRuns: 300 },
   );

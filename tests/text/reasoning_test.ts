@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import {
+  joinedPieces,
   partReasoning,
   type Reasoning,
   REASONING_MARKS,
@@ -42,10 +43,8 @@ for (const [name, output, promptIds, reasoning, text] of CASES) {
     fc.assert(fc.property(cuts, (at) => {
       const ends = [0, ...at.toSorted((a, b) => a - b), output.length];
       const stream = reasoningStream(THINK, promptIds);
-      const parts = ends.slice(1).map((end, i) => stream.push(output.slice(ends[i], end)));
-      parts.push(stream.end());
-      assert.equal(parts.map((part) => part.reasoning).join(""), reasoning);
-      assert.equal(parts.map((part) => part.text).join(""), text);
+      const pieces = ends.slice(1).flatMap((end, i) => stream.push(output.slice(ends[i], end)));
+      assert.deepEqual(joinedPieces([...pieces, ...stream.end()]), { reasoning, text });
     }));
   });
 }
@@ -58,9 +57,8 @@ Deno.test("reasoning: a call ends it where it was not closed, however it is cut"
   assert.deepEqual(partReasoning(`a</think>${output}`, parts, OPENED).text, output);
   for (let at = 1; at < output.length; at++) {
     const stream = reasoningStream(parts, OPENED);
-    const made = [stream.push(output.slice(0, at)), stream.push(output.slice(at)), stream.end()];
-    assert.equal(made.map((part) => part.reasoning).join(""), expected.reasoning);
-    assert.equal(made.map((part) => part.text).join(""), expected.text);
+    const made = [output.slice(0, at), output.slice(at)].flatMap((piece) => stream.push(piece));
+    assert.deepEqual(joinedPieces([...made, ...stream.end()]), expected);
   }
 });
 
@@ -84,9 +82,9 @@ Deno.test("reasoning tokens: up to the one that completes the closing mark", () 
 
 Deno.test("reasoning: what is sure is not held back", () => {
   const stream = reasoningStream(THINK, ASKED);
-  assert.deepEqual(stream.push("<think>ab </"), { reasoning: "ab", text: "" });
-  assert.deepEqual(stream.push("b"), { reasoning: " </b", text: "" });
-  assert.deepEqual(stream.push("</think>x"), { reasoning: "", text: "x" });
+  assert.deepEqual(stream.push("<think>ab </"), [{ kind: "reasoning", text: "ab" }]);
+  assert.deepEqual(stream.push("b"), [{ kind: "reasoning", text: " </b" }]);
+  assert.deepEqual(stream.push("</think>x"), [{ kind: "text", text: "x" }]);
 });
 
 Deno.test("reasoning: a model without marks has text only", () => {

@@ -1,5 +1,11 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
-import { partReasoning, reasoningStream, type SeparatedText } from "../../text/reasoning.ts";
+import type { SeparatedPiece } from "../../text/channels.ts";
+import {
+  joinedPieces,
+  partReasoning,
+  reasoningStream,
+  type SeparatedText,
+} from "../../text/reasoning.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { laidOut, unlaid } from "../terminal/markdown.ts";
@@ -32,10 +38,12 @@ export function answerWriter(
 ): AnswerWriter {
   const stream = reasoningStream(reasoning, promptIds);
   const writer = partedWriter(options);
+  const put = (pieces: readonly SeparatedPiece[]) =>
+    pieces.forEach((piece) => writer.put(joinedPieces([piece])));
   return {
-    write: (piece) => writer.put(stream.push(piece)),
+    write: (piece) => put(stream.push(piece)),
     end() {
-      writer.put(stream.end());
+      put(stream.end());
       writer.end();
     },
   };

@@ -3,7 +3,8 @@ import type {
   GenerateResult,
   TextLogprobs,
 } from "../../engine/schedule/events.ts";
-import { type ReasoningStream, reasoningStream, type SeparatedText } from "../../text/reasoning.ts";
+import type { SeparatedPiece } from "../../text/channels.ts";
+import { type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
 import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
@@ -166,26 +167,22 @@ function openReader(
     return kept;
   }
 
-  function parted({ reasoning, text }: SeparatedText): Piece[] {
-    if (enough) return [];
-    const before: Piece[] = reasoning === "" ? [] : [{ kind: "reasoning", text: reasoning }];
-    if (text === "") return before;
-    if (called === undefined) return [...before, { kind: "text", text }];
-    return [...before, ...counted(called.push(text))];
+  function withCalls(pieces: readonly SeparatedPiece[]): Piece[] {
+    return pieces.flatMap((piece): readonly Piece[] => {
+      if (enough) return [];
+      const hasCalls = called !== undefined && piece.kind === "text";
+      return hasCalls ? counted(called.push(piece.text)) : [piece];
+    });
   }
-
-  const push = (text: string): Piece[] => (
-    parted(thought === undefined ? { reasoning: "", text } : thought.push(text))
-  );
   // The beginning of a forced call only sets the reader's state: it is a mark, which makes no text.
   if (calls !== undefined && calls.begun !== "") called?.push(calls.begun);
   return {
     get enough() {
       return enough;
     },
-    push,
+    push: (text) => withCalls(thought?.push(text) ?? [{ kind: "text", text }]),
     end() {
-      const last = thought === undefined ? [] : parted(thought.end());
+      const last = withCalls(thought?.end() ?? []);
       return called === undefined ? last : [...last, ...counted(called.end())];
     },
     finish({ finishReason }) {
