@@ -101,6 +101,26 @@ async function cutCall(stop: string | undefined): Promise<void> {
   ]);
 }
 
+Deno.test("a call whose arguments break off before its end is no call to make", async () => {
+  const engine = fakeEngine({
+    answer: () =>
+      "<tool_call>\n<function=f>\n<parameter=a>\nb\n</parameter>\n</function>\n" +
+      '</tool_call>\n<tool_call>{"name": "f", "arguments": {"a": 1}, "type" 2}</tool_call>',
+  });
+  const chatTemplate = "{{ tools }}<tool_call>\n<function=";
+  Object.assign(engine.info, { chatTemplate });
+  await using server = await fakeServer({}, engine);
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const chat = await server.json("/v1/chat/completions", { ...HELLO, tools });
+  assert.equal(chat.choices[0].finish_reason, "stop");
+  const response = { input: "x", tools: [{ type: "function", name: "f" }] };
+  const { output } = await server.json("/v1/responses", response);
+  assert.deepEqual(output.slice(0, 2).map(({ type, status }: Json) => [type, status]), [
+    ["function_call", "completed"],
+    ["function_call", "incomplete"],
+  ]);
+});
+
 Deno.test("Responses: a custom tool's text is there as far as a limit allows", async () => {
   await using server = await fakeAnswering(
     '<tool_call>{"name": "p", "arguments": {"input": "a\\nb c',

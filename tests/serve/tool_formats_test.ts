@@ -102,6 +102,43 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       "",
       [["f", { a: "x" }]],
     ],
+    [
+      "<tool_call>\n<function=f>\n<parameter=a>\nx</function></tool_call>",
+      "",
+      [["f", { a: "x" }]],
+    ],
+    [
+      "<tool_call>\n<function=get_weather>\n<parameter=days>\n5\n</parameter>\n</tool_call>",
+      "",
+      [["get_weather", { days: 5 }]],
+    ],
+    // A value before another of the tool's arguments is not closed; other keys are a part of the value.
+    [
+      "<tool_call>\n<function=get_weather>\n<parameter=location>\nx\n<parameter=y>\n<parameter=days>\n" +
+      "[\n<parameter=any>\nz\n</parameter>\n</function>\n</tool_call>",
+      "",
+      [["get_weather", { location: "x\n<parameter=y>", days: "[", any: "z" }]],
+    ],
+    [
+      "<tool_call>\n<function=get_weather>\n<parameter=location>\nx\n<parameter=location>\n" +
+      "</parameter>\n</function>\n</tool_call>",
+      "",
+      [["get_weather", { location: "x\n<parameter=location>" }]],
+    ],
+    // A value contains its own closing tag.
+    [
+      qwen("f", ["a", "\n</parameter> and </parameter></parameter>"], [
+        "b",
+        "</parameter>\n</para",
+      ]),
+      "",
+      [["f", { a: "\n</parameter> and </parameter></parameter>", b: "</parameter>\n</para" }]],
+    ],
+    [
+      qwen("get_weather", ["any", '"</parameter>"'], ["list", '["</parameter>", "\\n"]']),
+      "",
+      [["get_weather", { any: "</parameter>", list: ["</parameter>", "\n"] }]],
+    ],
     // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["<tool_call>\n<function=a b>\n", "<tool_call>\n<function=a b>\n", []],
@@ -121,6 +158,12 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       ".",
       [["f", {}], ["read", {}]],
     ],
+    [
+      "<seed:tool_call>\n<function=f>\n<parameter=a>x </parameter> y</parameter>\n</function>\n" +
+      "</seed:tool_call>",
+      "",
+      [["f", { a: "x </parameter> y" }]],
+    ],
     ["<seed:tool_call>\nno call", "<seed:tool_call>\nno call", []],
   ]],
   [GLM, [
@@ -135,6 +178,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       "",
       [["f", { a: "1" }]],
     ],
+    [glm("f", ["a", "x</arg_value>"]), "", [["f", { a: "x</arg_value>" }]]],
     ["<tool_call>a b</tool_call>", "<tool_call>a b</tool_call>", []],
   ]],
   [GLIMMER, [
@@ -417,7 +461,7 @@ Deno.test("calls: whatever an output is, the pieces do not depend on how it is c
           if (piece.kind === "text") text += piece.text;
           else if (piece.kind === "call") calls.push(piece.name);
           else if (piece.kind === "arguments") calls[piece.index] += piece.text;
-          else calls[piece.index] += ".";
+          else calls[piece.index] += piece.broken ? "!" : ".";
         }
         return { text, calls };
       };

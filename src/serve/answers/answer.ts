@@ -148,9 +148,8 @@ function openReader(
     ? reasoningStream(engine.info.reasoning, promptIds)
     : undefined;
   const called = calls && callStream(tools.format, calls.tools);
-  let count = 0;
-  /** The last call is not complete. */
-  let open = false;
+  /** Calls that have begun, and those that are whole. */
+  let [begun, whole] = [0, 0];
   let enough = false;
 
   /** Counts the calls; drops all pieces after the last call that is wanted, however the output is cut into pieces. */
@@ -160,8 +159,8 @@ function openReader(
     for (const piece of pieces) {
       if (enough) break;
       kept.push(piece);
-      if (piece.kind === "call") count++;
-      if (piece.kind === "call" || piece.kind === "called") open = piece.kind === "call";
+      if (piece.kind === "call") begun++;
+      if (piece.kind === "called" && !piece.broken) whole++;
       enough = piece.kind === "called" && piece.index + 1 >= most;
     }
     return kept;
@@ -187,8 +186,8 @@ function openReader(
     },
     finish({ finishReason }) {
       if (finishReason === "length" && !enough) return "length";
-      // A client would read the arguments of a call that a stop text or the model itself has cut.
-      return count > 0 && !open ? "tool_calls" : "stop";
+      // A client would read the arguments of a call that a stop text or the model itself has cut or broken.
+      return begun > 0 && whole === begun ? "tool_calls" : "stop";
     },
   };
 }

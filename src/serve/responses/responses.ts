@@ -138,7 +138,9 @@ async function* responseEvents(
     for (const event of writer.write(piece)) {
       // Blocks that are open at the end are incomplete if a limit cuts the answer, calls also if a stop text does.
       const isCall = event.kind === "close" && event.block.kind === "call";
-      const status = ended && (ended.finish === "length" || isCall) ? "incomplete" : "completed";
+      const isCut = ended && (ended.finish === "length" || isCall) ||
+        piece.kind === "called" && piece.broken;
+      const status = isCut ? "incomplete" : "completed";
       for (const [type, fields] of items.eventsOf(event, status)) yield named(type, fields);
     }
   }

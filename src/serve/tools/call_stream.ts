@@ -25,7 +25,8 @@ export type ToolPiece =
   | { readonly kind: "call"; readonly index: number; readonly name: string }
   /** A part of the arguments' JSON. */
   | { readonly kind: "arguments"; readonly index: number; readonly text: string }
-  | { readonly kind: "called"; readonly index: number };
+  /** The call is over. `broken`: its arguments are not whole. */
+  | { readonly kind: "called"; readonly index: number; readonly broken?: true };
 
 /** Splits an output that arrives in pieces into text and calls. Where the pieces are cut makes no difference. */
 export interface CallStream {
@@ -111,8 +112,8 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
       body = undefined;
       // A call whose name was sent cannot be taken back; anything else becomes text.
       state = named ? "after" : "text";
-      if (named) pieces.push({ kind: "called", index });
-      else text(raw + read);
+      if (!named) text(raw + read);
+      else pieces.push({ kind: "called", index, ...result === "bad" && { broken: true } });
       return true;
     }
     raw += held;

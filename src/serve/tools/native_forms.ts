@@ -37,7 +37,7 @@ export const PYTHON_SYNTAX: NativeSyntax = {
  * @param of.after follows the tag that ends the call.
  */
 export function taggedSyntax(
-  { name, key, value, end, lines = false, unclosed }: Tags,
+  { name, key, value, end, lines = false, after: last }: Tags,
   { line = "\n", after = "" }: { readonly line?: string; readonly after?: string } = {},
 ): NativeSyntax {
   const own = lines ? "\n" : "";
@@ -49,8 +49,8 @@ export function taggedSyntax(
     key: [key.open, `${key.close}${value.open === "" ? own : line}`],
     text: around,
     value: around,
-    // A text may not end the call either, where that is how an unclosed value ends.
-    ends: [value.close, ...unclosed === undefined ? [] : [`${end}\n`]],
+    // A text may not contain the other tags either, where they end a value that was not closed.
+    ends: [value.close, ...lines ? [key.open] : [], ...last === undefined ? [] : [end]],
   };
 }
 

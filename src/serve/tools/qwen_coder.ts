@@ -13,7 +13,7 @@ const TAGS: Tags = {
   value: { open: "", close: "</parameter>" },
   end: "</function>",
   lines: true,
-  unclosed: `</function>\n${END}`,
+  after: END,
 };
 
 const SYNTAX = taggedSyntax(TAGS, { after: `\n${END}` });

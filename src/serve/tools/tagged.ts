@@ -1,7 +1,13 @@
-import { openTail } from "../../text/stop.ts";
 import { type BodyEvent, type BodyReader, collector, isName } from "./body.ts";
 import type { Tool } from "./tool.ts";
-import { argumentTypes, isTextOnly, jsonOfText, toolNamed, type Types } from "./values.ts";
+import {
+  argumentNames,
+  argumentTypes,
+  isTextOnly,
+  jsonOfText,
+  toolNamed,
+  type Types,
+} from "./values.ts";
 
 /** How a call with a tag for each argument is written. */
 export interface Tags {
@@ -12,10 +18,13 @@ export interface Tags {
   readonly value: { readonly open: string; readonly close: string };
   /** Ends the call. */
   readonly end: string;
-  /** One line end at each side of a value belongs to the tags. */
+  /**
+   * One line end at each side of a value belongs to the tags. A line that begins with the key of another of the tool's
+   * arguments ends a value that was not closed.
+   */
   readonly lines?: boolean;
-  /** What ends a call whose last value was not closed. */
-  readonly unclosed?: string;
+  /** Follows the call. Before it either of the last two tags may be missing. */
+  readonly after?: string;
   /** Tokens that models slip into names. */
   readonly dropped?: readonly string[];
 }
@@ -34,12 +43,13 @@ export function taggedCall(
   { tools, named = false }: { readonly tools: readonly Tool[]; readonly named?: boolean },
 ): BodyReader {
   const events = collector();
+  const ends = valueEnds(tags);
   let expected: Expected = named || tags.name.open === "" ? "name" : "name open";
   /** The text since the last tag, and only its end (`tail`), in which tags are searched: `held` may be long. */
   let [held, tail] = ["", ""];
   let tool: Tool | undefined;
   let types: Types;
-  let keys = 0;
+  const keys = new Set<string>();
   /** A text of which a part has been returned. */
   let streaming = false;
   /** The value's first character is to come. */
@@ -50,16 +60,30 @@ export function taggedCall(
     return events.take();
   }
 
-  /** Streams the part of a text argument that cannot be the beginning of a closing tag. */
+  /** Streams the part of a text argument that cannot be the beginning of what ends it. */
   function stream(): void {
-    const closes = [tags.value.close, ...tags.unclosed === undefined ? [] : [tags.unclosed]];
-    const ends = tags.lines ? closes.flatMap((each) => [`\n${each}`, each]) : closes;
-    const kept = openTail(held, ends);
-    const sure = held.slice(0, held.length - kept);
+    const at = [...held.matchAll(/[\n<]/g)].find(({ index }) => mayEndValue(held.slice(index)));
+    const sure = held.slice(0, at?.index);
     if (sure === "") return;
     events.arguments(`${streaming ? "" : '"'}${JSON.stringify(sure).slice(1, -1)}`);
     streaming = true;
     held = held.slice(sure.length);
+  }
+
+  /** Can the text begin what ends a value? */
+  function mayEndValue(text: string): boolean {
+    if (tags.lines && nextKeys().some((key) => key.startsWith(text))) return true;
+    const tag = tags.lines && text.startsWith("\n") ? text.slice(1) : text;
+    return ends.some(({ mark, next }) =>
+      mark.startsWith(tag) ||
+      tag.startsWith(mark) && next.startsWith(tag.slice(mark.length).trimStart())
+    );
+  }
+
+  /** Lines with the keys of the tool's arguments that have not been given. */
+  function nextKeys(): string[] {
+    const names = argumentNames(tool).filter((name) => !keys.has(name));
+    return names.map((name) => `\n${tags.key.open}${name}${tags.key.close}`);
   }
 
   function endValue(text: string): void {
@@ -91,7 +115,7 @@ export function taggedCall(
   }
 
   function end(): "end" {
-    events.arguments(keys === 0 ? "{}" : "}");
+    events.arguments(keys.size === 0 ? "{}" : "}");
     return "end";
   }
 
@@ -134,11 +158,35 @@ export function taggedCall(
   function readKey(): "more" | "bad" {
     const key = before(tags.key.close);
     if (key === undefined) return held.length > LONGEST_NAME ? "bad" : "more";
-    const name = key.trim();
+    beginValue(key.trim());
+    return "more";
+  }
+
+  function beginValue(name: string): void {
     types = argumentTypes(tool, name);
     first = true;
-    events.arguments(`${keys++ === 0 ? "{" : ", "}${JSON.stringify(name)}: `);
+    events.arguments(`${keys.size === 0 ? "{" : ", "}${JSON.stringify(name)}: `);
+    keys.add(name);
     expect(tags.value.open === "" ? "value" : "value open");
+  }
+
+  function readValue(): "more" | "end" {
+    if (first && tags.lines && tail === "\n") expect("value");
+    first = false;
+    for (const { mark, next } of ends) {
+      const text = before(next)?.trimEnd();
+      if (!text?.endsWith(mark)) continue;
+      endValue(text.slice(0, -mark.length));
+      if (next !== tags.key.open) return end();
+      expect("key");
+      return "more";
+    }
+    if (!tags.lines || !tail.endsWith(tags.key.close)) return "more";
+    const line = nextKeys().find((key) => tail.endsWith(key));
+    if (line === undefined) return "more";
+    const key = line.slice(1);
+    endValue(held.slice(0, -key.length));
+    beginValue(key.slice(tags.key.open.length, -tags.key.close.length));
     return "more";
   }
 
@@ -164,22 +212,26 @@ export function taggedCall(
           if (tag === tags.value.open) expect("value");
           return tags.value.open.startsWith(tag) || held === "" ? "more" : "bad";
         }
-        case "value": {
-          if (first && tags.lines && tail === "\n") expect("value");
-          first = false;
-          const value = before(tags.value.close);
-          if (value !== undefined) endValue(value);
-          const last = tags.unclosed === undefined ? undefined : before(tags.unclosed);
-          if (last === undefined) return "more";
-          endValue(last);
-          return end();
-        }
+        case "value":
+          return readValue();
       }
     },
   };
 }
 
+/**
+ * What ends a value: a mark and, behind white space, the text that must follow it, because a value may contain its own
+ * closing tag.
+ */
+function valueEnds({ key, value, end, after }: Tags): { mark: string; next: string }[] {
+  const { close: mark } = value;
+  const closed = [key.open, end].map((next) => ({ mark, next }));
+  return after === undefined
+    ? closed
+    : [...closed, { mark, next: after }, { mark: end, next: after }];
+}
+
 const LONGEST_NAME = 400;
 
-/** Longer than any tag. */
-const LONGEST_TAG = 64;
+/** Longer than any tag, a key between its own included. */
+const LONGEST_TAG = 128;

@@ -11,10 +11,20 @@ export type Types = ReadonlySet<string> | undefined;
 /** The types of a schema that names none. */
 const ANY: Types = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
+/** The names of a tool's arguments, as far as its schema lists them. */
+export function argumentNames(tool: Tool | undefined): string[] {
+  return Object.keys(propertiesOf(tool));
+}
+
+function propertiesOf(tool: Tool | undefined): Readonly<Record<string, unknown>> {
+  const root = tool?.parameters;
+  return isObject(root) && isObject(root["properties"]) ? root["properties"] : {};
+}
+
 /** Types of a tool's argument. */
 export function argumentTypes(tool: Tool | undefined, argument: string): Types {
   const root = tool?.parameters;
-  const properties = isObject(root) && isObject(root["properties"]) ? root["properties"] : {};
+  const properties = propertiesOf(tool);
   if (!Object.hasOwn(properties, argument)) return undefined;
   const types = new Set<string>();
   collect(properties[argument], { root, types, depth: 0 });
