@@ -264,6 +264,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       a: 'b"}',
       c: [1, { d: "e" }],
     }]]],
+    ['<|tool_call>call:f{a: "b\n\tc"}<tool_call|>', "", [["f", { a: "b\n\tc" }]]],
     ["<|tool_call>call:f{a:New York}<tool_call|>", "", [["f", { a: "New York" }]]],
     ["<|tool_call>call:f{a}<tool_call|>", "<|tool_call>call:f{a}", []],
     // The second mark of a text is missing: it is none within the arguments.

@@ -26,6 +26,13 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     ['<tool_call>{"name": "f"}</tool_call> Done.', "Done.", [["f", {}]]],
     // The arguments are a text, as some fine-tunes write them.
     ['<tool_call>{"name": "f", "arguments": "{\\"a\\": 1}"}</tool_call>', "", [["f", { a: 1 }]]],
+    // Control characters within strings.
+    [
+      '<tool_call>\n{"name": "f",\n\t"arguments": {\n"a\t": "b\r\n\tc\u0001\\\n\\\\\n"}}\n</tool_call>',
+      "",
+      [["f", { "a\t": "b\r\n\tc\u0001\n\\\n" }]],
+    ],
+    ['<tool_call>{"name": "f", "arguments": "{\\"a\\": \\"1\n2\\"}"}', "", [["f", { a: "1\n2" }]]],
     // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["a <tool b", "a <tool b", []],
@@ -76,6 +83,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [["f", {}], ["g", { b: "]" }]],
     ],
     ['Text[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}', "Text", [["f", { a: 1 }], ["g", {}]]],
+    ['[TOOL_CALLS]f[ARGS]{"a": "1\n\t2"}', "", [["f", { a: "1\n\t2" }]]],
     ["[TOOL", "[TOOL", []],
   ]],
   [DEEPSEEK, [

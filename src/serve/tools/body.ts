@@ -18,12 +18,24 @@ export interface BodyReader {
 interface ValueEnd {
   /** True at the value's last character. */
   push(character: string): boolean;
+  /**
+   * The last character as JSON has it: models write line ends and tabs within strings as they are, which no parser of
+   * JSON takes.
+   */
+  readonly written: string;
 }
 
 function valueEnd(): ValueEnd {
   let [depth, inString, escaped] = [0, false, false];
+  let written = "";
   return {
+    get written() {
+      return written;
+    },
     push(character) {
+      // Behind a backslash, the backslash of the escape is there already.
+      const isControl = inString && character < " ";
+      written = isControl ? JSON.stringify(character).slice(escaped ? 2 : 1, -1) : character;
       if (inString) {
         if (escaped) escaped = false;
         else if (character === "\\") escaped = true;
@@ -36,6 +48,15 @@ function valueEnd(): ValueEnd {
       return !inString && depth <= 0;
     },
   };
+}
+
+/** JSON whose strings may have control characters, with escapes in their place. */
+export function withEscapes(json: string): string {
+  const end = valueEnd();
+  return Array.from(json, (character) => {
+    end.push(character);
+    return end.written;
+  }).join("");
 }
 
 /** Buffers a reader's events: arguments are held until the name is known, and the name until there are arguments. */
@@ -102,7 +123,7 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
     if (ARGUMENT_KEYS.includes(key)) {
       // Some models write the arguments as a JSON string that holds the object.
       if (value.startsWith('"')) {
-        const json = textOf(value) ?? "";
+        const json = withEscapes(textOf(value) ?? "");
         if (!isObjectText(json)) return false;
         events.arguments(json);
       }
@@ -120,9 +141,9 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
     // Arguments are an object.
     if (value === "" && character === "[" && ARGUMENT_KEYS.includes(key)) return "bad";
     end ??= valueEnd();
-    value += character;
     const whole = end.push(character);
-    if (ARGUMENT_KEYS.includes(key) && !value.startsWith('"')) events.arguments(character);
+    value += end.written;
+    if (ARGUMENT_KEYS.includes(key) && !value.startsWith('"')) events.arguments(end.written);
     return !whole || take() ? "more" : "bad";
   }
 
@@ -173,8 +194,9 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
     if (key === "" && isSpace(character)) return "more";
     if (key === "" && character !== '"') return "bad";
     end ??= valueEnd();
-    key += character;
-    if (!end.push(character)) return "more";
+    const whole = end.push(character);
+    key += end.written;
+    if (!whole) return "more";
     end = undefined;
     key = textOf(key) ?? "";
     if (!CALL_KEYS.includes(key)) hasOthers = true;
@@ -217,8 +239,9 @@ export function namedCall(
         events.name(name);
         end = valueEnd();
       }
-      events.arguments(character);
-      return end.push(character) ? "end" : "more";
+      const whole = end.push(character);
+      events.arguments(end.written);
+      return whole ? "end" : "more";
     },
   };
 }

@@ -1,4 +1,4 @@
-import { type BodyReader, collector, isName } from "./body.ts";
+import { type BodyReader, collector, isName, withEscapes } from "./body.ts";
 import { ANY_ARGUMENTS, openAiCallId, type ToolFamily } from "./family.ts";
 import { nativeForms, type NativeSyntax } from "./native_forms.ts";
 import { isObjectText } from "./object_text.ts";
@@ -127,7 +127,7 @@ function objectOf(text: string): string | undefined {
     const [json] = /^"(?:[^"\\]|\\[^])*"/.exec(text.slice(at)) ?? [];
     if (json === undefined) return undefined;
     at += json.length;
-    return json.replaceAll("\n", "\\n");
+    return withEscapes(json);
   }
 
   function word(ends: string): string {
