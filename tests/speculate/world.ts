@@ -53,7 +53,7 @@ export const WORLD_COSTS: CostTable = {
 
 /** The most rounds that are launched together. */
 const GROUP = 4;
-/** Tokens stored by each sequence. The draft cannot have missed more. */
+/** Tokens stored by each sequence when the world begins, and by which rounds are priced all the time. */
 const STORED = 500;
 
 /** The setup of a policy for the world, except for its random source. */
@@ -88,7 +88,7 @@ export function playWorld<State>(policy: Policy<State>, world: World): Played[] 
       const catchUp = choice.tier.depth > 0 ? catchUpMs(WORLD_COSTS, missed) : 0;
       const ms = timesOf(choice, { world, round, batchSize, together, catchUp });
       for (const [id, count] of accepted.entries()) {
-        lag[id] = choice.tier.depth > 0 ? 0 : Math.min(STORED, (lag[id] ?? 0) + count + 1);
+        lag[id] = choice.tier.depth > 0 ? 0 : (lag[id] ?? 0) + count + 1;
         const before = recent[id]?.accepted ?? [];
         recent[id] = { depth: depths[id], accepted: [...before, count].slice(-8) };
       }

@@ -9,7 +9,14 @@ import { chain, chains } from "../../round_shape.ts";
 import { numberOf, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { readOptions } from "../options.ts";
-import { followed, laterMs, NO_PROBES, type ProbeSchedule, resting } from "./probe_schedule.ts";
+import {
+  followed,
+  laterMs,
+  NO_PROBES,
+  overdue,
+  type ProbeSchedule,
+  resting,
+} from "./probe_schedule.ts";
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
 import { aged, decided, type DecisionInterval, intervalOf, MOST_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
@@ -204,6 +211,9 @@ function bestOf(
  * of a probe is verified:
  *
  *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  probe_budget * ms since the last try
+ *
+ * The catch-up grows with the rest. In a large batch it can grow faster than the right side, so that no wait would be
+ * long enough: once a probe is overdue, it is left out of the sum.
  */
 function probeOf(
   all: readonly Option[],
@@ -218,7 +228,8 @@ function probeOf(
   );
   if (best === undefined) return undefined;
   const loss = Math.max(0, best.whole - best.tokensOfAll / none.rate);
-  const cost = priced.catchUp(0) + probeRounds(batchSize) * loss;
+  const catchUp = rested < overdue(schedule) ? priced.catchUp(0) : 0;
+  const cost = catchUp + probeRounds(batchSize) * loss;
   const worth = probeBudget * (LEAST_PART + EAGER * schedule.returns);
   return cost <= worth * schedule.restedMs ? best : undefined;
 }

@@ -47,6 +47,14 @@ export function resting({ steps, since }: ProbeSchedule): number {
 }
 
 /**
+ * Rounds in a row without drafts after which a probe does not wait for a cheaper catch-up: LONGEST_WAIT at first. The
+ * wait grows with each probe that fails, so that it is proportional to the time for which drafts have not paid.
+ */
+export function overdue({ returns }: ProbeSchedule): number {
+  return LONGEST_WAIT * Math.max(1, NO_PROBES.returns / returns);
+}
+
+/**
  * Factor on the catch-up cost for stopping too soon: rounds pass until the next probe, and probes are rarer
  * the longer the draft needs to catch up.
  */

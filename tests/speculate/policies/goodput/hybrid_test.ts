@@ -5,6 +5,7 @@ import { policyNamed } from "../../../../src/speculate/policies/registry.ts";
 import type { Policy } from "../../../../src/speculate/policy.ts";
 import { contextOf, outcomeOf } from "../../rounds.ts";
 import { runWorld } from "../../small_world.ts";
+import { type Played, playWorld, throughput, WORLD_SETUP } from "../../world.ts";
 import { drafting, partOfBest, speed, steady } from "./behaviour.ts";
 import { EXHAUSTIVE } from "../../../exhaustive.ts";
 import { BUCKETS, costsOf } from "./costs.ts";
@@ -67,6 +68,35 @@ Deno.test("hybrid policy: 0 steps are left when drafts become worth it, and kept
     // The longest wait between probes, 1024 rounds, is about 2 seconds.
     assert(drafting(better, hybrid(), 4500) > 0.9, `${drafting(better, hybrid(), 4500)}`);
   }
+});
+
+/** A policy in a world of requests that do not end, where nothing pays before round `bad`. */
+function afterBad(batch: number, bad: number, policy: Policy): Played[] {
+  const alpha = (round: number) => round < bad ? 0.05 : 0.9;
+  return playWorld(policy, { rounds: bad + 4000, batch: () => batch, alpha });
+}
+
+Deno.test("hybrid policy: 0 steps are left although the catch-up grows faster than what probes may cost", () => {
+  const bad = 500;
+  const named = (name: string, options: unknown) =>
+    policyNamed(name, options, { ...WORLD_SETUP, random: policyRandom(1) });
+  for (const batch of [8, 32]) {
+    const part = throughput(afterBad(batch, bad, named("hybrid", {})), bad) /
+      throughput(afterBad(batch, bad, named("static", { num_steps: 5 })), bad);
+    assert(part > 0.85, `batch ${batch}: ${part}`);
+  }
+});
+
+Deno.test("hybrid policy: probes with a dear catch-up become rarer while none is worth it", () => {
+  const bad = 12_000;
+  const policy = policyNamed("hybrid", {}, { ...WORLD_SETUP, random: policyRandom(1) });
+  const played = afterBad(32, bad, policy).slice(0, bad);
+  const probes = [...played.entries()]
+    .filter(([i, { depth }]) => depth > 0 && played[i - 1]?.depth === 0)
+    .map(([i]) => i);
+  const waits = probes.map((at, i) => at - (probes[i - 1] ?? 0));
+  assert(waits.length >= 4 && waits.length <= 6, `${waits}`);
+  assert.deepEqual(waits, waits.toSorted((a, b) => a - b));
 });
 
 Deno.test("hybrid policy: no round takes longer than requests should wait, if the shallowest does not", () => {
