@@ -198,6 +198,21 @@ Deno.test("texts of tools and calls count as the prompt's: too many are refused 
   assert.deepEqual(server.engine.prompts, []);
 });
 
+Deno.test("Anthropic: a streamed block of thoughts ends with a signature, as the whole one has it", async () => {
+  await using server = await fakeAnswering("<think>hm</think>Hi");
+  const body = { ...HELLO, max_tokens: 9 };
+  const { content: [thoughts] } = await server.json("/v1/messages", body);
+  assert.deepEqual(thoughts, { type: "thinking", thinking: "hm", signature: "" });
+  const events = await server.stream("/v1/messages", { ...body, stream: true });
+  const told = events.filter(({ index }) => index === 0).map(({ type, delta }) => delta ?? type);
+  assert.deepEqual(told, [
+    "content_block_start",
+    { type: "thinking_delta", thinking: "hm" },
+    { type: "signature_delta", signature: "" },
+    "content_block_stop",
+  ]);
+});
+
 Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has left out", async () => {
   let stop: string | undefined = "END";
   const engine = stoppedEngine("Yes ", () => stop);

@@ -161,6 +161,11 @@ async function* events(
         yield named("message_start", { message });
       }
       for (const event of writer.write(piece)) {
+        if (event.kind === "close" && event.block.kind === "reasoning") {
+          // The AI SDK does not send thoughts back whose stream had no signature.
+          const delta = { type: "signature_delta", signature: "" };
+          yield named("content_block_delta", { index: event.index, delta });
+        }
         yield named(...blockEvent(event, ready));
       }
       if (piece.kind !== "end") continue;
