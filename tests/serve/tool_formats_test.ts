@@ -137,7 +137,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     [
       qwen("get_weather", ["any", '"</parameter>"'], ["list", '["</parameter>", "\\n"]']),
       "",
-      [["get_weather", { any: "</parameter>", list: ["</parameter>", "\n"] }]],
+      [["get_weather", { any: '"</parameter>"', list: ["</parameter>", "\n"] }]],
     ],
     // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
@@ -383,12 +383,46 @@ Deno.test("values without quotes: of the types the most particular that fits, el
   equal(typed("2", "integer", "string"), "2");
   equal(typed("2", "string"), '"2"');
   equal(typed("null", "string", "null"), "null");
+  equal(typed("None", "string", "null"), "null");
+  for (const text of ["none", "NULL", "Null"]) equal(typed(text, "string", "null"), `"${text}"`);
+  for (const text of ["none", "NULL", "null"]) equal(typed(text, "integer", "null"), "null");
+  equal(typed("TRUE", "boolean"), "true");
+  equal(typed("TRUE", "boolean", "string"), '"TRUE"');
+  // What a search must contain.
+  equal(typed('"an exact phrase"', "string", "null"), '"\\"an exact phrase\\""');
+  equal(typed('"a"', "string", "number", "object"), '"\\"a\\""');
   equal(typed("[1, ", "array"), '"[1, "');
   equal(typed("{'a': 1}", "object"), '{"a":1}');
   equal(jsonOfText("2", undefined), '"2"');
   deepEqual(argumentTypes(WEATHER, "at"), new Set(["object", "null"]));
   equal(argumentTypes(WEATHER, "toString"), undefined);
   equal(argumentTypes(undefined, "a"), undefined);
+});
+
+Deno.test("the types of arguments are known whatever the root of the schema combines", () => {
+  const properties = { days: { type: "integer" }, list: { $ref: "#/$defs/list" } };
+  const $defs = { list: { type: "array" }, all: { properties } };
+  const roots = [
+    { $ref: "#/$defs/all" },
+    {
+      allOf: [{ properties: { days: properties.days } }, { properties: { list: properties.list } }],
+    },
+    { anyOf: [{ $ref: "#/$defs/all" }, { $ref: "#" }, { $ref: "#/$defs/none" }] },
+  ];
+  for (const root of roots) {
+    const tool = { name: "f", parameters: { type: "object", $defs, ...root } };
+    deepEqual(argumentTypes(tool, "days"), new Set(["integer"]));
+    deepEqual(argumentTypes(tool, "list"), new Set(["array"]));
+    equal(argumentTypes(tool, "other"), undefined);
+    const expected = { text: "", calls: [["f", { days: 5, list: ["a"] }]] };
+    deepEqual(
+      readCalls(QWEN_CODER, [qwen("f", ["days", "5"], ["list", '["a"]'])], [tool]),
+      expected,
+    );
+  }
+  const either = [{ properties: { a: { type: "null" } } }, { properties: { a: { const: 1 } } }];
+  const tool = { name: "f", parameters: { oneOf: either } };
+  deepEqual(argumentTypes(tool, "a"), new Set(["null", "integer"]));
 });
 
 Deno.test("a format is known by its template", () => {

@@ -48,6 +48,7 @@ export function taggedCall(
   /** The text since the last tag, and only its end (`tail`), in which tags are searched: `held` may be long. */
   let [held, tail] = ["", ""];
   let tool: Tool | undefined;
+  let names: readonly string[] = [];
   let types: Types;
   const keys = new Set<string>();
   /** A text of which a part has been returned. */
@@ -82,8 +83,8 @@ export function taggedCall(
 
   /** Lines with the keys of the tool's arguments that have not been given. */
   function nextKeys(): string[] {
-    const names = argumentNames(tool).filter((name) => !keys.has(name));
-    return names.map((name) => `\n${tags.key.open}${name}${tags.key.close}`);
+    return names.filter((name) => !keys.has(name))
+      .map((name) => `\n${tags.key.open}${name}${tags.key.close}`);
   }
 
   function endValue(text: string): void {
@@ -100,6 +101,7 @@ export function taggedCall(
     name = name.trim();
     if (!isName(name)) return "bad";
     tool = toolNamed(tools, name);
+    names = tool === undefined ? [] : argumentNames(tool);
     events.name(tool?.name ?? name);
     expect("argument");
     return "more";

@@ -2,9 +2,6 @@ import { isObject } from "../../objects.ts";
 import type { Tool } from "./tool.ts";
 import { pythonValue } from "./python.ts";
 
-/** Deeper references are followed no further. */
-const MOST_DEPTH = 16;
-
 /** The JSON types that an argument may have; undefined where the tool's schema does not know it. */
 export type Types = ReadonlySet<string> | undefined;
 
@@ -12,46 +9,47 @@ export type Types = ReadonlySet<string> | undefined;
 const ANY: Types = new Set(["string", "number", "integer", "boolean", "null", "array", "object"]);
 
 /** The names of a tool's arguments, as far as its schema lists them. */
-export function argumentNames(tool: Tool | undefined): string[] {
-  return Object.keys(propertiesOf(tool));
-}
-
-function propertiesOf(tool: Tool | undefined): Readonly<Record<string, unknown>> {
-  const root = tool?.parameters;
-  return isObject(root) && isObject(root["properties"]) ? root["properties"] : {};
+export function argumentNames({ parameters: root }: Tool): string[] {
+  return partsOf(root, root).flatMap(({ properties }) =>
+    isObject(properties) ? Object.keys(properties) : []
+  );
 }
 
 /** Types of a tool's argument. */
 export function argumentTypes(tool: Tool | undefined, argument: string): Types {
   const root = tool?.parameters;
-  const properties = propertiesOf(tool);
-  if (!Object.hasOwn(properties, argument)) return undefined;
-  const types = new Set<string>();
-  collect(properties[argument], { root, types, depth: 0 });
+  const schemas = partsOf(root, root).flatMap(({ properties }) =>
+    isObject(properties) && Object.hasOwn(properties, argument) ? [properties[argument]] : []
+  );
+  if (schemas.length === 0) return undefined;
+  const types = new Set(schemas.flatMap((schema) => partsOf(schema, root)).flatMap(ownTypes));
   return types.size === 0 ? ANY : types;
 }
 
-function collect(
-  schema: unknown,
-  { root, types, depth }: {
-    readonly root: unknown;
-    readonly types: Set<string>;
-    readonly depth: number;
-  },
-): void {
-  if (!isObject(schema) || depth > MOST_DEPTH) return;
-  const { type, nullable, enum: values, anyOf, oneOf, allOf, $ref: reference } = schema;
-  for (const each of Array.isArray(type) ? type : [type]) {
-    if (typeof each === "string") types.add(each.toLowerCase());
+/** A schema and all that it refers to or combines, each once: a schema may refer to itself. */
+function partsOf(schema: unknown, root: unknown): Readonly<Record<string, unknown>>[] {
+  const parts = new Set<Readonly<Record<string, unknown>>>();
+  const pending = [schema];
+  for (const each of pending) {
+    if (!isObject(each) || parts.has(each)) continue;
+    parts.add(each);
+    const { anyOf, oneOf, allOf, $ref: reference } = each;
+    for (const some of [anyOf, oneOf, allOf]) if (Array.isArray(some)) pending.push(...some);
+    if (typeof reference === "string") pending.push(resolved(reference, root));
   }
-  if (nullable === true) types.add("null");
-  if (Array.isArray(values)) { for (const value of values) types.add(typeOf(value)); }
-  if (Object.hasOwn(schema, "const")) types.add(typeOf(schema["const"]));
-  const inner = { root, types, depth: depth + 1 };
-  for (const some of [anyOf, oneOf, allOf]) {
-    if (Array.isArray(some)) { for (const each of some) collect(each, inner); }
-  }
-  if (typeof reference === "string") collect(resolved(reference, root), inner);
+  return [...parts];
+}
+
+/** The types that a schema names itself. */
+function ownTypes(schema: Readonly<Record<string, unknown>>): string[] {
+  const { type, nullable, enum: values } = schema;
+  const named = (Array.isArray(type) ? type : [type]).filter((each) => typeof each === "string");
+  return [
+    ...named.map((each) => each.toLowerCase()),
+    ...nullable === true ? ["null"] : [],
+    ...Array.isArray(values) ? values.map(typeOf) : [],
+    ...Object.hasOwn(schema, "const") ? [typeOf(schema["const"])] : [],
+  ];
 }
 
 /** What a reference inside of the document names; undefined for others. */
@@ -73,24 +71,34 @@ export function isTextOnly(types: Types): boolean {
 
 /**
  * JSON of a value that is written without quotes. It gets its own JSON type where the schema allows that
- * type; otherwise it becomes a string.
+ * type; otherwise it becomes a string, with the quotes that it may have.
  */
 export function jsonOfText(text: string, types: Types): string {
   if (types === undefined || isTextOnly(types)) return JSON.stringify(text);
   const trimmed = text.trim();
-  const value = literal(trimmed);
-  const type = value === undefined ? undefined : typeOf(value);
-  const fits = type !== undefined &&
+  const value = literal(types.has("string") ? trimmed : inAnyCase(trimmed));
+  const type = value === undefined ? "string" : typeOf(value);
+  const fits = type !== "string" &&
     (types.has(type) || (type === "integer" && types.has("number")));
   if (fits) return WRITTEN_NUMBER.test(trimmed) ? trimmed : JSON.stringify(value);
   return JSON.stringify(text);
 }
 
+const WORDS: Readonly<Record<string, boolean | null>> = {
+  True: true,
+  False: false,
+  None: null,
+};
+
+/** A word of JSON or Python in any case as JSON has it: where no text is allowed, it is nothing else. */
+function inAnyCase(text: string): string {
+  const word = text.toLowerCase().replace("none", "null");
+  return ["true", "false", "null"].includes(word) ? word : text;
+}
+
 /** Parses JSON, or Python's words and literals; undefined for other text. */
 function literal(text: string): unknown {
-  const word = text.toLowerCase();
-  if (word === "true" || word === "false") return word === "true";
-  if (word === "null" || word === "none") return null;
+  if (Object.hasOwn(WORDS, text)) return WORDS[text];
   try {
     return JSON.parse(text);
   } catch {
