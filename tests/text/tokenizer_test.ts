@@ -81,7 +81,7 @@ Deno.test("tokenizer: a missing or unusable file is the user's to mend", () => {
   refuses(
     undefined,
     {},
-    /^Cannot load the tokenizer of "models\/x": no tokenizer\.json; where there is a tokenizer\.model,/,
+    /^Cannot load the tokenizer of "models\/x": no tokenizer\.json; where there is a tokenizer\.model or tekken\.json,/,
   );
   refuses([], {}, /"models\/x": tokenizer\.json is not a JSON object/);
   refuses({}, "text", /"models\/x": tokenizer_config\.json is not a JSON object/);
