@@ -602,6 +602,25 @@ Deno.test("lfm2: the width of MLPs is adjusted, layers are named by type or by n
   assert.throws(() => lfm2({ conv_bias: true }), UsageError);
 });
 
+Deno.test("granite 4.0: with Mamba layers or experts it is refused, rope only where it is said", () => {
+  const layer_types = ["attention", "attention"];
+  const granite = (change: Change) =>
+    parse("granitemoehybrid", "GraniteMoeHybridForCausalLM", {
+      num_hidden_layers: 2,
+      num_local_experts: 0,
+      layer_types,
+      attention_bias: false,
+      ...change,
+    });
+  const rope = (change: Change) => granite(change).ropes[0]?.scaling.kind;
+  assert.deepEqual([rope({}), rope({ position_embedding_type: "rope" })], ["none", "default"]);
+  assert.deepEqual(granite({}), granite({ layer_types: null, layers_block_type: layer_types }));
+  const mamba = { layer_types: ["mamba", "attention"] };
+  assert.throws(() => granite(mamba), /layer of type "mamba", which those of this model are not/);
+  assert.throws(() => granite({ layer_types: null }), /no layer_types: all its layers are Mamba/);
+  assert.throws(() => granite({ num_local_experts: 4 }), /num_local_experts 4, expected 0/);
+});
+
 Deno.test("an unscaled rope turns a part of each head only in families whose rope does in transformers", () => {
   const linear = { type: "linear", factor: 2 };
   const width = (type: string, name: string, change: Change) =>

@@ -5,6 +5,7 @@ import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GEMMA4, GEMMA4_UNIFIED } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
+import { GRANITE_HYBRID } from "./architectures/granite_hybrid.ts";
 import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
@@ -37,6 +38,7 @@ export const FAMILIES: readonly Family[] = [
   DEEPSEEK_V2,
   DEEPSEEK_V3,
   GRANITE,
+  GRANITE_HYBRID,
   SEED_OSS,
   SMOLLM3,
   GLM4_MOE_LITE,

@@ -93,6 +93,11 @@ export function slidingWindow(config: Fields): number | undefined {
 const SLIDING = "sliding_attention";
 /** Kinds of layers without keys and values, by their names in `layer_types`. */
 const RECURRENT: Readonly<Record<string, string>> = { conv: "conv", linear_attention: "delta" };
+/** What transformers 4 called some of them. */
+const OLD_TYPES: ReadonlyMap<unknown, string> = new Map([
+  ["attention", "full_attention"],
+  ["mamba", "linear_attention"],
+]);
 const LAYER_TYPES = ["full_attention", SLIDING, ...Object.keys(RECURRENT)];
 
 /** Text-only exports of a multimodal model keep its prefixes, so both kinds of names are accepted. */
@@ -216,7 +221,8 @@ function checkLayerTypes(
   if (!Array.isArray(types) || types.length !== layers.length) {
     throw unusable(config, `has no layer_types of its ${layers.length} layers`);
   }
-  for (const [i, type] of types.entries()) {
+  for (const [i, given] of types.entries()) {
+    const type = OLD_TYPES.get(given) ?? given;
     if (!LAYER_TYPES.includes(type)) {
       const known = LAYER_TYPES.join(", ");
       throw unusable(config, `has a layer of type ${quote(type)}, known are ${known}`);
@@ -225,7 +231,7 @@ function checkLayerTypes(
     if (RECURRENT[type] !== (isRecurrent(attention) ? attention.kind : undefined)) {
       throw unusable(
         config,
-        `has a layer of type ${quote(type)}, which those of this model are not`,
+        `has a layer of type ${quote(given)}, which those of this model are not`,
       );
     }
     const forced = fullLastLayer && i === layers.length - 1;
