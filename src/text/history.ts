@@ -1,5 +1,6 @@
 import { channelsOf } from "./channels.ts";
-import type { ChatMessage, TemplateMessage } from "./chat_template.ts";
+import { type ChatMessage, renderChat, type TemplateMessage } from "./chat_template.ts";
+import { joinedSystem, joinedTurns, systemReminder } from "./turns.ts";
 
 /**
  * The messages of a conversation with the field names and in the order that a template reads. The template
@@ -9,10 +10,86 @@ export function historyFor(
   template: string,
   messages: readonly ChatMessage[],
 ): readonly TemplateMessage[] {
-  if (channelsOf(template) === "harmony") return oneCallEach(messages).map(thinkingBeforeCall);
-  if (takesBlocks(template)) return messages.map(inBlocks);
-  if (joinsMessages(template)) return messages.flatMap(textBeforeCalls);
-  return readsThinking(template) ? messages.map(withThinking) : messages;
+  const withSystem = takesSystem(template, messages) ? messages : withOneSystem(messages);
+  const turns = mustAlternate(template) ? alternating(withSystem) : withSystem;
+  if (channelsOf(template) === "harmony") return oneCallEach(turns).map(thinkingBeforeCall);
+  if (takesBlocks(template)) return turns.map(inBlocks);
+  if (joinsMessages(template)) return turns.flatMap(textBeforeCalls);
+  return readsThinking(template) ? turns.map(withThinking) : turns;
+}
+
+/**
+ * Whether a template shows the model every system message. gpt-oss's and others' leave out all but the first, and
+ * Qwen3.8's and others' refuse them, so a short conversation with several is rendered.
+ */
+function takesSystem(template: string, messages: readonly ChatMessage[]): boolean {
+  if (!messages.some(({ role }, at) => role === "system" && at > 0)) return true;
+  try {
+    const options = { addGenerationPrompt: true, bosToken: "", eosToken: "" };
+    const rendered = renderChat(template, SEVERAL_SYSTEMS, options);
+    return SEVERAL_SYSTEMS.every(({ content }) => rendered.includes(content));
+  } catch {
+    return false;
+  }
+}
+
+const SEVERAL_SYSTEMS: readonly ChatMessage[] = [
+  { role: "system", content: "first rule" },
+  { role: "system", content: "second rule" },
+  { role: "user", content: "question" },
+  { role: "assistant", content: "answer" },
+  { role: "system", content: "third rule" },
+  { role: "user", content: "next" },
+];
+
+function withOneSystem(messages: readonly ChatMessage[]): ChatMessage[] {
+  return joinedSystem(messages, ({ content }) => content).map((message, at) =>
+    message.role === "system" && at > 0 ? systemReminder(message.content) : message
+  );
+}
+
+/** Ministral 3, Devstral, Mistral Small and Gemma 3. */
+function mustAlternate(template: string): boolean {
+  return template.includes("must alternate");
+}
+
+/**
+ * Turns that alternate between the user and the assistant, where calls and their results do not count. Empty messages
+ * of the assistant, which Ministral 3 refuses, are left out. Before what the user says after a result comes an answer:
+ * these models are trained on an answer to every result, and in a result the user's words would have no authority.
+ */
+function alternating(messages: readonly ChatMessage[]): ChatMessage[] {
+  const turns: ChatMessage[] = [];
+  for (const message of messages) {
+    const last = turns.at(-1);
+    if (message.role === "assistant" && isEmpty(message)) continue;
+    if (message.role === "user" && last !== undefined && isOpen(last)) turns.push(ANSWERED);
+    if (message.role === "assistant" && last?.role === "assistant" && !isOpen(last)) {
+      turns[turns.length - 1] = joinedAnswers(last, message);
+    } else turns.push(message);
+  }
+  return joinedTurns(turns, ({ content }) => content);
+}
+
+const ANSWERED: ChatMessage = { role: "assistant", content: "Done." };
+
+function isEmpty({ content, reasoning_content: thinking, tool_calls: calls }: ChatMessage) {
+  return content === "" && !thinking && !calls?.length;
+}
+
+/** Whether the assistant's turn goes on after a message. */
+function isOpen({ role, tool_calls: calls }: ChatMessage): boolean {
+  return role === "tool" || (role === "assistant" && (calls?.length ?? 0) > 0);
+}
+
+function joinedAnswers(first: ChatMessage, second: ChatMessage): ChatMessage {
+  const joined = (a = "", b = "") => [a, b].filter((each) => each !== "").join("\n\n");
+  const thinking = joined(first.reasoning_content, second.reasoning_content);
+  return {
+    ...second,
+    content: joined(first.content, second.content),
+    ...thinking === "" ? {} : { reasoning_content: thinking },
+  };
 }
 
 /** gpt-oss, LFM2.5. */

@@ -90,6 +90,75 @@ Deno.test("history: templates that read thinking get it; others get the messages
   assert.deepEqual(historyFor(template("qwen38"), [CALLING]), [CALLING]);
 });
 
+const user = (content: string): ChatMessage => ({ role: "user", content });
+const assistant = (content: string): ChatMessage => ({ role: "assistant", content });
+const system = (content: string): ChatMessage => ({ role: "system", content });
+
+for (const name of ["ministral3", "mistral_small", "mistral"]) {
+  Deno.test(`history: ${name} gets turns that alternate`, () => {
+    const [firstCall] = CALLING.tool_calls ?? [];
+    const calling: ChatMessage = { ...assistant(""), tool_calls: [firstCall] };
+    const result: ChatMessage = { role: "tool", tool_call_id: "aaaaaaaaa", content: "one" };
+    assert.ok(prompt(name, [user("more")]).includes("\n\nmore[/INST]"));
+    assert.ok(prompt(name, [assistant(""), user("more")]).includes("\n\nmore[/INST]"));
+    assert.match(
+      prompt(name, [calling, result, user("stop"), user("now")]),
+      /one.*\[\/TOOL_RESULTS\]Done\.<\/s>.*\[INST\]stop\n\nnow\[\/INST\]$/,
+    );
+    assert.match(prompt(name, [calling, user("stop")]), /Done\.<\/s>.*\[INST\]stop\[\/INST\]$/);
+    assert.match(prompt(name, [assistant("a"), assistant("b"), user("?")]), /a\n\nb<\/s>/);
+    assert.match(
+      prompt(name, [assistant("Look."), calling, result, assistant("One."), user("?")]),
+      /one.*\[\/TOOL_RESULTS\]One\.<\/s>/,
+    );
+  });
+}
+
+Deno.test("history: thoughts of answers that are joined are joined too", () => {
+  const thinking = (reasoning_content: string) => ({ ...assistant("a"), reasoning_content });
+  assert.match(
+    prompt("ministral3", [thinking("T1"), thinking("T2")]),
+    /\[THINK\]T1\n\nT2\[\/THINK\]a\n\na<\/s>/,
+  );
+});
+
+Deno.test("history: only templates that demand it get other turns", () => {
+  const messages = [QUESTION, user("more"), assistant(""), user("?")];
+  assert.deepEqual(historyFor(template("qwen38"), messages), messages);
+});
+
+const RULES = [system("S1"), system("S2"), QUESTION, assistant("a"), system("S3"), user("?")];
+
+for (
+  const name of [
+    "gpt_oss",
+    "smollm3",
+    "qwen38",
+    "ministral3",
+    "mistral_small",
+    "gemma3",
+    "deepseek_r1",
+  ]
+) {
+  Deno.test(`history: ${name} takes one system message; the user says the later ones`, () => {
+    const text = template(name);
+    const history = historyFor(text, RULES);
+    assert.deepEqual(history[0], system("S1\n\nS2"));
+    assert.deepEqual(history.filter(({ role }) => role === "system").length, 1);
+    const options = { addGenerationPrompt: true, bosToken: "<s>", eosToken: "</s>" };
+    assert.match(
+      renderChat(text, history, options),
+      /S1\n\nS2[^]*<system-reminder>\nS3\n<\/system-reminder>[^]*\?/,
+    );
+  });
+}
+
+Deno.test("history: other templates take system messages as they are", () => {
+  for (const name of ["gemma4", "glimmer", "glm47", "qwen3", "granite4", "seed_oss", "phi4"]) {
+    assert.deepEqual(historyFor(template(name), RULES), RULES, name);
+  }
+});
+
 Deno.test("effort: the nearest level that a template knows, under its name", () => {
   const gptOss = template("gpt_oss");
   assert.deepEqual(effortArguments(gptOss, "high"), { reasoning_effort: "high" });

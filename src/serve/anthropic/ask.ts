@@ -1,4 +1,4 @@
-import { joinedTurns } from "../../text/turns.ts";
+import { joinedTurns, systemReminder } from "../../text/turns.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
 import {
@@ -92,9 +92,7 @@ function effortOf({ thinking, output_config: output }: CountRequest): string | u
 function messageFields({ role, content }: AnthropicMessage): MessageField[] {
   const text = textOf(content);
   // Templates take a system message at the beginning alone.
-  if (role === "system") {
-    return [{ role: "user", content: `<system-reminder>\n${text}\n</system-reminder>` }];
-  }
+  if (role === "system") return [systemReminder(text)];
   if (typeof content === "string") return [{ role, content }];
   const of = <T extends MessageBlock["type"]>(type: T) =>
     content.filter((block): block is Extract<MessageBlock, { type: T }> => block.type === type);

@@ -1,3 +1,4 @@
+import { joinedSystem } from "../../text/turns.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
 import {
   type CallField,
@@ -24,10 +25,10 @@ export function responsesAsk(
     typeof request.top_logprobs === "number";
   const chat: ChatRequest = {
     ...request,
-    messages: withOneSystem([
+    messages: joinedSystem<MessageField>([
       ...instructions ? [{ role: "system" as const, content: instructions }] : [],
       ...messagesOf(items),
-    ]),
+    ], ({ content }) => contentText(content)),
     max_tokens: request.max_output_tokens,
     stream_options: undefined,
     response_format: formatOf(text?.format),
@@ -40,15 +41,6 @@ export function responsesAsk(
     top_logprobs: wantsLogprobs ? request.top_logprobs : undefined,
   };
   return chatAsk(chat, ready, options);
-}
-
-/** The system messages at the beginning in one: most templates take no second one. */
-function withOneSystem(messages: readonly MessageField[]): MessageField[] {
-  const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
-  const count = first < 0 ? messages.length : first;
-  if (count < 2) return [...messages];
-  const content = messages.slice(0, count).map((each) => contentText(each.content)).join("\n\n");
-  return [{ role: "system", content }, ...messages.slice(count)];
 }
 
 function formatOf(
