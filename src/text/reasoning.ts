@@ -37,10 +37,31 @@ export const REASONING_MARKS: readonly ReasoningMarks[] = [
 ];
 
 /**
- * The text that ends reasoning which the model forgot to close, as Qwen3.5 does; it is part of the answer. All of
- * it must match, because reasoning may mention calls.
+ * The beginning of a call, which ends reasoning that the model forgot to close; it is part of the answer. All of it must
+ * match, because reasoning may mention calls.
  */
-const BREAK = "<tool_call>\n<function=";
+export interface CallBeginning {
+  readonly begin: string;
+  /** Behind `begin` there must be a name and one of these. */
+  readonly named?: readonly string[];
+}
+
+/** Beginnings of calls, each with the texts by which templates are known to write such calls. */
+const CALLS: readonly (CallBeginning & { readonly known: readonly string[] })[] = [
+  // Qwen3-Coder, Qwen3.5 to 3.8
+  { known: ["<tool_call>", "<function="], begin: "<tool_call>\n<function=" },
+  { known: ["<seed:tool_call>"], begin: "<seed:tool_call>\n<function=" },
+  // GLM
+  {
+    known: ["<tool_call>", "<arg_key>"],
+    begin: "<tool_call>",
+    named: ["<arg_key>", "</tool_call>"],
+  },
+  { known: ["[TOOL_CALLS]"], begin: "[TOOL_CALLS]" }, // Mistral
+  { known: ["<|tool_call>call:"], begin: "<|tool_call>call:" }, // Gemma 4
+  { known: ["<|tool_call_start|>"], begin: "<|tool_call_start|>[" }, // LFM2.5
+  { known: ["<｜tool▁calls▁begin｜>"], begin: "<｜tool▁calls▁begin｜>" }, // DeepSeek
+];
 
 /** The variables with which templates ask whether to think. */
 const SWITCHES = [
@@ -63,8 +84,8 @@ export interface Reasoning {
     readonly start: number;
     readonly message: number;
   };
-  /** Text that ends reasoning which has not been closed. */
-  readonly break?: string;
+  /** What ends reasoning that has not been closed. */
+  readonly break?: CallBeginning;
   /** Ids of tokens that end an output, besides the checkpoint's. */
   readonly stops?: readonly number[];
 }
@@ -101,8 +122,8 @@ export function reasoningOf(
   const openings = ["", "\n", "\n\n", ...marks.begun ?? []].map((begun) =>
     tokenizer.encode(`${marks.open}${begun}`, { addSpecialTokens: false })
   );
-  const breaks = template?.includes("<function=") && template.includes("<tool_call>");
-  return { marks, openings, switchable, ...breaks && { break: BREAK }, ...idsOf(marks.stops) };
+  const call = CALLS.find(({ known }) => known.every((text) => template?.includes(text)));
+  return { marks, openings, switchable, ...call && { break: call }, ...idsOf(marks.stops) };
 }
 
 /** Does a template read the variable? Fields of messages may have the same name. */
@@ -191,16 +212,17 @@ export function reasoningStream(
   /** Takes the part of `held` that is certainly reasoning; the rest stays held. */
   function takeReasoning(ended: boolean): string {
     const closed = held.indexOf(close);
-    const broken = breaks === undefined ? -1 : held.indexOf(breaks);
-    const early = broken >= 0 && (closed < 0 || broken < closed);
-    const at = early ? broken : closed;
-    const ends = breaks === undefined ? [close] : [close, breaks];
-    const end = at >= 0 ? at : ended ? held.length : held.length - openTail(held, ends);
+    const call = breaks && callIn(closed < 0 ? held : held.slice(0, closed), breaks);
+    const broken = call?.isWhole ? call.at : undefined;
+    const at = broken ?? closed;
+    const ends = breaks === undefined ? [close] : [close, breaks.begin];
+    const sure = Math.min(call?.at ?? Infinity, held.length - openTail(held, ends));
+    const end = at >= 0 ? at : ended ? held.length : sure;
     const whole = held.slice(0, end);
     const shown = begun ? whole.trimEnd() : whole.trim();
     begun ||= shown !== "";
     const rest = at >= 0
-      ? held.slice(early ? at : at + close.length)
+      ? held.slice(broken ?? at + close.length)
       : held.slice(whole.trimEnd().length);
     held = rest;
     if (at >= 0) part = "gap";
@@ -253,6 +275,25 @@ export function joinedPieces(pieces: readonly SeparatedPiece[]): SeparatedText {
     pieces.filter((piece) => piece.kind === kind).map(({ text }) => text).join("");
   return { reasoning: of("reasoning"), text: of("text") };
 }
+
+/** Where a text first has the beginning of a call. `isWhole`: no more of the text can make it something else. */
+function callIn(
+  text: string,
+  { begin, named }: CallBeginning,
+): { readonly at: number; readonly isWhole: boolean } | undefined {
+  for (let at = text.indexOf(begin); at >= 0; at = text.indexOf(begin, at + 1)) {
+    if (named === undefined) return { at, isWhole: true };
+    const rest = text.slice(at + begin.length);
+    const [before = "", name = ""] = NAME.exec(rest) ?? [];
+    const tag = rest.slice(before.length);
+    const isWhole = name !== "" && named.some((each) => tag.startsWith(each));
+    if (isWhole || named.some((each) => each.startsWith(tag))) return { at, isWhole };
+  }
+  return undefined;
+}
+
+/** A function's name, or its beginning. */
+const NAME = /^\s*([\p{L}\p{N}_.:-]{0,64})\s*/u;
 
 /** Counts the tokens of an output that reason, both marks included. */
 export interface ReasoningCounter {

@@ -238,7 +238,7 @@ Deno.test("Qwen3.5: a call ends reasoning that was not closed", async () => {
   const call = (SAID["qwen38"] as string).slice((SAID["qwen38"] as string).indexOf("<tool_call>"));
   await using server = await saying("qwen38", `<think>\nI call <tool_call> now.\n${call}`);
   const ready = server.engine.info.reasoning as Json;
-  Object.assign(ready, { break: "<tool_call>\n<function=" });
+  Object.assign(ready, { break: { begin: "<tool_call>\n<function=" } });
   const { choices: [{ message }] } = await server.json(CHAT, { ...user("hi"), tools: [TOOL] });
   assert.equal(message.reasoning_content, "I call <tool_call> now.");
   assert.equal(message.tool_calls[0].function.name, "weather");

@@ -49,18 +49,41 @@ for (const [name, output, promptIds, reasoning, text] of CASES) {
   });
 }
 
-Deno.test("reasoning: a call ends it where it was not closed, however it is cut", () => {
-  const parts = { ...THINK, break: "<tool_call>\n<function=" };
-  const output = "I say <tool_call> now.\n<tool_call>\n<function=f>";
-  const expected = { reasoning: "I say <tool_call> now.", text: "<tool_call>\n<function=f>" };
-  assert.deepEqual(partReasoning(output, parts, OPENED), expected);
-  assert.deepEqual(partReasoning(`a</think>${output}`, parts, OPENED).text, output);
-  for (let at = 1; at < output.length; at++) {
-    const stream = reasoningStream(parts, OPENED);
-    const made = [output.slice(0, at), output.slice(at)].flatMap((piece) => stream.push(piece));
-    assert.deepEqual(joinedPieces([...made, ...stream.end()]), expected);
-  }
-});
+/** Templates with calls, reasoning that mentions a call, and the beginning of a call. */
+const UNCLOSED: readonly (readonly [string, string, string])[] = [
+  ["qwen38", "I say <tool_call>f</tool_call> now.", "<tool_call>\n<function=f>"],
+  ["seed_oss", "I say <seed:tool_call> now.", "<seed:tool_call>\n<function=f>"],
+  ["glm47", "I say <tool_call> and <tool_call>a b</tool_call>.", "<tool_call>f</tool_call>"],
+  ["glm47", "I say <tool_call></tool_call>.", "<tool_call>f\n<arg_key>a</arg_key>"],
+  ["ministral3", "I say [TOOL_CALL now.", '[TOOL_CALLS]f[ARGS]{"a": 1}'],
+  ["gemma4", "I say <|tool_call>f now.", "<|tool_call>call:f{}<tool_call|>"],
+  ["deepseek_v31", "I say <｜tool▁calls▁ now.", "<｜tool▁calls▁begin｜>"],
+];
+
+for (const [name, thought, call] of UNCLOSED) {
+  Deno.test(`reasoning: a call of ${name} ends it where it was not closed, however it is cut: ${call}`, () => {
+    const template = Deno.readTextFileSync(
+      new URL(`../golden/templates/${name}.jinja`, import.meta.url),
+    );
+    const known = reasoningOf(
+      { encode: () => [7], idOf: () => undefined },
+      `${template}<think></think>`,
+    );
+    const parts = { ...THINK, ...known.break && { break: known.break } };
+    const output = `${thought}\n${call}`;
+    const expected = { reasoning: thought, text: call };
+    assert.deepEqual(partReasoning(output, parts, OPENED), expected);
+    assert.deepEqual(partReasoning(`a</think>${output}`, parts, OPENED).text, output);
+    assert.deepEqual(partReasoning(thought, parts, OPENED), { reasoning: thought, text: "" });
+    for (let at = 0; at < output.length; at++) {
+      for (const pieces of [[output.slice(0, at), output.slice(at)], [...output]]) {
+        const stream = reasoningStream(parts, OPENED);
+        const made = pieces.flatMap((piece) => stream.push(piece));
+        assert.deepEqual(joinedPieces([...made, ...stream.end()]), expected);
+      }
+    }
+  });
+}
 
 Deno.test("reasoning tokens: up to the one that completes the closing mark", () => {
   const counted = (promptIds: readonly number[], ...tokens: readonly string[]) => {
