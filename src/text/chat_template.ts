@@ -27,6 +27,8 @@ export interface TemplateMessage extends Omit<ChatMessage, "content"> {
   readonly content: unknown;
   /** Another name for `reasoning_content`. */
   readonly thinking?: string;
+  /** False where the assistant's turn goes on after the message (Glimmer). */
+  readonly end_turn?: boolean;
 }
 
 /** Variables that a caller gives a template, by name: `enable_thinking`. JSON values. */

@@ -10,12 +10,37 @@ export function historyFor(
   template: string,
   messages: readonly ChatMessage[],
 ): readonly TemplateMessage[] {
-  const withSystem = takesSystem(template, messages) ? messages : withOneSystem(messages);
+  const ordered = inOrderOfCalls(messages);
+  const withSystem = takesSystem(template, ordered) ? ordered : withOneSystem(ordered);
   const turns = mustAlternate(template) ? alternating(withSystem) : withSystem;
-  if (channelsOf(template) === "harmony") return oneCallEach(turns).map(thinkingBeforeCall);
+  const channels = channelsOf(template);
+  if (channels === "harmony") return oneCallEach(turns).map(thinkingBeforeCall);
+  if (channels === "glimmer") return turns.flatMap((turn) => textBeforeCalls(turn, GOES_ON));
+  if (takesOneCall(template)) return oneCallEach(turns);
   if (takesBlocks(template)) return turns.map(inBlocks);
-  if (joinsMessages(template)) return turns.flatMap(textBeforeCalls);
+  if (joinsMessages(template)) return turns.flatMap((turn) => textBeforeCalls(turn));
   return readsThinking(template) ? turns.map(withThinking) : turns;
+}
+
+/**
+ * The results of parallel calls in the order of the calls. Clients send them as they come, and many templates tell
+ * them apart by their order alone.
+ */
+function inOrderOfCalls(messages: readonly ChatMessage[]): readonly ChatMessage[] {
+  const ordered = [...messages];
+  for (const [at, { tool_calls: calls = [] }] of messages.entries()) {
+    if (calls.length < 2) continue;
+    const ids = calls.map(idOf);
+    const results = resultsBehind(messages, at);
+    const place = ({ tool_call_id: id }: ChatMessage) => ids.indexOf(id);
+    if (results.some((result) => place(result) < 0)) continue;
+    ordered.splice(at + 1, results.length, ...results.toSorted((a, b) => place(a) - place(b)));
+  }
+  return ordered;
+}
+
+function idOf(call: unknown): unknown {
+  return (call as { readonly id?: unknown }).id;
 }
 
 /**
@@ -121,18 +146,24 @@ function joinsMessages(template: string): boolean {
 
 /**
  * Gemma 4's template writes a message's text behind its calls and their results, and ends the turn with
- * it. As a message of its own the text stays before them, in the same turn.
+ * it; Glimmer's leaves it out. As a message of its own the text stays before them, in the same turn.
  */
-function textBeforeCalls(message: ChatMessage): TemplateMessage[] {
+function textBeforeCalls(
+  message: ChatMessage,
+  spoken: Pick<TemplateMessage, "end_turn"> = {},
+): TemplateMessage[] {
   const { role, content, tool_calls: calls, reasoning_content: thinking } = message;
   if (calls === undefined || content === "") return [message];
   const { reasoning_content: _, ...calling } = message;
-  const said = { role, content };
+  const said = { role, content, ...spoken };
   return [thinking === undefined ? said : { ...said, reasoning_content: thinking }, {
     ...calling,
     content: "",
   }];
 }
+
+/** What Glimmer's template needs to go on after what was said. */
+const GOES_ON = { end_turn: false };
 
 /** gpt-oss's template has a place for one text before a call: the reasoning, and what was said. */
 function thinkingBeforeCall(message: ChatMessage): TemplateMessage {
@@ -142,7 +173,15 @@ function thinkingBeforeCall(message: ChatMessage): TemplateMessage {
   return { ...message, content: "", ...before === "" ? {} : { thinking: before } };
 }
 
-/** gpt-oss's template writes one call of a message, and takes a result for the call before it. */
+/** Llama 3: "This model only supports single tool-calls at once!" */
+function takesOneCall(template: string): boolean {
+  return /\btool_calls *\| *length *[!=]= *1\b/.test(template);
+}
+
+/**
+ * gpt-oss's template writes one call of a message, and takes a result for the call before it. Llama 3's refuses a
+ * message with more.
+ */
 function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   return messages.flatMap((message, at) => {
     const { tool_calls: calls = [] } = message;
@@ -152,10 +191,9 @@ function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
     return calls.flatMap((call, number) => {
       const { reasoning_content: _, ...rest } = message;
       const first = number === 0 ? message : { ...rest, content: "" };
-      const { id } = call as { readonly id?: unknown };
       // ollama's results have no ids: they come in the order of the calls.
       const answers = results.filter((result, place) =>
-        result.tool_call_id ? result.tool_call_id === id : place === number
+        result.tool_call_id ? result.tool_call_id === idOf(call) : place === number
       );
       return [{ ...first, tool_calls: [call] }, ...answers];
     });

@@ -90,6 +90,37 @@ Deno.test("history: templates that read thinking get it; others get the messages
   assert.deepEqual(historyFor(template("qwen38"), [CALLING]), [CALLING]);
 });
 
+Deno.test("history: Glimmer has what was said before the calls, and goes on with the turn", () => {
+  const text = prompt("glimmer", [CALLING, ...RESULTS]);
+  assert.ok(
+    text.startsWith(
+      "<|eot|><|start|>assistant to=self<|message|>R.<|eom|>" +
+        "<|start|>assistant to=user<|message|>I look.<|eom|><|start|>assistant to=f<|message|>",
+    ),
+    text,
+  );
+});
+
+Deno.test("history: results are in the order of the calls, where they say which they answer", () => {
+  for (const name of ["qwen38", "qwen3", "glm47", "granite4", "ministral3", "glimmer"]) {
+    assert.match(prompt(name, [CALLING, ...RESULTS]), /one[^]*two/, name);
+  }
+  const unknown = RESULTS.map((result) => ({ ...result, tool_call_id: "" }));
+  assert.match(prompt("qwen3", [CALLING, ...unknown]), /two[^]*one/);
+});
+
+Deno.test("history: Llama 3 has each call with its result", () => {
+  const heads = (text: string) => [...text.matchAll(/"a": \d|one|two/g)].map(([head]) => head);
+  assert.deepEqual(heads(prompt("llama3", [CALLING, ...RESULTS])), [
+    '"a": 1',
+    "one",
+    '"a": 2',
+    "two",
+  ]);
+  const [message] = historyFor("{% if not message.tool_calls|length == 1 %}", [CALLING]);
+  assert.equal(message?.tool_calls?.length, 1);
+});
+
 const user = (content: string): ChatMessage => ({ role: "user", content });
 const assistant = (content: string): ChatMessage => ({ role: "assistant", content });
 const system = (content: string): ChatMessage => ({ role: "system", content });
