@@ -6,6 +6,7 @@ import { defined } from "../defined.ts";
 import { asError, UsageError } from "../errors.ts";
 import { field } from "../objects.ts";
 import { withBudget } from "./reasoning.ts";
+import { restoreNumbers } from "./template_numbers.ts";
 
 /** One message of a conversation; templates refuse the roles they do not know. */
 export interface ChatMessage {
@@ -143,6 +144,7 @@ function environment(messages: readonly TemplateMessage[], options: ChatOptions)
   };
   const environment = new Environment();
   for (const [name, value] of Object.entries(variables)) environment.set(name, value);
+  restoreNumbers(environment.lookupVariable("messages"));
   return environment;
 }
 

@@ -3,6 +3,7 @@ import type { PromptInput } from "../../engine/load/text.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { effortArguments } from "../../text/effort.ts";
+import { parseWithLiterals, textWithLiterals } from "../../text/number_literals.ts";
 import { thinkArguments } from "../../text/reasoning.ts";
 import type { Reading } from "../answers/answer.ts";
 import type { Ask } from "../answers/ask.ts";
@@ -269,14 +270,14 @@ function callOf(
     ? value ?? {}
     : value === undefined
     ? given
-    : JSON.stringify(value);
+    : textWithLiterals(value);
   return { id: earlierId(id), type, function: { name, arguments: sent } };
 }
 
 /** Undefined where they are not JSON: a limit may have cut them. */
 function argumentsOf(given: string): unknown {
   try {
-    return JSON.parse(given === "" ? "{}" : given);
+    return parseWithLiterals(given === "" ? "{}" : given);
   } catch {
     return undefined;
   }

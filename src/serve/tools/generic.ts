@@ -1,4 +1,5 @@
 import type { ChatMessage } from "../../text/chat_template.ts";
+import { textWithLiterals } from "../../text/number_literals.ts";
 import { joinedTurns } from "../../text/turns.ts";
 import { HERMES } from "./hermes.ts";
 import type { ToolFamily } from "./family.ts";
@@ -46,7 +47,7 @@ function plain({ role, content, tool_calls: calls, ...rest }: ChatMessage): Chat
   if (calls === undefined) return { role, content, ...rest };
   const written = calls.map((call) => {
     const called = (call as { readonly function?: unknown }).function ?? call;
-    return `<tool_call>\n${JSON.stringify(called)}\n</tool_call>`;
+    return `<tool_call>\n${textWithLiterals(called)}\n</tool_call>`;
   });
   return { role, content: [content, ...written].filter((each) => each !== "").join("\n"), ...rest };
 }

@@ -1,3 +1,4 @@
+import { textWithLiterals } from "../../text/number_literals.ts";
 import { eitherCall, jsonCall } from "./body.ts";
 import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
 
@@ -16,6 +17,6 @@ export const GRANITE: ToolFamily = {
   },
   forced: (tools) => ({ begin: CALL, forms: jsonForms(tools, "arguments", ["[", "]"]) }),
   argumentsAs: "object",
-  written: (calls) => `${CALL}${JSON.stringify(calls)}`,
+  written: (calls) => `${CALL}${textWithLiterals(calls)}`,
   callId: openAiCallId,
 };

@@ -1,3 +1,4 @@
+import { textWithLiterals } from "../../text/number_literals.ts";
 import { jsonCall } from "./body.ts";
 import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
 
@@ -15,6 +16,6 @@ export const HERMES: ToolFamily = {
   argumentsAs: "object",
   // SmolLM3's template writes none.
   written: (calls) =>
-    calls.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`).join("\n"),
+    calls.map((call) => `<tool_call>\n${textWithLiterals(call)}\n</tool_call>`).join("\n"),
   callId: openAiCallId,
 };

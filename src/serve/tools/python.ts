@@ -1,3 +1,4 @@
+import { numberLiteral } from "../../text/number_literals.ts";
 import { type BodyReader, collector, isName } from "./body.ts";
 
 /** `f(a=1, b="x", c=[True, None])`: the arguments as JSON, returned together at the call's end. */
@@ -81,7 +82,7 @@ function literalOf(value: unknown): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literalOf).join(", ")}]`;
-  if (typeof value !== "object") return JSON.stringify(value);
+  if (typeof value !== "object") return numberLiteral(value) ?? JSON.stringify(value);
   const members = Object.entries(value);
   return `{${
     members.map(([key, each]) => `${JSON.stringify(key)}: ${literalOf(each)}`).join(", ")
