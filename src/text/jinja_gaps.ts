@@ -1,6 +1,6 @@
 import { Environment, Interpreter } from "@huggingface/jinja";
 import { field } from "../objects.ts";
-import { pythonEquals, pythonText } from "./python_values.ts";
+import { type Ends, pythonEquals, pythonText, stripped } from "./python_values.ts";
 
 type Statement = Parameters<Interpreter["evaluate"]>[0];
 type Value = ReturnType<Interpreter["evaluate"]>;
@@ -8,7 +8,8 @@ type Value = ReturnType<Interpreter["evaluate"]>;
 /**
  * Adds what checkpoint templates use and the package lacks, as Jinja2 has it: objects whose keys are numbers
  * (Seed-OSS's budgets) in `dictsort` and in brackets, methods of objects that have a key of the same name, any value
- * on the left of `in`, `string`, `upper` and `lower` of any value, and `map` with the name of a filter.
+ * on the left of `in`, `string`, `upper` and `lower` of any value, `map` with the name of a filter, and the characters
+ * that `strip` takes away.
  */
 export class FullerInterpreter extends Interpreter {
   /** The maps whose keys are the digits of numbers. */
@@ -46,11 +47,16 @@ export class FullerInterpreter extends Interpreter {
     const property = field(statement, "property");
     const isInteger = field(property, "type") === "IntegerLiteral";
     const name = field(statement, "computed") ? "" : String(field(property, "value"));
-    if (!isInteger && !METHODS.has(name)) return super.evaluate(statement, environment);
+    const ends = STRIPPED.get(name);
+    if (!isInteger && !METHODS.has(name) && !ends) return super.evaluate(statement, environment);
     const object = this.evaluate(field(statement, "object") as Statement, environment);
     // Jinja takes the attribute before the key, for `x.items` but not for `x["items"]`.
     const method = METHODS.has(name) ? object.builtins.get(name) : undefined;
     if (method !== undefined) return method;
+    const text: unknown = object.value;
+    if (ends !== undefined && typeof text === "string") {
+      return new Environment().set(name, (chars?: string) => stripped(text, ends, chars));
+    }
     const known = { ...statement, object: constant(object) } as Statement;
     if (!isInteger || !this.#isNumbered(object)) return super.evaluate(known, environment);
     const named = { ...known, computed: true, property: digits(property) };
@@ -134,6 +140,13 @@ const VALUE = "EvaluatedValue";
 
 /** The package's methods of objects that a key of the same name hides. */
 const METHODS: ReadonlySet<string> = new Set(["items", "keys", "values", "get"]);
+
+/** Methods of texts, and the ends that they strip. */
+const STRIPPED: ReadonlyMap<string, Ends> = new Map([
+  ["strip", { start: true, end: true }],
+  ["lstrip", { start: true, end: false }],
+  ["rstrip", { start: false, end: true }],
+]);
 
 /** Filters that are changed here; with "()" those that have arguments. */
 const FILTERS: ReadonlySet<unknown> = new Set(["dictsort", "string", "upper", "lower", "map()"]);

@@ -61,3 +61,27 @@ export function pythonEquals(a: TemplateValue, b: TemplateValue): boolean {
   }
   return left === right;
 }
+
+/** Ends of a text. */
+export interface Ends {
+  readonly start: boolean;
+  readonly end: boolean;
+}
+
+/** Python's `strip`, `lstrip` and `rstrip`. @param chars default: white space. */
+export function stripped(text: string, { start, end }: Ends, chars?: string | null): string {
+  const set = chars === undefined || chars === null ? undefined : new Set(chars);
+  const isStripped = (character: string) => set?.has(character) ?? character.trim() === "";
+  let [from, to] = [0, text.length];
+  while (start && from < to) {
+    const character = String.fromCodePoint(text.codePointAt(from) ?? 0);
+    if (!isStripped(character)) break;
+    from += character.length;
+  }
+  while (end && from < to) {
+    const character = [...text.slice(Math.max(from, to - 2), to)].at(-1) ?? "";
+    if (!isStripped(character)) break;
+    to -= character.length;
+  }
+  return text.slice(from, to);
+}
