@@ -121,6 +121,19 @@ Deno.test("without tools what looks like a call is text", async () => {
   assert.equal(choice.finish_reason, "stop");
 });
 
+Deno.test("a tool that returned nothing has an empty result", async () => {
+  await using server = await saying("fine", "{{ tools }}{{ tool_calls }}<tool_call>");
+  const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+  const messages = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: "call_1", content: null },
+  ];
+  await server.json(CHAT, { messages, tools: TOOLS });
+  const prompt = server.engine.prompts.at(-1) as Json[];
+  assert.deepEqual(prompt.at(-1), { role: "tool", content: "", tool_call_id: "call_1" });
+});
+
 Deno.test("templates get tools, calls and results as they want them", async () => {
   const messages = [
     { role: "user", content: "hi" },

@@ -35,7 +35,7 @@ export type MessageField =
   }
   | {
     readonly role: "tool";
-    readonly content: Content;
+    readonly content?: Maybe<Content>;
     readonly tool_call_id: string;
     readonly name?: Maybe<string>;
   };
@@ -138,7 +138,13 @@ const MESSAGE = z.discriminatedUnion("role", [
     refusal: optional(z.string()),
     ...NAME,
   }),
-  z.object({ role: z.literal("tool"), content: CONTENT, tool_call_id: z.string(), ...NAME }),
+  // Clients send null for a tool that returned nothing, and null counts as absent.
+  z.object({
+    role: z.literal("tool"),
+    content: optional(CONTENT),
+    tool_call_id: z.string(),
+    ...NAME,
+  }),
 ]);
 
 /** Name of a function; Anthropic's are the longest. */
