@@ -101,10 +101,9 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   function put(kind: Body["kind"], piece: string): void {
     if (piece === "") return;
     const gap = !begun && earlier.has(kind) ? "\n\n" : "";
-    const before = !begun && isCall ? body?.around?.[0] ?? "" : "";
     begun = true;
     earlier.add(kind);
-    pieces.push({ kind, text: gap + before + piece });
+    pieces.push({ kind, text: gap + piece });
   }
 
   /** One step; false where more of the output is needed. */
@@ -134,6 +133,8 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
     held = found.rest;
     [begun, inside] = [false, false];
     isCall = body.within === undefined ? body.around !== undefined : undefined;
+    // A call's body may be empty.
+    if (isCall) put(body.kind, body.around?.[0] ?? "");
     return true;
   }
 
@@ -142,7 +143,10 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       const start = held.trimStart();
       if (!ended && start.length < open.length && open.startsWith(start)) return false;
       isCall = inside = start.startsWith(open);
-      if (isCall) held = start;
+      if (isCall) {
+        held = start;
+        put(kind, around?.[0] ?? "");
+      }
     }
     return inside ? readCall(kind, close, ended) : readText(kind, around, ended);
   }
@@ -168,7 +172,7 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       return false;
     }
     put(kind, held.slice(0, found.at));
-    if (begun && isCall) put(kind, around?.[1] ?? "");
+    if (isCall) put(kind, around?.[1] ?? "");
     held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
     body = undefined;
     return true;

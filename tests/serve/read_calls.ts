@@ -4,14 +4,18 @@ import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts
 import type { ToolFamily } from "../../src/serve/tools/family.ts";
 import type { Tool } from "../../src/serve/tools/tool.ts";
 
-/** The text and the calls of an output that comes in pieces. */
+/** The text and the calls of an output that comes in pieces. @param isCut by a limit. */
 export function readCalls(
   { format }: Pick<ToolFamily, "format">,
   pieces: readonly string[],
   tools?: readonly Tool[],
+  isCut: boolean = true,
 ): { text: string; calls: unknown[] } {
   const stream = callStream(format, tools);
-  const events: ToolPiece[] = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
+  const events: ToolPiece[] = [
+    ...pieces.flatMap((piece) => stream.push(piece)),
+    ...stream.end(isCut),
+  ];
   let text = "";
   const calls: { name: string; json: string }[] = [];
   for (const event of events) {

@@ -365,6 +365,39 @@ for (const [family, cases] of CASES) {
   });
 }
 
+/** Outputs that the model ends itself within a call. */
+const ENDED: readonly (readonly [ToolFamily, ...Case])[] = [
+  [HARMONY, "<|channel|>commentary to=functions.f<|message|>", "", [["f", {}]]],
+  [HARMONY, "<|channel|>commentary to=functions.f<|message|> <|call|>Done.", "Done.", [["f", {}]]],
+  [MISTRAL, "Now.[TOOL_CALLS]f[ARGS]", "Now.", [["f", {}]]],
+  [MISTRAL, "[TOOL_CALLS]f[CALL_ID]123456789[ARGS]\n", "", [["f", {}]]],
+  [QWEN_CODER, "<function=f>\n<parameter=a>\nx\n</parameter>\n", "", [["f", { a: "x" }]]],
+  // What cannot be read is text.
+  [MISTRAL, "A [TOOL_CALLS]f", "A [TOOL_CALLS]f", []],
+  [
+    LFM2,
+    "So: <|tool_call_start|>[f(a='it's')]<|tool_call_end|>",
+    "So: <|tool_call_start|>[f(a='it's')]<|tool_call_end|>",
+    [],
+  ],
+  [
+    GEMMA4,
+    '<|tool_call>call:f{a:<|"|>abc}<tool_call|>',
+    '<|tool_call>call:f{a:<|"|>abc}<tool_call|>',
+    [],
+  ],
+];
+
+for (const [family, output, text, calls] of ENDED) {
+  Deno.test(`a call of ${family.name} in which the model ends its output, however it is cut: ${output}`, () => {
+    for (let at = 0; at < output.length; at++) {
+      for (const pieces of [[output.slice(0, at), output.slice(at)], [...output]]) {
+        deepEqual(readCalls(family, pieces, TOOLS, false), { text, calls });
+      }
+    }
+  });
+}
+
 Deno.test("a text argument is returned as it comes", () => {
   const stream = callStream(QWEN_CODER.format, TOOLS);
   const begun = "<tool_call>\n<function=get_weather>\n<parameter=location>\nSan ";
@@ -485,11 +518,11 @@ Deno.test("calls: whatever an output is, the pieces do not depend on how it is c
   const outputs = fc.array(fc.constantFrom(...PARTS), { maxLength: 25 });
   const family = fc.constantFrom(...CASES.map(([each]) => each));
   fc.assert(
-    fc.property(family, outputs, fc.nat(), (family, parts, at) => {
+    fc.property(family, outputs, fc.nat(), fc.boolean(), (family, parts, at, isCut) => {
       const output = parts.join("");
       const joined = (pieces: readonly string[]) => {
         const stream = callStream(family.format, TOOLS);
-        const made = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()];
+        const made = [...pieces.flatMap((piece) => stream.push(piece)), ...stream.end(isCut)];
         let text = "";
         const calls: string[] = [];
         for (const piece of made) {

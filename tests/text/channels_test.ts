@@ -100,6 +100,13 @@ const CASES: readonly (readonly [string, ReasoningParts, string, string, string]
   ],
   ["without a header", HARMONY, "Hi <|there|>", "", "Hi <|there|>"],
   ["a mark in text", HARMONY, "<|channel|>final<|message|>a <|start|>user", "", "a <|start|>user"],
+  [
+    "a call without a body",
+    HARMONY,
+    `<|channel|>analysis<|message|>a<|start|>assistant${CALL}<|message|>`,
+    "a",
+    `${CALL}<|message|>`,
+  ],
   ["a cut header", HARMONY, "<|channel|>ana", "", ""],
   ["a cut mark", HARMONY, "<|channel|>analysis<|message|>a<|en", "a<|en", ""],
   ["an empty message", HARMONY, "<|channel|>final<|message|><|return|>", "", ""],

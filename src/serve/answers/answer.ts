@@ -115,7 +115,7 @@ export async function* answer(
           if (late) throw waitedTooLong(maxQueueMs ?? 0);
           throw unavailable(signal.aborted ? "the client has left" : "the server is stopping");
         }
-        yield* reader.end();
+        yield* reader.end(result);
         const waitedMs = (began ?? performance.now()) - started;
         const reasoningTokens = reading.reasoning ? result.reasoningTokens : 0;
         const finish = reader.finish(result);
@@ -135,7 +135,7 @@ interface Reader {
   /** No more calls are wanted. */
   readonly enough: boolean;
   push(text: string): Piece[];
-  end(): Piece[];
+  end(result: GenerateResult): Piece[];
   finish(result: GenerateResult): AnswerOutcome["finish"];
 }
 
@@ -180,9 +180,10 @@ function openReader(
       return enough;
     },
     push: (text) => withCalls(thought?.push(text) ?? [{ kind: "text", text }]),
-    end() {
+    end({ finishReason, stop }) {
+      const isCut = finishReason !== "stop" || stop !== undefined;
       const last = withCalls(thought?.end() ?? []);
-      return called === undefined ? last : [...last, ...counted(called.end())];
+      return called === undefined ? last : [...last, ...counted(called.end(isCut))];
     },
     finish({ finishReason }) {
       if (finishReason === "length" && !enough) return "length";

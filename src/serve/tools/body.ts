@@ -10,6 +10,8 @@ export type BodyEvent =
 export interface BodyReader {
   /** "end": this character was its last. "bad": it is no call. */
   push(character: string): "more" | "end" | "bad";
+  /** The model has ended its output here: true if the call is whole even so. */
+  end?(): boolean;
   /** What was parsed from the characters so far; each part is returned once. */
   take(): BodyEvent[];
 }
@@ -224,19 +226,34 @@ export function namedCall(
   const events = collector();
   let head = "";
   let end: ValueEnd | undefined;
+
+  /** Takes the name from the text before the arguments; false where there is none. */
+  function takeName(text: string): boolean {
+    const [named = ""] = ignored === undefined ? [text] : text.split(ignored);
+    const name = nameIn(named, separators, prefixes);
+    if (name !== undefined) events.name(name);
+    return name !== undefined;
+  }
+
+  /** Ends a call without arguments: nothing follows the separator. */
+  function endEmpty(text: string): boolean {
+    if (!separators.some((each) => text.trimEnd().endsWith(each)) || !takeName(text)) return false;
+    events.arguments("{}");
+    return true;
+  }
+
   return {
     take: events.take,
+    end: () => end === undefined && endEmpty(head),
     push(character) {
       if (end === undefined && character !== "{") {
         head += character;
-        const ended = head.length > LONGEST_HEAD || ends.some((mark) => head.endsWith(mark));
-        return ended ? "bad" : "more";
+        const mark = ends.find((each) => head.endsWith(each));
+        if (mark !== undefined) return endEmpty(head.slice(0, -mark.length)) ? "end" : "bad";
+        return head.length > LONGEST_HEAD ? "bad" : "more";
       }
       if (end === undefined) {
-        const [named = ""] = ignored === undefined ? [head] : head.split(ignored);
-        const name = nameIn(named, separators, prefixes);
-        if (name === undefined) return "bad";
-        events.name(name);
+        if (!takeName(head)) return "bad";
         end = valueEnd();
       }
       const whole = end.push(character);
@@ -274,6 +291,7 @@ export function eitherCall(own: () => BodyReader, skipped: RegExp = /\s/): BodyR
   let inner: BodyReader | undefined;
   return {
     take: () => inner?.take() ?? [],
+    end: () => inner?.end?.() ?? false,
     push(character) {
       if (inner === undefined) {
         if (skipped.test(character)) return "more";

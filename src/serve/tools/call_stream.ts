@@ -31,8 +31,12 @@ export type ToolPiece =
 /** Splits an output that arrives in pieces into text and calls. Where the pieces are cut makes no difference. */
 export interface CallStream {
   push(piece: string): ToolPiece[];
-  /** The output has ended: returns the text that was held back, without the beginning of a call. */
-  end(): ToolPiece[];
+  /**
+   * The output has ended: returns the text that was held back.
+   *
+   * @param isCut by a limit or a stop text, not by the model: the beginning of a call is then dropped.
+   */
+  end(isCut: boolean): ToolPiece[];
 }
 
 /**
@@ -161,17 +165,19 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
       held += piece;
       return taken(false);
     },
-    end() {
+    end(isCut) {
       const made = taken(true);
-      // A marked call that is cut before its arguments is dropped. Without a mark it may be JSON, and is text.
-      if (state === "body" && !named && marked) return made;
-      if (state === "body" && !named) {
-        const rest = space + raw;
-        if (rest !== "") made.push({ kind: "text", text: rest });
-      } else if (state !== "body" && index < 0 && space + held !== "") {
-        made.push({ kind: "text", text: space + held });
+      if (state !== "body") {
+        const rest = space + held;
+        return index < 0 && rest !== "" ? [...made, { kind: "text", text: rest }] : made;
       }
-      return made;
+      if (!isCut && body?.end?.()) {
+        collect();
+        return [...made, ...taken(true), { kind: "called", index }];
+      }
+      // Without a mark what is cut may be JSON, and is text.
+      if (named || isCut && marked) return made;
+      return [...made, { kind: "text", text: space + raw }];
     },
   };
 }

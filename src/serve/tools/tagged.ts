@@ -194,6 +194,12 @@ export function taggedCall(
 
   return {
     take,
+    end() {
+      const text = held.trimEnd();
+      const isClosed = expected === "value" && text.endsWith(tags.value.close);
+      if (isClosed) endValue(text.slice(0, -tags.value.close.length));
+      return isClosed && end() === "end";
+    },
     push(character) {
       held += character;
       tail = (tail + character).slice(-LONGEST_TAG);
