@@ -9,6 +9,7 @@ import { GLIMMER } from "../../src/serve/tools/glimmer.ts";
 import { GLM } from "../../src/serve/tools/glm.ts";
 import { GRANITE } from "../../src/serve/tools/granite.ts";
 import { HARMONY } from "../../src/serve/tools/harmony.ts";
+import { HERMES } from "../../src/serve/tools/hermes.ts";
 import { LFM2 } from "../../src/serve/tools/lfm2.ts";
 import { MISTRAL } from "../../src/serve/tools/mistral.ts";
 import { OLMO3 } from "../../src/serve/tools/olmo3.ts";
@@ -96,6 +97,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     }]]],
     ['<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>', "", [["f", { a: 1 }]]],
     [`${qwen("f")}\nDone.`, "Done.", [["f", {}]]],
+    [`<tool_call>\n${qwen("f")}`, "", [["f", {}]]],
     // The last value is not closed.
     [
       "<tool_call>\n<function=f>\n<parameter=a>\nx\n</function>\n</tool_call>",
@@ -178,6 +180,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       "",
       [["f", { a: "1" }]],
     ],
+    [`<tool_call>\n${glm("f")}`, "", [["f", {}]]],
     [glm("f", ["a", "x</arg_value>"]), "", [["f", { a: "x</arg_value>" }]]],
     ["<tool_call>a b</tool_call>", "<tool_call>a b</tool_call>", []],
   ]],
@@ -372,6 +375,7 @@ const ENDED: readonly (readonly [ToolFamily, ...Case])[] = [
   [MISTRAL, "Now.[TOOL_CALLS]f[ARGS]", "Now.", [["f", {}]]],
   [MISTRAL, "[TOOL_CALLS]f[CALL_ID]123456789[ARGS]\n", "", [["f", {}]]],
   [QWEN_CODER, "<function=f>\n<parameter=a>\nx\n</parameter>\n", "", [["f", { a: "x" }]]],
+  [HERMES, '<tool_call>\n{"name": "f", "arguments": {"a": 1}\n', "", [["f", { a: 1 }]]],
   // What cannot be read is text.
   [MISTRAL, "A [TOOL_CALLS]f", "A [TOOL_CALLS]f", []],
   [

@@ -48,10 +48,26 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [],
     ],
     [
-      '<tool_call>{"name": "f", "arguments": null}',
-      '<tool_call>{"name": "f", "arguments": null}',
+      '<tool_call>{"name": "f", "arguments": nul}',
+      '<tool_call>{"name": "f", "arguments": nul}',
       [],
     ],
+    ['<tool_call>{"name": "f", "arguments": null}</tool_call>', "", [["f", {}]]],
+    // The last brace is missing, or there is another one.
+    ['<tool_call>\n{"name": "f", "arguments": {"a": 1}\n</tool_call>.', ".", [["f", { a: 1 }]]],
+    ['<tool_call>{"arguments": {}, "name": "f"</tool_call>', "", [["f", {}]]],
+    ['<tool_call>\n{"name": "f", "arguments": {"a": 1}}}\n</tool_call>\n.', ".", [["f", { a: 1 }]]],
+    ['<tool_call>{"name": "f"</tool_call>', '<tool_call>{"name": "f"</tool_call>', []],
+    // The mark is there twice.
+    ['<tool_call>\n<tool_call>\n{"name": "f"}\n</tool_call>', "", [["f", {}]]],
+    ["<tool_call>\n<tool_callable>", "<tool_call>\n<tool_callable>", []],
+    // A list.
+    [
+      '<tool_call>\n[{"name": "f", "arguments": {}},\n{"name": "g", "arguments": {"a": 1}}]\n</tool_call>',
+      "",
+      [["f", {}], ["g", { a: 1 }]],
+    ],
+    ['<tool_call>{"name": "f"}</tool_call>\n{"a": 1}', '{"a": 1}', [["f", {}]]],
     // A call that is cut off before its arguments is neither text nor a call.
     ['So: <tool_call>{"name": "f", "argu', "So:", []],
     ['<tool_call>{"id": 7, "name": "f", "arguments": {}}</tool_call>', "", [["f", {}]]],

@@ -8,8 +8,8 @@ export type BodyEvent =
 
 /** Reads the text of one call, a character at a time. */
 export interface BodyReader {
-  /** "end": this character was its last. "bad": it is no call. */
-  push(character: string): "more" | "end" | "bad";
+  /** "end": this character was its last. "over": the one before was. "bad": it is no call. */
+  push(character: string): "more" | "end" | "over" | "bad";
   /** The model has ended its output here: true if the call is whole even so. */
   end?(): boolean;
   /** What was parsed from the characters so far; each part is returned once. */
@@ -118,6 +118,11 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
     return !unmarked || unmarked.length === 0 || unmarked.some((tool) => tool.name === name);
   }
 
+  /** Only the last brace is missing. */
+  function isWhole(): boolean {
+    return expected === "," && events.named && given;
+  }
+
   /** The value of `key` is whole. */
   function take(): boolean {
     end = undefined;
@@ -151,17 +156,18 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
 
   return {
     take: events.take,
+    end: isWhole,
     push(character) {
       if (expected === "value" && !isScalarEnd(value, character)) {
         // A number or a word of no interest, which ends at the next comma or brace.
         if (isScalar(value, character)) {
           value += character;
-          return ARGUMENT_KEYS.includes(key) ? "bad" : "more";
+          return ARGUMENT_KEYS.includes(key) && !"null".startsWith(value) ? "bad" : "more";
         }
         return pushValue(character);
       }
       if (expected === "value") {
-        if (key === "name") return "bad";
+        if (key === "name" || (ARGUMENT_KEYS.includes(key) && value !== "null")) return "bad";
         expected = ",";
       }
       if (expected !== "key" && isSpace(character)) return "more";
@@ -184,6 +190,8 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
             key = "";
             return "more";
           }
+          // Models forget the last brace.
+          if (character !== "}" && isWhole()) return "over";
           if (character !== "}" || !events.named) return "bad";
           if (!given && unmarked && (hasOthers || unmarked.length === 0)) return "bad";
           if (!given) events.arguments("{}");
@@ -286,16 +294,29 @@ export function isName(text: string): boolean {
  * write an object for a tool whose arguments a grammar cannot express in the family's own syntax.
  *
  * @param skipped characters that may stand before either.
+ * @param repeated a mark that may stand there too: models write it twice.
  */
-export function eitherCall(own: () => BodyReader, skipped: RegExp = /\s/): BodyReader {
+export function eitherCall(
+  own: () => BodyReader,
+  skipped: RegExp = /\s/,
+  repeated: string = "",
+): BodyReader {
   let inner: BodyReader | undefined;
+  /** The beginning of `repeated`, or of a call. */
+  let head = "";
   return {
     take: () => inner?.take() ?? [],
     end: () => inner?.end?.() ?? false,
     push(character) {
-      if (inner === undefined) {
-        if (skipped.test(character)) return "more";
-        inner = character === "{" ? jsonCall() : own();
+      if (inner !== undefined) return inner.push(character);
+      if (head === "" && skipped.test(character)) return "more";
+      head += character;
+      if (head === repeated) head = "";
+      if (repeated.startsWith(head)) return "more";
+      inner = head.startsWith("{") ? jsonCall() : own();
+      for (const each of head.slice(0, -1)) {
+        const result = inner.push(each);
+        if (result !== "more") return result;
       }
       return inner.push(character);
     },

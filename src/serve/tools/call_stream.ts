@@ -110,8 +110,9 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
     for (let i = 0; i < held.length; i++) {
       const result = (body as BodyReader).push(held[i] as string);
       if (result === "more") continue;
-      const read = held.slice(0, i + 1);
-      held = held.slice(i + 1);
+      const end = result === "over" ? i : i + 1;
+      const read = held.slice(0, end);
+      held = held.slice(end);
       collect();
       body = undefined;
       // A call whose name was sent cannot be taken back; anything else becomes text.

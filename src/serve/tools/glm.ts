@@ -21,7 +21,7 @@ export const GLM: ToolFamily = {
     marks: { [CALL]: "call", [END]: "drop" },
     after: [END, "<|observation|>"],
     bare: false,
-    body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools })),
+    body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools }), /\s/, CALL),
   },
   forced(tools, template) {
     // GLM-4.5 and 4.6 have line ends between the tags, 4.7 has none.

@@ -1,5 +1,5 @@
 import { textWithLiterals } from "../../text/number_literals.ts";
-import { jsonCall } from "./body.ts";
+import { eitherCall, jsonCall } from "./body.ts";
 import { jsonForms, openAiCallId, type ToolFamily } from "./family.ts";
 
 /** `<tool_call>{"name": "f", "arguments": {...}}</tool_call>`: Hermes, Qwen 2.5 and 3, GLM's kin. */
@@ -8,9 +8,12 @@ export const HERMES: ToolFamily = {
   speaks: (template) => template.includes("<tool_call>"),
   format: {
     marks: { "<tool_call>": "call", "</tool_call>": "drop" },
-    after: ["</tool_call>"],
+    // One brace too many, and what separates and ends a list.
+    after: ["</tool_call>", "}", "]", ","],
+    listed: /^\{/,
+    closes: ["</tool_call>"],
     bare: false,
-    body: () => jsonCall(),
+    body: () => eitherCall(jsonCall, /[\s[]/, "<tool_call>"),
   },
   forced: (tools) => ({ begin: "<tool_call>\n", forms: jsonForms(tools, "arguments") }),
   argumentsAs: "object",

@@ -33,7 +33,7 @@ export const QWEN_CODER: ToolFamily = {
     body: ({ mark, tools }) =>
       mark === FUNCTION
         ? taggedCall(TAGS, { tools, named: true })
-        : eitherCall(() => taggedCall(TAGS, { tools })),
+        : eitherCall(() => taggedCall(TAGS, { tools }), /\s/, CALL),
   },
   forced: (tools) => ({
     begin: `${CALL}\n`,
