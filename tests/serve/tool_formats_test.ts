@@ -301,6 +301,18 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       "",
       [["f", { a: "it's é)", b: -1, c: null, d: [], e: 0.5 }]],
     ],
+    // Strings in three quotes, side by side, raw and empty.
+    [
+      `<|tool_call_start|>[f(a="""x)\n"y" ""z""", b='', c="", d="""""", e=''''f')''')]<|tool_call_end|>`,
+      "",
+      [["f", { a: 'x)\n"y" ""z', b: "", c: "", d: "", e: "'f')" }]],
+    ],
+    [
+      String.raw`<|tool_call_start|>[f(a="""\"""", b=['a' "b)"
+'c'], d={u'e': r'\d\''}, g=-1_000.5, h=1_0, i='' 'j')]<|tool_call_end|>`,
+      "",
+      [["f", { a: '"', b: ["ab)c"], d: { e: "\\d\\'" }, g: -1000.5, h: 10, i: "j" }]],
+    ],
     ["<|tool_call_start|>[f(1)]<|tool_call_end|>", "<|tool_call_start|>[f(1)]", []],
     ["<|tool_call_start|>[f(a=b)]", "<|tool_call_start|>[f(a=b)]", []],
   ]],

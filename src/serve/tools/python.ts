@@ -7,8 +7,25 @@ export function pythonCall(): BodyReader {
   let name: string | undefined;
   let held = "";
   let depth = 0;
+  /** What ends the string that is being read. */
   let quote: string | undefined;
+  /** Lengths of `held` where the last string began, and behind its quote or its last escape. */
+  let [begun, from] = [0, 0];
   let escaped = false;
+
+  function readString(character: string, end: string): void {
+    if (escaped) [escaped, from] = [false, held.length];
+    else if (character === "\\") escaped = true;
+    else if (held.endsWith(end) && held.length >= from + end.length) quote = undefined;
+  }
+
+  function beginString(character: string): void {
+    // Behind an empty string the same quote makes it one in three quotes.
+    const isThird = held.length === begun + 3 && held.endsWith(character.repeat(3));
+    quote = isThird ? character.repeat(3) : character;
+    if (!isThird) begun = held.length - 1;
+    from = held.length;
+  }
 
   function finish(): "end" | "bad" {
     const json = keywords(held);
@@ -32,11 +49,8 @@ export function pythonCall(): BodyReader {
       }
       if (quote === undefined && depth === 0 && character === ")") return finish();
       held += character;
-      if (quote !== undefined) {
-        if (escaped) escaped = false;
-        else if (character === "\\") escaped = true;
-        else if (character === quote) quote = undefined;
-      } else if (character === '"' || character === "'") quote = character;
+      if (quote !== undefined) readString(character, quote);
+      else if (character === '"' || character === "'") beginString(character);
       else if ("([{".includes(character)) depth++;
       else if (")]}".includes(character)) depth--;
       return depth < 0 ? "bad" : "more";
@@ -116,17 +130,20 @@ const WORDS: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-const NUMBER = /[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?/y;
+const NUMBER = /[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?/y;
+
+/** The beginning of a string. */
+const QUOTE = /[rRuU]?(?:"""|'''|"|')/y;
 
 function value(reader: Reader): string {
   space(reader);
   const character = reader.text[reader.at] ?? "";
-  if (character === '"' || character === "'") return JSON.stringify(string(reader));
+  if (isString(reader)) return JSON.stringify(strings(reader));
   if (character === "[") return items(reader, "]");
   if (character === "(") return items(reader, ")");
   if (character === "{") return members(reader);
   if (/[-+.\d]/.test(character)) {
-    const number = match(reader, NUMBER);
+    const number = match(reader, NUMBER).replaceAll("_", "");
     const isJson = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(number);
     return isJson ? number : JSON.stringify(Number(number));
   }
@@ -174,14 +191,34 @@ const ESCAPES: Readonly<Record<string, string>> = {
   "/": "/",
 };
 
+function isString({ text, at }: Reader): boolean {
+  QUOTE.lastIndex = at;
+  return QUOTE.test(text);
+}
+
+/** Strings that follow each other are one. */
+function strings(reader: Reader): string {
+  let text = "";
+  while (isString(reader)) {
+    text += string(reader);
+    space(reader);
+  }
+  return text;
+}
+
 function string(reader: Reader): string {
-  const quote = reader.text[reader.at++];
+  const begin = match(reader, QUOTE);
+  const quote = begin.replace(/^\w/, "");
+  const isRaw = /^r/i.test(begin);
   let text = "";
   for (;;) {
+    if (reader.text.startsWith(quote, reader.at)) {
+      reader.at += quote.length;
+      return text;
+    }
     const character = reader.text[reader.at++] ?? fail();
-    if (character === quote) return text;
     if (character !== "\\") text += character;
-    else text += escape(reader);
+    else text += isRaw ? character + (reader.text[reader.at++] ?? fail()) : escape(reader);
   }
 }
 
