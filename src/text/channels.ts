@@ -32,17 +32,20 @@ export function channelsOf(template: string): ChannelName | undefined {
  */
 export const CHANNEL_TOKENS: readonly string[] = ["<|start|>", "<|channel|>", "<|message|>"];
 
-/** A piece of an output's reasoning or of its text. */
-export interface SeparatedPiece {
-  readonly kind: "reasoning" | "text";
+/** A piece of a message: of its body, or what is before and behind it ("mark"). */
+export interface MessagePiece {
+  readonly kind: Body["kind"] | "mark";
+  /** What it adds to the reasoning or the text. */
   readonly text: string;
+  /** The output that it is: joined, these are the whole output. */
+  readonly output: string;
 }
 
 /** Returns pieces in the output's order: a round's tokens may belong to several messages. */
-interface ChannelStream {
+export interface ChannelStream {
   readonly part: "begin" | "reasoning" | "text";
-  push(piece: string): SeparatedPiece[];
-  end(): SeparatedPiece[];
+  push(piece: string): MessagePiece[];
+  end(): MessagePiece[];
 }
 
 /** Longer than any header. */
@@ -96,14 +99,22 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   let isCall: boolean | undefined = false;
   /** In a call that has a close of its own. */
   let inside = false;
-  let pieces: SeparatedPiece[] = [];
+  let pieces: MessagePiece[] = [];
 
-  function put(kind: Body["kind"], piece: string): void {
+  /** @param output that the piece is: a mark of a call is not in it. */
+  function put(kind: Body["kind"], piece: string, output: string = piece): void {
     if (piece === "") return;
     const gap = !begun && earlier.has(kind) ? "\n\n" : "";
     begun = true;
     earlier.add(kind);
-    pieces.push({ kind, text: gap + piece });
+    pieces.push({ kind, text: gap + piece, output });
+  }
+
+  /** Leaves out the part of `held` before `rest`. */
+  function skipTo(rest: string): void {
+    const output = held.slice(0, held.length - rest.length);
+    if (output !== "") pieces.push({ kind: "mark", text: "", output });
+    held = rest;
   }
 
   /** One step; false where more of the output is needed. */
@@ -112,12 +123,15 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   }
 
   function readHeader(ended: boolean): boolean {
-    if (held.trim() === "") return false;
+    if (held.trim() === "") {
+      if (ended) skipTo("");
+      return false;
+    }
     const found = headerIn(held, format);
     if (found === "more" && !ended) return false;
     // A header that is cut off by the end of the output is dropped.
     if (found === "more" && openers.some((opener) => held.trimStart().startsWith(opener))) {
-      held = "";
+      skipTo("");
       return false;
     }
     if (typeof found === "string") {
@@ -130,11 +144,11 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       return true;
     }
     body = format.bodyOf(found.header);
-    held = found.rest;
+    skipTo(found.rest);
     [begun, inside] = [false, false];
     isCall = body.within === undefined ? body.around !== undefined : undefined;
     // A call's body may be empty.
-    if (isCall) put(body.kind, body.around?.[0] ?? "");
+    if (isCall) put(body.kind, body.around?.[0] ?? "", "");
     return true;
   }
 
@@ -144,8 +158,8 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       if (!ended && start.length < open.length && open.startsWith(start)) return false;
       isCall = inside = start.startsWith(open);
       if (isCall) {
-        held = start;
-        put(kind, around?.[0] ?? "");
+        skipTo(start);
+        put(kind, around?.[0] ?? "", "");
       }
     }
     return inside ? readCall(kind, close, ended) : readText(kind, around, ended);
@@ -172,13 +186,14 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
       return false;
     }
     put(kind, held.slice(0, found.at));
-    if (isCall) put(kind, around?.[1] ?? "");
-    held = held.slice(found.at + (found.mark === next ? 0 : found.mark.length));
+    if (isCall) put(kind, around?.[1] ?? "", "");
+    held = held.slice(found.at);
+    skipTo(held.slice(found.mark === next ? 0 : found.mark.length));
     body = undefined;
     return true;
   }
 
-  function taken(ended: boolean): SeparatedPiece[] {
+  function taken(ended: boolean): MessagePiece[] {
     while (step(ended));
     const made = pieces;
     pieces = [];

@@ -2,10 +2,11 @@ import {
   channelFormat,
   type ChannelName,
   channelsOf,
+  type ChannelStream,
   channelStream,
-  type SeparatedPiece,
+  type MessagePiece,
 } from "./channels.ts";
-import { openTail } from "./stop.ts";
+import { openTail, type StopScanner, stopScanner } from "./stop.ts";
 
 /** What begins and ends the reasoning in front of an answer. */
 export interface ReasoningMarks {
@@ -156,6 +157,12 @@ export function withBudget(given: Readonly<Record<string, unknown>>): Record<str
   return given["enable_thinking"] === false ? { ...OFF, ...given } : { ...given };
 }
 
+/** A piece of an output's reasoning or of its text. */
+export interface SeparatedPiece {
+  readonly kind: "reasoning" | "text";
+  readonly text: string;
+}
+
 /** A whole output, parted. */
 export interface SeparatedText {
   readonly reasoning: string;
@@ -188,16 +195,16 @@ export function reasoningStream(
   promptIds: readonly number[],
 ): ReasoningStream {
   if (channels !== undefined) {
-    const { name, start, message } = channels;
-    const answering = promptIds.lastIndexOf(message) > promptIds.lastIndexOf(start);
-    const stream = channelStream(channelFormat(name), answering);
+    const stream = openChannels(channels, promptIds);
+    const bodies = (pieces: readonly MessagePiece[]) =>
+      pieces.flatMap(({ kind, text }) => kind === "mark" ? [] : [{ kind, text }]);
     return {
       get part() {
         return stream.part;
       },
       over: false,
-      push: stream.push,
-      end: stream.end,
+      push: (piece) => bodies(stream.push(piece)),
+      end: () => bodies(stream.end()),
     };
   }
   if (marks === undefined) {
@@ -261,6 +268,41 @@ export function reasoningStream(
       return take(false);
     },
     end: () => take(true),
+  };
+}
+
+function openChannels(
+  { name, start, message }: NonNullable<Reasoning["channels"]>,
+  promptIds: readonly number[],
+): ChannelStream {
+  const answering = promptIds.lastIndexOf(message) > promptIds.lastIndexOf(start);
+  return channelStream(channelFormat(name), answering);
+}
+
+/** A scanner for stop texts in the bodies of an output's messages: their headers are no text of the model's. */
+export function bodyStopScanner(
+  stops: readonly string[],
+  { channels }: ReasoningParts,
+  promptIds: readonly number[],
+): StopScanner {
+  const scanner = stopScanner(stops);
+  if (channels === undefined || stops.length === 0) return scanner;
+  const stream = openChannels(channels, promptIds);
+  let stop: string | undefined;
+
+  function scanned(pieces: readonly MessagePiece[]): string {
+    return pieces.map(({ kind, output }) => {
+      if (stop !== undefined) return "";
+      if (kind === "mark") return scanner.end() + output;
+      const found = scanner.push(output);
+      stop = found.stop;
+      return found.text;
+    }).join("");
+  }
+
+  return {
+    push: (piece) => ({ text: scanned(stream.push(piece)), stop }),
+    end: () => scanned(stream.end()) + scanner.end(),
   };
 }
 

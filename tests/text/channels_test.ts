@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { channelsOf, type SeparatedPiece } from "../../src/text/channels.ts";
+import { channelsOf } from "../../src/text/channels.ts";
 import {
+  bodyStopScanner,
   joinedPieces,
   partReasoning,
   reasoningCounter,
   type ReasoningParts,
   reasoningStream,
+  type SeparatedPiece,
 } from "../../src/text/reasoning.ts";
 
 const [START, MESSAGE] = [6, 8];
@@ -187,6 +189,53 @@ Deno.test("channels: what the prompt has begun to answer goes on as text", () =>
   assert.deepEqual(partReasoning(output, HARMONY, ANSWERED), { reasoning: "", text: "and more." });
 });
 
+Deno.test("channels: stop texts are found in bodies, not in headers, however the output is cut", () => {
+  const analysis = "<|channel|>analysis<|message|>";
+  const final = "<|start|>assistant<|channel|>final<|message|>";
+  const think = " to=self<|message|>";
+  const say = "<|start|>assistant to=user<|message|>";
+  const cases = [
+    [
+      HARMONY,
+      `${analysis}a${final}b a final c`,
+      ["final", "assistant"],
+      `${analysis}a${final}b a `,
+    ],
+    [HARMONY, `${analysis}the analysis${final}b`, ["analysis"], `${analysis}the `],
+    // Neither across messages.
+    [HARMONY, `${analysis}a${final}b`, ["ab", "a<|start|>"], `${analysis}a${final}b`],
+    [HARMONY, "no channel", ["channel"], "no "],
+    [HARMONY, `${CALL}<|message|>{}`, ["get_weather", "}"], `${CALL}<|message|>{`],
+    [GLIMMER, `${think}a${say}Hello, user`, ["user", "self"], `${think}a${say}Hello, `],
+    [
+      GLIMMER,
+      `${think}a${say}<atem:function_calls>user`,
+      ["user"],
+      `${think}a${say}<atem:function_calls>`,
+    ],
+    [GLIMMER, `${think}a${say}b`, ["user", "self"], `${think}a${say}b`],
+    [
+      GLIMMER,
+      `${think}a<|start|>assistant to=us`,
+      ["assistant"],
+      `${think}a<|start|>assistant to=us`,
+    ],
+  ] as const;
+  for (const [parts, output, stops, text] of cases) {
+    const read = (...pieces: readonly string[]) => {
+      const scanner = bodyStopScanner(stops, parts, ASKED);
+      return pieces.map((piece) => scanner.push(piece).text).join("") + scanner.end();
+    };
+    assert.equal(read(output), text);
+    assert.equal(read(...output), text);
+    for (let at = 1; at < output.length; at++) {
+      assert.equal(read(output.slice(0, at), output.slice(at)), text);
+    }
+    const { stop } = bodyStopScanner(stops, parts, ASKED).push(output);
+    assert.equal(stop !== undefined, text !== output);
+  }
+});
+
 Deno.test("channels: the tokens of reasoning are counted, headers included", () => {
   const count = (...tokens: readonly string[]) => {
     const counter = reasoningCounter(HARMONY, ASKED);
@@ -229,6 +278,9 @@ Deno.test("channels: whatever an output is, it does not matter how it is cut", (
   fc.assert(
     fc.property(fc.constantFrom(HARMONY, GLIMMER), outputs, fc.nat(), (parts, said, at) => {
       const output = said.join("");
+      // No stop text is there, so that all of the output comes through.
+      const scanner = bodyStopScanner(["none"], parts, ASKED);
+      assert.equal(scanner.push(output).text + scanner.end(), output);
       const read = (...pieces: readonly string[]) => {
         const stream = reasoningStream(parts, ASKED);
         return inOrder([...pieces.flatMap((piece) => stream.push(piece)), ...stream.end()]);

@@ -1,9 +1,9 @@
 import type { GenerateResult } from "../../engine/schedule/events.ts";
-import type { SeparatedPiece } from "../../text/channels.ts";
 import {
   joinedPieces,
   partReasoning,
   reasoningStream,
+  type SeparatedPiece,
   type SeparatedText,
 } from "../../text/reasoning.ts";
 import type { EngineInfo } from "../../engine/engine.ts";

@@ -3,8 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { SpeculativeStats } from "../../speculate/stats.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
-import { reasoningCounter, type ReasoningParts } from "../../text/reasoning.ts";
-import { stopScanner } from "../../text/stop.ts";
+import { bodyStopScanner, reasoningCounter, type ReasoningParts } from "../../text/reasoning.ts";
 import { textStream } from "../../text/stream.ts";
 import type { TokenBytes } from "../../text/token_bytes.ts";
 import type { Tokenizer } from "../../text/tokenizer.ts";
@@ -70,7 +69,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
   const reasoned = reasoningCounter(reasoning, request.promptIds);
-  const scanner = stopScanner(request.stop);
+  const scanner = bodyStopScanner(request.stop, reasoning, request.promptIds);
   const most = Math.min(request.maxTokens, contextLength - request.promptIds.length);
   let tokens = 0;
   const rounds: RoundRecord[] = [];

@@ -3,8 +3,11 @@ import type {
   GenerateResult,
   TextLogprobs,
 } from "../../engine/schedule/events.ts";
-import type { SeparatedPiece } from "../../text/channels.ts";
-import { type ReasoningStream, reasoningStream } from "../../text/reasoning.ts";
+import {
+  type ReasoningStream,
+  reasoningStream,
+  type SeparatedPiece,
+} from "../../text/reasoning.ts";
 import { unavailable, waitedTooLong } from "../http/errors.ts";
 import type { Ready, Service } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
