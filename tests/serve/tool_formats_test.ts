@@ -495,7 +495,10 @@ const PARTS = [
     "<tool_call>",
     "</tool_call>",
     "<function=f>",
+    "<function=get_weather>",
     "<parameter=a>",
+    "\n<parameter=days>",
+    "\n<parameter=location>\n",
     "</parameter>",
     "</function>",
   ],
@@ -512,6 +515,10 @@ const PARTS = [
     "=",
     '"',
     "'",
+    '"""',
+    "r'",
+    "null",
+    "\t",
     "\\",
     '<|"|>',
     "call:f",
@@ -532,7 +539,7 @@ const PARTS = [
 
 Deno.test("calls: whatever an output is, the pieces do not depend on how it is cut", () => {
   const outputs = fc.array(fc.constantFrom(...PARTS), { maxLength: 25 });
-  const family = fc.constantFrom(...CASES.map(([each]) => each));
+  const family = fc.constantFrom(HERMES, ...CASES.map(([each]) => each));
   fc.assert(
     fc.property(family, outputs, fc.nat(), fc.boolean(), (family, parts, at, isCut) => {
       const output = parts.join("");
