@@ -100,6 +100,7 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
     ],
     ['Text[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g[ARGS]{}', "Text", [["f", { a: 1 }], ["g", {}]]],
     ['[TOOL_CALLS]f[ARGS]{"a": "1\n\t2"}', "", [["f", { a: "1\n\t2" }]]],
+    ["[TOOL_CALLS]f[ARGS][TOOL_CALLS]g[ARGS] {}", "", [["f", {}], ["g", {}]]],
     ["[TOOL", "[TOOL", []],
   ]],
   [DEEPSEEK, [
@@ -179,6 +180,8 @@ Deno.test("whole calls: pieces in one, without those that are cut or no object",
     args(0, '{"a": 1}'),
     called(0),
   ]);
+  const broken = { ...called(0), broken: true } as const;
+  deepEqual(of(call(0, "f"), args(0, "{}"), broken), [{ kind: "text", text: "f{}" }]);
   deepEqual(of(call(0, "f"), args(0, "{'a': 1}"), called(0)), [{
     kind: "text",
     text: "f{'a': 1}",

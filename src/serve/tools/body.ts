@@ -218,7 +218,8 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
 /**
  * Reads a name, a separator and the arguments as a JSON object: `f[ARGS]{...}`.
  *
- * @param of.separators what may stand between name and arguments, besides white space.
+ * @param of.separators what may stand between name and arguments, besides white space. Behind the last one the arguments
+ * may be missing.
  * @param of.prefixes what may stand before the name.
  * @param of.ignored begins a part that is dropped, up to the arguments.
  * @param of.ends texts that never occur before the arguments: with one of them it is no call.
@@ -243,22 +244,23 @@ export function namedCall(
     return name !== undefined;
   }
 
-  /** Ends a call without arguments: nothing follows the separator. */
-  function endEmpty(text: string): boolean {
-    if (!separators.some((each) => text.trimEnd().endsWith(each)) || !takeName(text)) return false;
+  /** Ends a call without arguments: nothing follows the last separator. */
+  function endEmpty(): boolean {
+    if (!head.trimEnd().endsWith(separators.at(-1) ?? "") || !takeName(head)) return false;
     events.arguments("{}");
     return true;
   }
 
   return {
     take: events.take,
-    end: () => end === undefined && endEmpty(head),
+    end: () => end === undefined && endEmpty(),
     push(character) {
       if (end === undefined && character !== "{") {
+        // The next mark begins.
+        if ("[<".includes(character) && endEmpty()) return "over";
         head += character;
-        const mark = ends.find((each) => head.endsWith(each));
-        if (mark !== undefined) return endEmpty(head.slice(0, -mark.length)) ? "end" : "bad";
-        return head.length > LONGEST_HEAD ? "bad" : "more";
+        const ended = head.length > LONGEST_HEAD || ends.some((mark) => head.endsWith(mark));
+        return ended ? "bad" : "more";
       }
       if (end === undefined) {
         if (!takeName(head)) return "bad";

@@ -27,7 +27,7 @@ export function wholeCalls<T extends { readonly kind: string }>(): (
     }
     held.delete(index);
     const { name, json } = call;
-    if (!isObjectText(json)) return [{ kind: "text", text: `${name}${json}` }];
+    if (piece.broken || !isObjectText(json)) return [{ kind: "text", text: `${name}${json}` }];
     return [{ kind: "call", index, name }, { kind: "arguments", index, text: json }, piece];
   };
 }
