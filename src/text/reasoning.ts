@@ -38,8 +38,8 @@ export const REASONING_MARKS: readonly ReasoningMarks[] = [
 ];
 
 /**
- * The beginning of a call, which ends reasoning that the model forgot to close; it is part of the answer. All of it must
- * match, because reasoning may mention calls.
+ * The beginning of a call, which ends reasoning that the model forgot to close; it is part of the answer. All of it
+ * must match, because reasoning may mention calls.
  */
 export interface CallBeginning {
   readonly begin: string;

@@ -218,8 +218,8 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
 /**
  * Reads a name, a separator and the arguments as a JSON object: `f[ARGS]{...}`.
  *
- * @param of.separators what may stand between name and arguments, besides white space. Behind the last one the arguments
- * may be missing.
+ * @param of.separators what may stand between name and arguments, besides white space. Behind the last one the
+ * arguments may be missing.
  * @param of.prefixes what may stand before the name.
  * @param of.ignored begins a part that is dropped, up to the arguments.
  * @param of.ends texts that never occur before the arguments: with one of them it is no call.
