@@ -12,6 +12,7 @@ import { readOptions } from "../options.ts";
 import {
   followed,
   laterMs,
+  LONGEST_WAIT,
   NO_PROBES,
   overdue,
   type ProbeSchedule,
@@ -63,7 +64,7 @@ const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
 /** Each round without drafts multiplies the weight of acceptance counts by the first, down to the second at least. */
 const REST_KEEP = 0.98;
 const LEAST_KEPT = 0.05;
-/** Probes may cost LEAST_PART * `probe_budget` if none succeeds; EAGER * `probe_budget` is added if all do. */
+/** Early probes may cost LEAST_PART * `probe_budget` if none succeeds; EAGER * `probe_budget` is added if all do. */
 const LEAST_PART = 0.25;
 const EAGER = 6;
 /** Chains that a probe of drafting observes. */
@@ -210,10 +211,11 @@ function bestOf(
  * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try; every draft
  * of a probe is verified:
  *
- *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  probe_budget * ms since the last try
+ *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  part * probe_budget * ms since the last try
  *
- * The catch-up grows with the rest. In a large batch it can grow faster than the right side, so that no wait would be
- * long enough: once a probe is overdue, it is left out of the sum.
+ * The part is smaller the fewer probes succeed, and 1 at least after LONGEST_WAIT rounds. The catch-up grows with the
+ * rest. In a large batch it can grow faster than the right side, so that no wait would be long enough: once a probe is
+ * overdue, it is left out of the sum.
  */
 function probeOf(
   all: readonly Option[],
@@ -230,7 +232,8 @@ function probeOf(
   const loss = Math.max(0, best.whole - best.tokensOfAll / none.rate);
   const catchUp = rested < overdue(schedule) ? priced.catchUp(0) : 0;
   const cost = catchUp + probeRounds(batchSize) * loss;
-  const worth = probeBudget * (LEAST_PART + EAGER * schedule.returns);
+  const part = Math.max(LEAST_PART + EAGER * schedule.returns, rested < LONGEST_WAIT ? 0 : 1);
+  const worth = probeBudget * part;
   return cost <= worth * schedule.restedMs ? best : undefined;
 }
 

@@ -21,7 +21,7 @@ export interface ProbeSchedule {
 
 /** Rounds without drafts before the first probe, and the most before any probe. */
 const FIRST_WAIT = 32;
-const LONGEST_WAIT = 1024;
+export const LONGEST_WAIT = 1024;
 /** A probe has failed if drafting ends after at most this many rounds. */
 const SHORT_STAY = 20;
 /** Weight of the newest. */
