@@ -31,16 +31,21 @@ export function startSlot(slot: AdaptiveSlot, initialSteps: number): SlotState {
  * in this order of float64 operations, which is Python's. It decides every `update_interval` rounds
  * once `warmup_batches` are over. At 0 steps there is nothing to measure and the average stays as it is.
  * @param accepted Drafts accepted by each request of the batch, the bonus not counted.
+ * @param ran The candidate that the round ran with: fewer steps than the active ones if its requests asked for fewer.
  */
-export function updateSlot(state: SlotState, accepted: readonly number[]): SlotState {
+export function updateSlot(
+  state: SlotState,
+  accepted: readonly number[],
+  ran: number = state.current,
+): SlotState {
   if (accepted.length === 0) return state;
   const { emaAlpha, warmupBatches, updateInterval } = state.slot;
   const mean = accepted.reduce((sum, count) => sum + count, 0) / accepted.length;
-  const ema = state.current > 0 ? (1 - emaAlpha) * state.ema + emaAlpha * mean : state.ema;
+  const ema = ran > 0 ? (1 - emaAlpha) * state.ema + emaAlpha * mean : state.ema;
   const batchCount = state.batchCount + 1;
   const next = { ...state, ema, batchCount };
   const decided = batchCount - warmupBatches;
-  return decided > 0 && decided % updateInterval === 0 ? decide(next) : next;
+  return decided > 0 && decided % updateInterval === 0 ? decide({ ...next, current: ran }) : next;
 }
 
 /** Rounds until `updateSlot` decides again, the deciding one included; Infinity without a choice. */

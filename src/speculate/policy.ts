@@ -77,7 +77,10 @@ export interface VerifyBudget {
 
 export interface PolicyUpdate<State> {
   readonly state: State;
-  /** Absent if no batch changes its steps, and if changes are too many to list. */
+  /**
+   * Absent if no batch changes its steps, and if changes are too many to list. Steps are those of requests that ask
+   * for nothing in particular.
+   */
   readonly change?: TierChange;
 }
 
@@ -96,8 +99,9 @@ export interface RoundContext {
   /** Requests in the round. */
   readonly batchSize: number;
   /**
-   * The most draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. The engine
-   * limits a choice of more to it.
+   * The most draft steps that each asked for, undefined where it leaves them to the policy: [batchSize]. A policy
+   * chooses among the steps that these allow (asked_steps.ts), so that it learns the arm that it chose; the engine
+   * limits any other choice.
    */
   readonly asked: readonly (number | undefined)[];
   /** [batchSize]. Built on first access, which must happen inside `pick` or `holds`. */

@@ -52,7 +52,8 @@ Deno.test("adaptive: a round has at most the steps that the deepest of its reque
   const rounds = ([SILENT, [0, 0], [0, undefined], [0, 1], [2, 1], [7, 7], [1]] as Asked[])
     .map((asked) => asking(...asked));
   const picks = rounds.map((context) => speculation.pick(context).tier.depth);
-  assert.deepEqual(picks, [3, 0, 3, 1, 2, 3, 1]);
+  // Of 1, 3 and 7 steps, requests that ask for 2 have 1.
+  assert.deepEqual(picks, [3, 0, 3, 1, 1, 3, 1]);
   const holds = rounds.map((context) => speculation.holds(context));
   assert.deepEqual(holds, [2, Infinity, 2, 2, 2, 2, 2]);
 });
@@ -117,16 +118,15 @@ Deno.test("every registered policy obeys the steps that a request asked for", ()
   }
 });
 
-Deno.test("a policy learns from rounds with fewer steps than it chose", () => {
+Deno.test("a policy learns rounds whose requests ask for few steps", () => {
   const policy = policyNamed("hybrid", {}, { buckets: [1, 2], random: policyRandom(1) });
   const speculation = openSpeculation("hybrid", policy);
-  const steps = () => speculation.pick(asking(undefined)).tier.depth;
-  assert(steps() > 1);
+  assert(speculation.pick(asking(undefined)).tier.depth > 1);
   for (let round = 0; round < 60; round++) {
     const { depth } = speculation.pick(asking(1)).tier;
     speculation.learn(launched(1, [0], { numSteps: depth, ms: 5 + depth, asked: [1] }));
   }
-  assert.equal(steps(), 0);
+  assert.equal(speculation.pick(asking(1)).tier.depth, 0);
 });
 
 Deno.test("a tree becomes the chain that all requests of a round ask for", () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { allowedSteps } from "../../src/speculate/asked_steps.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
 import { ADAPTATION, type Adaptation, type PolicyKind } from "../../src/speculate/policies/kind.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
@@ -45,6 +46,12 @@ const BURSTY: Trial = {
 const IMPROVED: Trial = {
   world: { rounds: 4000, batch: () => 4, alpha: (round) => round < 2000 ? 0.05 : 0.9 },
   from: 2500,
+};
+
+/** Worlds whose requests all ask for few steps, of which none pays, or the most. */
+const ASKED: Readonly<Record<string, Trial>> = {
+  "no draft pays": asking(stationary(16, 0.05), 2),
+  "the most pay": asking(stationary(4, 0.9), 4),
 };
 
 /** A world whose costs are not told to the policy. */
@@ -109,6 +116,11 @@ export function adaptationContract(
   Deno.test(`policy contract: ${name} drafts again when drafts pay again`, () => {
     atLeast(seeds, IMPROVED, least.improved);
   });
+  for (const [what, trial] of Object.entries(ASKED)) {
+    Deno.test(`policy contract: ${name} learns where requests ask for few steps: ${what}`, () => {
+      atLeast(seeds, trial, least.stationary);
+    });
+  }
   Deno.test(`policy contract: ${name} does not begin badly where costs are unknown`, () => {
     atLeast(seeds, COLD, COLD_SHARE);
   });
@@ -124,7 +136,9 @@ function atLeast(
   least: number,
 ): void {
   const fixedBest = Math.max(
-    ...make(1).tiers.map(({ depth }) => throughput(playFixed(depth, world), from)),
+    ...allowedSteps(make(1).tiers.map(({ depth }) => depth), [world.asked])
+      .map((depth) => Math.min(depth, world.asked ?? Infinity))
+      .map((depth) => throughput(playFixed(depth, world), from)),
   );
   for (const seed of SEEDS) {
     const played = playWorld(make(seed), world);
@@ -140,11 +154,16 @@ const fixedPlays = new Map<World, ReturnType<typeof playWorld>[]>();
 function playFixed(depth: number, world: World): ReturnType<typeof playWorld> {
   const plays = fixedPlays.get(world) ?? [];
   fixedPlays.set(world, plays);
-  return plays[depth] ??= playWorld(fixed(chain(depth)), world);
+  return plays[depth] ??= playWorld(fixed(chain(depth)), { ...world, asked: undefined });
 }
 
 function stationary(batch: number, alpha: number): Trial {
   return { world: { rounds: ROUNDS, batch: () => batch, alpha: () => alpha }, from: ROUNDS / 2 };
+}
+
+/** All requests ask for at most so many steps. */
+function asking({ world, from }: Trial, asked: number): Trial {
+  return { world: { ...world, asked }, from };
 }
 
 function absurd(round: number): RoundTimes {

@@ -11,6 +11,7 @@ import type {
   VerifyBudget,
 } from "../../src/speculate/policy.ts";
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
+import { allowedSteps } from "../../src/speculate/asked_steps.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 import { EXHAUSTIVE } from "../exhaustive.ts";
 
@@ -185,10 +186,33 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
         const before = policy.pick(state, each.context);
         const { state: next, change } = policy.learn(state, outcomeFor(before, each));
         if (change) {
-          const after = policy.pick(next, each.context);
-          assert.deepEqual([change.from, change.to], [before.tier.depth, after.tier.depth]);
+          // A change is one for requests that ask for nothing in particular.
+          const free = { ...each.context, asked: each.context.asked.map(() => undefined) };
+          const depths = [state, next].map((each) => policy.pick(each, free).tier.depth);
+          assert.deepEqual([change.from, change.to], depths);
         }
         state = next;
+      }
+    });
+  });
+
+  Deno.test(`policy contract: ${name} chooses among its steps that requests ask for`, () => {
+    forAll(drawnRounds, (all) => {
+      const policy = make(1);
+      const steps = policy.tiers.map(({ depth }) => depth);
+      // A policy with one tier leaves it to the engine to limit that, or takes what is asked for.
+      if (steps.length === 1) return;
+      for (const most of [1, 2, 4, 6]) {
+        const allowed = allowedSteps(steps, [most]);
+        let state = policy.start;
+        for (const each of all) {
+          const asked = Array<number>(each.context.batchSize).fill(most);
+          const round = { ...each, off: 0, context: { ...each.context, asked } };
+          const pick = policy.pick(state, round.context);
+          const { depth } = pick.tier;
+          assert(allowed.includes(depth) || asked.length === 0, `${depth} is none of ${allowed}`);
+          state = policy.learn(state, outcomeFor(pick, round)).state;
+        }
       }
     });
   });

@@ -7,6 +7,7 @@ import { catchUpMs, roundMs } from "../../src/speculate/costs/lookup.ts";
 import { COST_FORMAT, type CostTable } from "../../src/speculate/costs/table.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import type { Decision, Policy, RoundTimes } from "../../src/speculate/policy.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { contextOf, outcomeOf } from "./rounds.ts";
 
 export interface World {
@@ -15,6 +16,8 @@ export interface World {
   readonly batch: (round: number) => number;
   /** Chance that a draft is accepted if the drafts before it were. */
   readonly alpha: (round: number) => number;
+  /** The most steps that each request asks for; default: any. */
+  readonly asked?: number | undefined;
   /** Whether policies see the cost table; default true. */
   readonly costsTold?: boolean;
   /** The times of a round that the policy is told; default: the actual times. */
@@ -60,7 +63,7 @@ const STORED = 500;
 export const WORLD_SETUP: { readonly buckets: readonly number[] } = { buckets: BUCKETS };
 
 export function playWorld<State>(policy: Policy<State>, world: World): Played[] {
-  const { rounds, batch, costsTold = true, told = (ms) => ms } = world;
+  const { rounds, batch, asked, costsTold = true, told = (ms) => ms } = world;
   const played: Played[] = [];
   const lag: number[] = Array(Math.max(...BUCKETS)).fill(0);
   const recent: { depth: number | undefined; accepted: readonly number[] }[] = lag.map(() => (
@@ -71,13 +74,14 @@ export function playWorld<State>(policy: Policy<State>, world: World): Played[] 
   while (played.length < rounds) {
     const batchSize = batch(played.length);
     const context = contextOf(batchSize, {
+      asked: Array(batchSize).fill(asked),
       sequences: recent.slice(0, batchSize).map(({ depth, accepted }, id) => (
         { id, position: STORED, depth, accepted, confidences: [], lag: lag[id] ?? 0 }
       )),
       costs: costsTold ? WORLD_COSTS : undefined,
       roundsPerSync: together,
     });
-    const choice = policy.pick(state, context);
+    const choice = limited(policy.pick(state, context), asked);
     together = groupSize(policy.holds(state, context), world, played.length);
     const depths = choice.depths ?? Array<number>(batchSize).fill(choice.tier.depth);
     for (let i = 0; i < together; i++) {
@@ -100,12 +104,20 @@ export function playWorld<State>(policy: Policy<State>, world: World): Played[] 
         ms: told(ms, round),
       });
       const sequences = outcome.sequences.map((sequence, id) => (
-        { ...sequence, depth: depths[id] ?? 0, position: STORED }
+        { ...sequence, asked, depth: depths[id] ?? 0, position: STORED }
       ));
       state = policy.learn(state, { ...outcome, sequences }).state;
     }
   }
   return played;
+}
+
+/** The choice with at most the steps that all requests ask for, as the engine limits it. */
+function limited({ tier, depths }: Decision, asked = Infinity): Decision {
+  return {
+    tier: chain(Math.min(tier.depth, asked)),
+    ...depths && { depths: depths.map((depth) => Math.min(depth, asked)) },
+  };
 }
 
 /** Tokens a millisecond of rounds from `from` on, up to `to`. */

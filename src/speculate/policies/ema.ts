@@ -1,3 +1,4 @@
+import { allowedSteps } from "../asked_steps.ts";
 import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
 import {
   type AdaptiveConfig,
@@ -79,9 +80,9 @@ export function ema(
   return {
     tiers: unionTiers({ slots }),
     start: slots.map((slot) => startSlot(slot, initialSteps)),
-    pick: (state, { batchSize }) => {
-      const { slot, current } = at(state, slotIndex(routing, batchSize));
-      return { tier: tierOf(slot, current) };
+    pick: (state, { batchSize, asked }) => {
+      const slot = at(state, slotIndex(routing, batchSize));
+      return { tier: tierOf(slot.slot, currentOf(slot, asked)) };
     },
     holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
@@ -108,6 +109,12 @@ export function changeText(
     `(ema_accept_len=${ema.toFixed(2)})`;
 }
 
+/** A bracket's current steps, or the most that the requests of a round allow. */
+function currentOf({ slot, current }: SlotState, asked: readonly (number | undefined)[]): number {
+  const allowed = allowedSteps(slot.candidateSteps, asked);
+  return allowed.findLast((steps) => steps <= current) ?? current;
+}
+
 /** Learns a round. One that was launched before a change is dropped: it says nothing about the current steps. */
 function learn(
   state: EmaState,
@@ -115,11 +122,12 @@ function learn(
   { tier, sequences }: RoundOutcome,
 ): PolicyUpdate<EmaState> {
   const old = at(state, index);
-  if (tier.depth !== old.current) return { state };
+  const ran = currentOf(old, sequences.map(({ asked }) => asked));
+  if (tier.depth !== old.current && tier.depth !== ran) return { state };
   // An invalid count (NaN) would stay in the average for ever.
   const accepted = sequences.map((sequence) => sequence.accepted)
     .filter((count) => Number.isSafeInteger(count) && count >= 0);
-  const slot = updateSlot(old, accepted);
+  const slot = updateSlot(old, accepted, tier.depth);
   const next = state.with(index, slot);
   if (slot.current === old.current) return { state: next };
   const [from, to] = [old.current, slot.current];

@@ -1,3 +1,4 @@
+import { allowedSteps } from "../asked_steps.ts";
 import type { Policy, PolicySetup, SequenceContext } from "../policy.ts";
 import { chain, chains } from "../round_shape.ts";
 import { numberOf, stepsOf } from "./fields.ts";
@@ -44,13 +45,13 @@ export const HF_HEURISTIC: PolicyKind<Options> = policyKind({
 
 /** The policy has no state: all that it needs is in the context. */
 function heuristic({ steps, first }: Options, { numSteps }: PolicySetup): Policy<null> {
-  const most = steps.at(-1) ?? 0;
   const begin = first ?? numSteps ?? FIRST;
   return {
     tiers: chains(steps),
     start: null,
     packed: true,
     pick(_, { sequences, asked }) {
+      const most = allowedSteps(steps, asked).at(-1) ?? 0;
       const depths = sequences.map((sequence, i) => (
         asked[i] === 0 ? 0 : Math.min(most, nextDepth(sequence, begin))
       ));

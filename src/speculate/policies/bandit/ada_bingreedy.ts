@@ -46,10 +46,10 @@ function binGreedy(
   return {
     start: eachBucket(buckets, { clock: FIRST_BIN, means: noMeans(steps.length) }),
     rounds: (stats, bucket) => Math.max(hold, binSize(at(stats, bucket).clock)),
-    choose(stats, { bucket, draw }) {
+    choose(stats, { bucket, arms, draw }) {
       const { clock, means } = at(stats, bucket);
-      if (draw(0) < exploreChance(clock, exploration)) return Math.floor(draw(1) * steps.length);
-      return argmax(means.mean);
+      if (draw(0) < exploreChance(clock, exploration)) return Math.floor(draw(1) * arms);
+      return argmax(means.mean.slice(0, arms));
     },
     learn(stats, { bucket, arm, reward }) {
       const { clock, means } = at(stats, bucket);

@@ -76,11 +76,11 @@ function begMab(
   return {
     start: { lengths: none, speeds: eachBucket(buckets, none) },
     rounds: () => hold,
-    choose(stats, { bucket, draw }) {
-      const scores = steps.map((_, arm) => score(stats, bucket, arm));
-      const untried = order.find((arm) => scores[arm] === undefined);
+    choose(stats, { bucket, arms, draw }) {
+      const scores = steps.slice(0, arms).map((_, arm) => score(stats, bucket, arm));
+      const untried = order.find((arm) => arm < arms && scores[arm] === undefined);
       if (untried !== undefined) return untried;
-      if (draw(0) < epsilon) return Math.floor(draw(1) * steps.length);
+      if (draw(0) < epsilon) return Math.floor(draw(1) * arms);
       return argmax(scores.map((score) => score ?? 0));
     },
     learn({ lengths, speeds }, { bucket, batch, arm, reward: { tokens, ms, catchUp } }) {

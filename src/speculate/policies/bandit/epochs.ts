@@ -1,4 +1,12 @@
-import type { Decision, Policy, PolicySetup, RoundContext, RoundOutcome } from "../../policy.ts";
+import type {
+  Decision,
+  Policy,
+  PolicySetup,
+  RoundContext,
+  RoundOutcome,
+  SequenceOutcome,
+} from "../../policy.ts";
+import { allowedSteps } from "../../asked_steps.ts";
 import { chains } from "../../round_shape.ts";
 import { armReport } from "./report.ts";
 import { type Reward, rewardOf } from "./reward.ts";
@@ -17,7 +25,7 @@ export interface EpochRule<Stats> {
   /** Learns a round of the current arm. */
   learn(stats: Stats, round: ArmRound): Stats;
   /** Called when an epoch is over and all its rounds are learned. */
-  ended?(stats: Stats, epoch: { readonly bucket: number; readonly arm: number }): Stats;
+  ended?(stats: Stats, epoch: EndedEpoch): Stats;
   /** Tokens a millisecond that an arm is thought to give, for the report; undefined where unknown. */
   rate(stats: Stats, bucket: number, arm: number): number | undefined;
 }
@@ -29,8 +37,18 @@ const PURPOSES = 128;
 export interface Epoch {
   readonly bucket: number;
   readonly context: RoundContext;
+  /** The arm is one of the first so many: others are deeper than the requests ask for. */
+  readonly arms: number;
   /** From 0 to 1, the latter excluded. @param purpose below PURPOSES. */
   draw(purpose: number): number;
+}
+
+/** An epoch that is over. */
+export interface EndedEpoch {
+  readonly bucket: number;
+  readonly arm: number;
+  /** As in the epoch to come. */
+  readonly arms: number;
 }
 
 export interface ArmRound {
@@ -69,12 +87,17 @@ export function epochPolicy<Stats>(
   const choices: readonly Decision[] = tiers.map((tier) => ({ tier }));
   const fresh: BucketEpoch = { arm: 0, left: 0, count: 0, played: steps.map(() => 0) };
 
+  /** Whether an epoch goes on. One whose arm is deeper than requests ask for ends early. */
+  const goesOn = ({ left, arm }: BucketEpoch, arms: number) => left > 0 && arm < arms;
+
   function armOf({ stats, epochs }: EpochState<Stats>, context: RoundContext): number {
     const bucket = bucketOf(buckets, context.batchSize);
-    const { left, arm, count } = epochs[bucket] ?? fresh;
-    if (left > 0) return arm;
-    const draw = (purpose: number) => setup.random(count, bucket * PURPOSES + purpose) / 2 ** 32;
-    return rule.choose(stats, { bucket, context, draw });
+    const epoch = epochs[bucket] ?? fresh;
+    const arms = allowedSteps(steps, context.asked).length;
+    if (goesOn(epoch, arms)) return epoch.arm;
+    const draw = (purpose: number) =>
+      setup.random(epoch.count, bucket * PURPOSES + purpose) / 2 ** 32;
+    return rule.choose(stats, { bucket, context, arms, draw });
   }
 
   /** Learns a round. A round of another arm was launched before the epoch began and is dropped. */
@@ -82,8 +105,12 @@ export function epochPolicy<Stats>(
     const bucket = bucketOf(buckets, outcome.batchSize);
     const old = state.epochs[bucket] ?? fresh;
     const arm = steps.indexOf(outcome.tier.depth);
-    if (arm < 0 || (old.left > 0 && arm !== old.arm)) return state;
-    const left = (old.left > 0 ? old.left : rule.rounds(state.stats, bucket)) - 1;
+    if (arm < 0) return state;
+    // The request that allowed this depth may have ended.
+    const arms = Math.max(arm + 1, allowedSteps(steps, outcome.sequences.map(askedOf)).length);
+    const continues = goesOn(old, arms);
+    if (continues && arm !== old.arm) return state;
+    const left = (continues ? old.left : rule.rounds(state.stats, bucket)) - 1;
     const epoch: BucketEpoch = {
       arm,
       left,
@@ -94,7 +121,7 @@ export function epochPolicy<Stats>(
     const learned = reward === undefined
       ? state.stats
       : rule.learn(state.stats, { bucket, batch: outcome.batchSize, arm, reward });
-    const stats = left === 0 ? rule.ended?.(learned, { bucket, arm }) ?? learned : learned;
+    const stats = left === 0 ? rule.ended?.(learned, { bucket, arm, arms }) ?? learned : learned;
     return { stats, epochs: state.epochs.with(bucket, epoch) };
   }
 
@@ -102,10 +129,11 @@ export function epochPolicy<Stats>(
     tiers,
     start: { stats: rule.start, epochs: atLeastOne(buckets).map(() => fresh) },
     pick: (state, context) => choices[armOf(state, context)] as Decision,
-    holds({ stats, epochs }, { batchSize }) {
+    holds({ stats, epochs }, { batchSize, asked }) {
       const bucket = bucketOf(buckets, batchSize);
-      const left = epochs[bucket]?.left ?? 0;
-      return left > 0 ? left : rule.rounds(stats, bucket);
+      const epoch = epochs[bucket] ?? fresh;
+      const continues = goesOn(epoch, allowedSteps(steps, asked).length);
+      return continues ? epoch.left : rule.rounds(stats, bucket);
     },
     learn: (state, outcome) => ({ state: learn(state, outcome) }),
     report: ({ stats, epochs }) =>
@@ -116,6 +144,10 @@ export function epochPolicy<Stats>(
         )),
       }))),
   };
+}
+
+function askedOf({ asked }: SequenceOutcome): number | undefined {
+  return asked;
 }
 
 /** The first bucket that holds the batch, the last one for batches beyond all. */

@@ -53,20 +53,20 @@ function exp3(
   return {
     start: eachBucket(buckets, start),
     rounds: () => hold,
-    choose(stats, { bucket, draw }) {
+    choose(stats, { bucket, arms, draw }) {
       const drawn = draw(0);
       let below = 0;
-      const chances = chancesOf(at(stats, bucket), rate);
+      const chances = chancesOf(at(stats, bucket), { rate, arms });
       const arm = chances.findIndex((chance) => (below += chance) > drawn);
       return arm < 0 ? chances.length - 1 : arm;
     },
     learn(stats, { bucket, reward }) {
       return stats.with(bucket, addRound(at(stats, bucket), reward));
     },
-    ended(stats, { bucket, arm }) {
+    ended(stats, { bucket, arm, arms }) {
       const old = at(stats, bucket);
       if (old.ms === 0) return stats;
-      const chance = Math.max(LEAST_CHANCE, chancesOf(old, rate)[arm] ?? 0);
+      const chance = Math.max(LEAST_CHANCE, chancesOf(old, { rate, arms })[arm] ?? 0);
       const loss = Math.max(0, 1 - old.tokens / old.ms / old.most) / chance;
       const losses = old.losses.with(arm, (old.losses[arm] ?? 0) + loss);
       return stats.with(bucket, { ...old, ...empty, losses, epochs: old.epochs + 1 });
@@ -84,9 +84,13 @@ function addRound(old: Weights, reward: Reward): Weights {
   };
 }
 
-function chancesOf({ losses, epochs }: Weights, rate: number): number[] {
-  const count = losses.length;
-  const eta = rate * Math.sqrt(Math.log(count) / (count * (epochs + 1)));
+/** The probabilities of the first so many arms. */
+function chancesOf(
+  { losses: all, epochs }: Weights,
+  { rate, arms }: { readonly rate: number; readonly arms: number },
+): number[] {
+  const losses = all.slice(0, arms);
+  const eta = rate * Math.sqrt(Math.log(arms) / (arms * (epochs + 1)));
   const least = Math.min(...losses);
   const weights = losses.map((loss) => Math.exp(-eta * (loss - least)));
   const sum = weights.reduce((sum, weight) => sum + weight, 0);

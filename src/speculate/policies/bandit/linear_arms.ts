@@ -47,12 +47,12 @@ export function linearRule(
   return {
     start: { arms: steps.map(() => ridge(lambda)), rounds: steps.map(() => 0), most: 0 },
     rounds: () => hold,
-    choose({ arms, rounds, most }, { context, draw }: Epoch) {
-      const untried = order.find((arm) => rounds[arm] === 0);
+    choose({ arms, rounds, most }, { context, arms: allowed, draw }: Epoch) {
+      const untried = order.find((arm) => arm < allowed && rounds[arm] === 0);
       if (untried !== undefined) return untried;
       const x = features(context.batchSize);
       return argmax(
-        arms.map((regression, arm) =>
+        arms.slice(0, allowed).map((regression, arm) =>
           score({ regression, x, scale: 1 / most, draw: (purpose) => draw(arm * 4 + purpose) })
         ),
       );

@@ -83,10 +83,10 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
       catchUp: 0,
     },
     rounds: binRounds,
-    choose(stats, { bucket, context, draw }) {
+    choose(stats, { bucket, context, arms, draw }) {
       const { clock, sums } = at(stats, bucket);
       const before = priorRounds(context, steps, alpha);
-      const rounds = estimates(sums, before, prior);
+      const rounds = estimates(sums, before, prior).slice(0, arms);
       const untried = rounds.findIndex(({ ms }) => ms === 0);
       if (untried >= 0) return untried;
       const { total } = lagOf(context);

@@ -1,4 +1,5 @@
 import type { Policy, PolicySetup, RoundContext, RoundOutcome } from "../../policy.ts";
+import { allowedSteps } from "../../asked_steps.ts";
 import { chains } from "../../round_shape.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
 import { addRate, argmax, type ArmMeans, noMeans } from "./arms.ts";
@@ -66,13 +67,14 @@ function printed({ steps, exploration }: Options, { random }: PolicySetup): Poli
     random(counter, batch * 2 + purpose) / 2 ** 32;
 
   function armOf({ last, batches }: State, context: RoundContext): number {
-    const { batchSize: batch } = context;
+    const { batchSize: batch, asked } = context;
+    const allowed = allowedSteps(steps, asked);
     const { clock, bins, count, goodput } = batches[batch] ?? fresh;
     if (draw(bins, batch, BIN) < exploreChance(clock, exploration)) {
-      return Math.floor(draw(count, batch, ARM) * steps.length);
+      return Math.floor(draw(count, batch, ARM) * allowed.length);
     }
     const prefill = last === 0 ? prefillMs(context) : 0;
-    return argmax(steps.map((depth, arm) => (
+    return argmax(allowed.map((depth, arm) => (
       -(1 / (goodput.mean[arm] ?? 0) + (depth > 0 ? prefill / depth : 0))
     )));
   }

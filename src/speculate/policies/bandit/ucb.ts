@@ -53,14 +53,16 @@ function ucb(
   return {
     start: eachBucket(buckets, { rounds: none, rates: none, most: 0 }),
     rounds: () => hold,
-    choose(stats, { bucket }) {
+    choose(stats, { bucket, arms }) {
       const { rounds, rates, most } = at(stats, bucket);
-      const untried = order.find((arm) => !((rounds[arm] ?? 0) > 0));
+      const untried = order.find((arm) => arm < arms && !((rounds[arm] ?? 0) > 0));
       if (untried !== undefined) return untried;
       const log = Math.log(Math.max(1, rounds.reduce((sum, count) => sum + count, 0)));
-      return argmax(rounds.map((count, arm) => (
-        (rates[arm] ?? 0) / count / most + bonus * Math.sqrt(2 * log / count)
-      )));
+      return argmax(
+        rounds.slice(0, arms).map((count, arm) => (
+          (rates[arm] ?? 0) / count / most + bonus * Math.sqrt(2 * log / count)
+        )),
+      );
     },
     learn(stats, { bucket, arm, reward }) {
       const { rounds, rates, most } = at(stats, bucket);

@@ -42,7 +42,7 @@ function adaptiveVerify(
   const prices = pricing({ buckets });
   return cutChain(
     { numSteps, buckets },
-    (known, context) => choose(known, context, { numSteps, prices }),
+    (known, context, numSteps) => choose(known, context, { numSteps, prices }),
   );
 }
 

@@ -1,3 +1,4 @@
+import { mostAsked } from "../../asked_steps.ts";
 import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
@@ -5,19 +6,20 @@ import { aged, decided, type DecisionInterval } from "./interval.ts";
 import { acceptanceReport } from "./report.ts";
 
 /**
- * A policy that drafts a chain of `numSteps` in each round. `choose` says how many of its drafts are
- * verified, from the evidence at the last decision.
+ * A policy that drafts a chain of `numSteps` in each round, or of as many as the requests ask for. `choose` says how
+ * many of its drafts are verified, from the evidence at the last decision.
  */
 export function cutChain(
   { numSteps, buckets }: { readonly numSteps: number; readonly buckets: readonly number[] },
-  choose: (known: Evidence, context: RoundContext) => Decision,
+  choose: (known: Evidence, context: RoundContext, numSteps: number) => Decision,
 ): Policy<DecisionInterval<Evidence>> {
   return {
     tiers: [chain(numSteps)],
     start: decided(noEvidence(numSteps)),
     confident: true,
     packed: true,
-    pick: ({ known }, context) => choose(known, context),
+    pick: ({ known }, context) =>
+      choose(known, context, Math.min(numSteps, mostAsked(context.asked))),
     holds: ({ left }) => left,
     mayLag: () => true,
     learn: (state, outcome) => ({

@@ -1,3 +1,4 @@
+import { allowedSteps } from "../../asked_steps.ts";
 import { breakEven } from "../../break_even.ts";
 import { added, type Counts, faded, NO_COUNTS, rateOf, tested } from "../../estimate/counts.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
@@ -66,13 +67,13 @@ function dsd(
 ): Policy<DecisionInterval<Known>> {
   const { steps, probe } = options;
   const prices = pricing({ buckets });
-  const shallowest = steps.find((each) => each > 0);
   return {
     tiers: chains(steps),
     start: decided({ counts: NO_COUNTS, timings: [], rested: 0 }),
     pick({ known }, context) {
       const best = bestSteps(known, context, { options, prices });
       const tries = best === 0 && probe > 0 && known.rested >= probe && context.batchSize > 0;
+      const shallowest = allowedSteps(steps, context.asked).find((each) => each > 0);
       return { tier: chain(tries ? shallowest ?? 0 : best) };
     },
     holds: ({ left }) => left,
@@ -101,13 +102,13 @@ function bestSteps(
     readonly prices: ReturnType<typeof pricing>;
   },
 ): number {
-  const { batchSize } = context;
+  const { batchSize, asked } = context;
   if (batchSize === 0) return steps[0] as number;
   const alpha = alphaOf(counts);
   const priced = prices(context, timings);
   let best = steps[0] as number;
   let most = -Infinity;
-  for (const depth of steps) {
+  for (const depth of allowedSteps(steps, asked)) {
     const ms = priced.budget(depth).whole * priced.factor(depth);
     const goodput = batchSize * tokens(alpha, depth) / ms * (depth === 0 ? margin : 1);
     if (goodput > most) [best, most] = [depth, goodput];

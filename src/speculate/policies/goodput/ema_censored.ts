@@ -1,3 +1,4 @@
+import { allowedSteps } from "../../asked_steps.ts";
 import { type Policy, PolicyError, type RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
 import { numberOf, stepsOf } from "../fields.ts";
@@ -41,12 +42,12 @@ function emaCensored(
   { steps, alpha }: EmaCensoredOptions,
   numSteps: number = FIRST_STEPS,
 ): Policy<DecisionInterval<number>> {
-  const depth = (ema: number) =>
-    steps.find((each) => each >= Math.round(ema)) ?? steps.at(-1) as number;
+  const depth = (ema: number, allowed = steps) =>
+    allowed.find((each) => each >= Math.round(ema)) ?? allowed.at(-1) as number;
   return {
     tiers: chains(steps),
     start: decided(numSteps),
-    pick: ({ known }) => ({ tier: chain(depth(known)) }),
+    pick: ({ known }, { asked }) => ({ tier: chain(depth(known, allowedSteps(steps, asked))) }),
     holds: ({ left }) => left,
     mayLag: () => true,
     learn(state, outcome) {

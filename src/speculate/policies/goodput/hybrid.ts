@@ -1,3 +1,4 @@
+import { allowedSteps } from "../../asked_steps.ts";
 import {
   type Decision,
   type Policy,
@@ -89,7 +90,8 @@ function hybrid(
   const prices = pricing({ buckets, refine: REFINED });
   const begins = numSteps !== undefined && steps.includes(numSteps) ? numSteps : undefined;
   const pick = (known: Known, context: RoundContext): Decision =>
-    known.evidence.rounds === 0 && begins !== undefined
+    known.evidence.rounds === 0 && begins !== undefined &&
+      allowedSteps(steps, context.asked).includes(begins)
       ? { tier: chain(begins) }
       : choose(known, context, { options, prices });
   /** Whether the next rounds try drafts after a rest. */
@@ -151,7 +153,7 @@ function choose(
   context: RoundContext,
   { options, prices }: { readonly options: HybridOptions; readonly prices: Pricing },
 ): Decision {
-  const { steps } = options;
+  const steps = allowedSteps(options.steps, context.asked);
   const shallowest = steps[0] as number;
   if (context.batchSize === 0) return { tier: chain(shallowest) };
   const most = steps.at(-1) as number;

@@ -42,8 +42,11 @@ function pMin(
   options: PMinOptions,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Evidence>> {
-  const { numSteps } = options;
-  return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
+  const { numSteps, pMin } = options;
+  return cutChain(
+    { numSteps, buckets },
+    (known, context, numSteps) => choose(known, context, { numSteps, pMin }),
+  );
 }
 
 function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Decision {
@@ -67,6 +70,6 @@ function depthsByHistory(
   return sequences.map(({ id }) => {
     const ratio = oddsRatio(known.get(id), alpha);
     const end = rates.findIndex((rate) => shifted(rate, ratio) < pMin);
-    return Math.max(1, end < 0 ? numSteps : end);
+    return Math.min(numSteps, Math.max(1, end < 0 ? numSteps : end));
   });
 }

@@ -43,8 +43,11 @@ function tetris(
   options: TetrisOptions,
   buckets: readonly number[],
 ): Policy<DecisionInterval<Evidence>> {
-  const { numSteps } = options;
-  return cutChain({ numSteps, buckets }, (known, context) => choose(known, context, options));
+  const { numSteps, capacity } = options;
+  return cutChain(
+    { numSteps, buckets },
+    (known, context, numSteps) => choose(known, context, { numSteps, capacity }),
+  );
 }
 
 function choose(

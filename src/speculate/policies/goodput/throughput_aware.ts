@@ -1,3 +1,4 @@
+import { allowedSteps } from "../../asked_steps.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import { type Policy, PolicyError, type RoundContext, type RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
@@ -70,14 +71,25 @@ function throughputAware(
   return {
     tiers: chains(steps),
     start: { steps: first, windows, rounds: 0, timings: [] },
-    pick: (state, context) => ({
-      tier: chain(
-        isDue(state, options) && context.batchSize > 0
-          ? bestSteps(state, context, { options, prices })
-          : state.steps,
-      ),
-    }),
-    holds: (state) => isDue(state, options) ? interval : Math.max(1, interval - state.rounds),
+    pick(state, context) {
+      const allowed = allowedSteps(steps, context.asked);
+      const current = currentOf(state, allowed);
+      return {
+        tier: chain(
+          isDue(state, current, options) && context.batchSize > 0
+            ? bestSteps({ ...state, steps: current }, context, {
+              ...options,
+              steps: allowed,
+              prices,
+            })
+            : current,
+        ),
+      };
+    },
+    holds: (state, { asked }) =>
+      isDue(state, currentOf(state, allowedSteps(steps, asked)), options)
+        ? interval
+        : Math.max(1, interval - state.rounds),
     learn: (state, outcome) => ({ state: learned(state, outcome, { options, buckets }) }),
     report: ({ steps, windows }) => {
       const shares = accepted(windows, steps);
@@ -89,9 +101,15 @@ function throughputAware(
   };
 }
 
+/** The current steps, or the most that the requests of a round allow. */
+function currentOf({ steps }: ThroughputAwareState, allowed: readonly number[]): number {
+  return allowed.findLast((each) => each <= steps) ?? allowed[0] as number;
+}
+
 /** Whether the next round is chosen again: windows of all positions that run are full. */
 function isDue(
-  { rounds, windows, steps }: ThroughputAwareState,
+  { rounds, windows }: ThroughputAwareState,
+  steps: number,
   { interval, window }: ThroughputAwareOptions,
 ): boolean {
   return rounds >= interval && windows.slice(0, steps).every(({ length }) => length >= window);
@@ -112,8 +130,7 @@ function accepted(windows: readonly (readonly number[])[], depth: number): numbe
 function bestSteps(
   { steps: current, windows, timings }: ThroughputAwareState,
   context: RoundContext,
-  { options: { steps, margin }, prices }: {
-    readonly options: ThroughputAwareOptions;
+  { steps, margin, prices }: Pick<ThroughputAwareOptions, "steps" | "margin"> & {
     readonly prices: Pricing;
   },
 ): number {
@@ -139,7 +156,9 @@ function learned(
   const timings = timeRound(state.timings, timedRound(outcome, buckets));
   const counts = outcome.sequences.map(({ accepted }) => accepted)
     .filter((count) => Number.isInteger(count) && count >= 0);
-  const decides = isDue(state, options) && options.steps.includes(depth);
+  // Fewer steps than the current ones were chosen, or are what the requests allow: windows as deep must be full.
+  const ran = Math.min(depth, state.steps);
+  const decides = isDue(state, ran, options) && options.steps.includes(depth);
   const steps = decides ? depth : state.steps;
   const windows = state.windows.map((window, k) => {
     if (k >= steps && steps < state.steps) return [];
