@@ -59,12 +59,10 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       roundsPerSync: rounds.length,
       drafts: draftsOf(ran.round, sequences),
     };
-    const outcome = roundOutcome(round, taking, {
-      ...times,
-      ms,
-      catchUpMs: i === 0 ? catchUpMs : 0,
-    });
-    if (chosen) speculation.learn(outcome);
+    if (chosen) {
+      const all = { ...times, ms, catchUpMs: i === 0 ? catchUpMs : 0 };
+      speculation.learn(roundOutcome(round, taking, all));
+    }
     const tokens = taking.reduce((sum, { result }) => sum + result.ids.length, 0);
     proposalGain.brought(tokens / taking.length, !chosen);
     onRound({ ...times, ...countsOf(shape, taking), together: rounds.length, ms, at });

@@ -46,7 +46,7 @@ function sequenceContext({ id, sequence, draftHistory }: RequestState): Sequence
 }
 
 /**
- * The result of a round, before its tokens are added to the sequences.
+ * The result of a round that the policy chose, before its tokens are added to the sequences.
  *
  * @param taking the requests that it returned tokens for.
  */

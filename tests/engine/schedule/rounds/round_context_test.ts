@@ -4,6 +4,10 @@ import {
   roundContext,
   roundOutcome,
 } from "../../../../src/engine/schedule/rounds/round_context.ts";
+import { takeGroup } from "../../../../src/engine/schedule/rounds/group_results.ts";
+import { openProposalGain } from "../../../../src/engine/schedule/rounds/proposal_gain.ts";
+import { openSpeculation } from "../../../../src/engine/schedule/speculation.ts";
+import { fixed } from "../../../../src/speculate/policies/static.ts";
 import { newSequence } from "../../../../src/engine/device/sequence.ts";
 import { openOutput } from "../../../../src/engine/schedule/output.ts";
 import { RECENT_ROUNDS } from "../../../../src/speculate/policy.ts";
@@ -130,4 +134,32 @@ Deno.test("outcome: times, and none but the wall's where the device takes none",
   const none = { draftMs: 0, verifyMs: 0, extendMs: 0, ms: 5, catchUpMs: 0 };
   const alone = { round: 5, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 };
   assert.deepEqual(roundOutcome(ROUND, [], none).ms, alone);
+});
+
+Deno.test("context: rounds that the policy did not choose are not in a sequence's history", () => {
+  const state = running(0);
+  const take = (chosen: boolean) =>
+    takeGroup({
+      requests: {
+        waiting: [],
+        take: ({ output }, round) => void output.take(round),
+        attempt: (_, action) => action(),
+      },
+      speculation: openSpeculation("static", fixed(chain(3))),
+      proposalGain: openProposalGain(),
+      onRound: () => {},
+    }, {
+      states: [state],
+      round: { shape: chain(3), count: 1 },
+      chosen,
+      rounds: [{ draftMs: 1, verifyMs: 1, extendMs: 1, sequences: [RESULT] }],
+      began: 0,
+      ended: 3,
+      catchUpMs: 0,
+    });
+  const history = () => roundContext([state], SURROUNDINGS).sequences[0];
+  take(false);
+  assert.deepEqual([history()?.depth, history()?.accepted], [undefined, []]);
+  take(true);
+  assert.deepEqual([history()?.depth, history()?.accepted], [3, [2]]);
 });
