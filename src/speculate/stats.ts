@@ -23,7 +23,7 @@ export type SpeculativeSetting = Pick<
   "algorithm" | "num_steps" | "eagle_topk" | "num_draft_tokens"
 >;
 
-/** One round: drafts verified and accepted, and tokens that became output. */
+/** One round: drafts verified and accepted up to the end of the output, and tokens that became output. */
 export interface RoundCount {
   readonly drafted: number;
   /** Levels of its drafts: for a chain the same as `drafted`. */

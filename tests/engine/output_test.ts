@@ -198,14 +198,14 @@ for (const [what, request, rounds, texts, reason, outputIds] of TABLE) {
   });
 }
 
-Deno.test("output: tokens past the end are dropped, their drafts are still counted", () => {
+Deno.test("output: tokens past the end are dropped, and their drafts are not counted", () => {
   const { kept, left, result } = run({ maxTokens: 4 }, [ids("a"), ids("bc"), ids("defg")]);
   assert.deepEqual(kept, [ids("a"), ids("bc"), ids("d")]);
   assert.equal(left, 0);
   assert.deepEqual(result.drafts, [[1, 2, 3], [1, 2, 3]]);
   const { rounds, draft_tokens, accepted_per_round, num_steps } = result.speculative;
   // The last round kept one token, an accepted draft: the three others came after the end.
-  assert.deepEqual([rounds, draft_tokens, accepted_per_round, num_steps], [2, 6, [1, 1], 3]);
+  assert.deepEqual([rounds, draft_tokens, accepted_per_round, num_steps], [2, 4, [1, 1], 3]);
 });
 
 Deno.test("output: the setting told is the deepest round's, or what was asked without any", () => {
@@ -293,8 +293,8 @@ Deno.test("drafts that a prediction gave are counted apart, as far as they becam
   output.take({ ...taken(ids("efgh"), 1), predicted: true });
   const finish = output.end(ENDED).at(-1) ?? assert.fail();
   assert.ok(finish.kind === "finish");
-  assert.deepEqual(finish.result.prediction, { drafted: 6, accepted: 3 });
-  assert.equal(finish.result.speculative.draft_tokens, 9);
+  assert.deepEqual(finish.result.prediction, { drafted: 5, accepted: 3 });
+  assert.equal(finish.result.speculative.draft_tokens, 8);
   const without = openOutput(OUTPUTS, REQUEST).end(ENDED).at(-1) ?? assert.fail();
   assert.ok(without.kind === "finish" && without.result.prediction === undefined);
 });
@@ -326,4 +326,14 @@ Deno.test("each token of a character has its own bytes in the logprobs", () => {
     told({ logprobs: 0 }, { ...OUTPUTS, tokens: unknown }).map(({ bytes }) => bytes),
     [undefined, undefined, undefined],
   );
+});
+
+Deno.test("output: drafts after the end of the text are not counted as rejected", () => {
+  const { speculative } = run({}, [ids("a"), ids("b\xffcd")]).result;
+  const { draft_tokens, accepted_tokens, draft_acceptance_rate, acceptance_per_position } =
+    speculative;
+  assert.deepEqual([draft_tokens, accepted_tokens, draft_acceptance_rate], [2, 2, 1]);
+  assert.deepEqual(acceptance_per_position, [1, 1, 0]);
+  // A draft that the last token replaces was rejected.
+  assert.equal(run({}, [ids("a"), ids("b\xff")]).result.speculative.draft_tokens, 3);
 });

@@ -1,5 +1,5 @@
 import { isHostAlgorithm } from "../../draft/algorithms.ts";
-import { type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
+import { type RoundCount, type SpeculativeStats, speculativeStats } from "../../speculate/stats.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import type {
   FinishReason,
@@ -68,9 +68,9 @@ export function generateResult(
 }
 
 function predictionCounts(rounds: readonly RoundRecord[]): PredictionCounts {
-  const predicted = rounds.filter(({ predicted }) => predicted);
+  const predicted = rounds.filter(({ predicted }) => predicted).map(countOf);
   return {
-    drafted: predicted.reduce((sum, { drafts }) => sum + drafts.length, 0),
+    drafted: predicted.reduce((sum, { drafted }) => sum + drafted, 0),
     accepted: predicted.reduce((sum, { accepted }) => sum + accepted, 0),
   };
 }
@@ -92,10 +92,18 @@ function summary(
     eagle_topk: depth > 0 ? width : 0,
     num_draft_tokens: depth > 0 ? rows : 0,
   } as const;
-  const counts = rounds.map(({ drafts, tier: { depth }, accepted, emitted }) => (
-    { drafted: drafts.length, depth, accepted, emitted }
-  ));
-  return speculativeStats(setting, counts);
+  return speculativeStats(setting, rounds.map(countOf));
+}
+
+/** Where the output ended before the round's last token, drafts after the end were neither accepted nor rejected. */
+function countOf({ drafts, tier: { depth }, accepted, emitted }: RoundRecord): RoundCount {
+  const most = emitted > accepted ? Infinity : emitted;
+  return {
+    drafted: Math.min(drafts.length, most),
+    depth: Math.min(depth, most),
+    accepted,
+    emitted,
+  };
 }
 
 function timing(
