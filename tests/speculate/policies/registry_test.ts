@@ -4,7 +4,7 @@ import { POLICIES, policyNamed } from "../../../src/speculate/policies/registry.
 import type { PolicySetup } from "../../../src/speculate/policy.ts";
 import { adaptationContract } from "../adaptation_contract.ts";
 import { policyContract } from "../policy_contract.ts";
-import { contextOf } from "../rounds.ts";
+import { contextOf, outcomeOf } from "../rounds.ts";
 
 const NAMES = Object.keys(POLICIES).join(", ");
 const SETUP: PolicySetup = { buckets: [1, 2, 4, 8], random: policyRandom(0) };
@@ -39,6 +39,23 @@ Deno.test("registry: which policies may choose before the last rounds are learne
   assert.deepEqual(lags.toSorted(), expected);
   const probing = policyNamed("dsd", { probe: 50 }, SETUP);
   assert.equal(probing.mayLag?.(probing.start, contextOf(1)), false);
+});
+
+Deno.test("registry: policies that read the cost table say so, and no others do", () => {
+  for (const name of Object.keys(POLICIES)) {
+    const policy = policyNamed(name, {}, SETUP);
+    let reads = false;
+    const context = Object.defineProperty(contextOf(4), "costs", {
+      get: () => void (reads = true),
+    });
+    let state = policy.start;
+    for (let round = 0; round < 100; round++) {
+      const { tier: { depth: numSteps } } = policy.pick(state, context);
+      const outcome = outcomeOf({ batchSize: 4, numSteps, accepted: [0, 0, 0, 0] });
+      state = policy.learn(state, outcome).state;
+    }
+    assert.equal(policy.costs === true, reads, name);
+  }
 });
 
 Deno.test("registry: every policy has an example", () => {

@@ -57,6 +57,7 @@ const NEWEST = 0.2;
  *   K, which is not a number of tokens of a batch. Without a table the average of measured prefills is used.
  */
 export const NIGHTJAR: PolicyKind<Options> = policyKind({
+  costs: true,
   examples: [
     {},
     { steps: [0, 3], exploration: "inverse-sqrt", prior: 0, hold: 1 },

@@ -46,6 +46,7 @@ const ARM = 1;
  * twenty times as large, so exploiting bins do not leave 0.
  */
 export const NIGHTJAR_PRINTED: PolicyKind<Options> = policyKind({
+  costs: true,
   examples: [{}, { steps: [0, 1, 2, 3, 4, 5], exploration: "inverse" }, { steps: [2] }],
   adapts: {
     stationary: 0.6,
