@@ -69,6 +69,15 @@ const ABSURD: Trial = {
 /** Throughput that may be lost in ABSURD, because a policy learns nothing from its absurd rounds. */
 const ABSURD_LOSS = 0.1;
 
+/** A world in which one round is told to have been much too short, if `wrong`. */
+function misled(wrong: boolean): World {
+  const { world } = stationary(1, 0.1);
+  if (!wrong) return { ...world, rounds: 2 * ROUNDS };
+  const told = (ms: RoundTimes, round: number) =>
+    round === 100 ? { ...ms, round: ms.round / 200 } : ms;
+  return { ...world, rounds: 2 * ROUNDS, told };
+}
+
 const SEEDS = EXHAUSTIVE ? [1, 2, 3] : [1];
 
 /**
@@ -123,6 +132,11 @@ export function adaptationContract(
   }
   Deno.test(`policy contract: ${name} does not begin badly where costs are unknown`, () => {
     atLeast(seeds, COLD, COLD_SHARE);
+  });
+  Deno.test(`policy contract: ${name} is not misled by one time that is much too short`, () => {
+    const [usual = NaN, found = NaN] = [false, true]
+      .map((wrong) => throughput(playWorld(make(1), misled(wrong)), ROUNDS));
+    assert(found > 0.97 * usual, `${found} tokens a millisecond, without the time ${usual}`);
   });
   Deno.test(`policy contract: ${name} converges though some times are absurd`, () => {
     atLeast(seeds, ABSURD, least.stationary - ABSURD_LOSS);

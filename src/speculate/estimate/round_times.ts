@@ -18,6 +18,23 @@ const FADE = 0.97;
 /** A time is clamped to at most this factor above the mean and at most this factor below it. */
 const USUAL = 3;
 
+/** The mean time of rounds of one kind, weighted by age. */
+export type MeanTime = Pick<TimedCell, "rounds" | "ms">;
+
+/** Adds a round. @returns the mean, and the time that the round counts with. */
+export function addTime(
+  old: MeanTime | undefined,
+  ms: number,
+): { readonly mean: MeanTime; readonly clamped: number } {
+  // The first round may include compiling a program: a much shorter time replaces the mean of the first few.
+  if (old === undefined || old.rounds < USUAL && ms < old.ms / USUAL) {
+    return { mean: { rounds: 1, ms }, clamped: ms };
+  }
+  const clamped = Math.min(old.ms * USUAL, Math.max(old.ms / USUAL, ms));
+  const rounds = old.rounds * FADE + 1;
+  return { mean: { rounds, ms: old.ms + (clamped - old.ms) / rounds }, clamped };
+}
+
 /** Adds a round. A round with an impossible time or impossible counts is left out. */
 export function timeRound(
   times: RoundTimings,
@@ -30,21 +47,9 @@ export function timeRound(
   );
   const old = times[at];
   if (old === undefined) return [...times, { ...round, rounds: 1 }];
-  // The first round may include compiling a program: a much shorter time replaces the mean of the first few.
-  const held = old.rounds < USUAL
-    ? Math.min(ms, old.ms * USUAL)
-    : Math.min(old.ms * USUAL, Math.max(old.ms / USUAL, ms));
-  const first = old.rounds < USUAL && ms < old.ms / USUAL;
-  const rounds = first ? 1 : old.rounds * FADE + 1;
-  const mean = (before: number, now: number) => before + (now - before) / rounds;
-  return times.with(at, {
-    bucket,
-    steps,
-    rows,
-    rounds,
-    ms: first ? ms : mean(old.ms, held),
-    cells: mean(old.cells, cells),
-  });
+  const { mean } = addTime(old, ms);
+  const stored = old.cells + (cells - old.cells) / mean.rounds;
+  return times.with(at, { bucket, steps, rows, ...mean, cells: stored });
 }
 
 /** How the times of rounds differ from a table's. */

@@ -8,6 +8,7 @@ import type {
 } from "../../policy.ts";
 import { allowedSteps } from "../../asked_steps.ts";
 import { chains } from "../../round_shape.ts";
+import { addTime, type MeanTime } from "../../estimate/round_times.ts";
 import { armReport } from "./report.ts";
 import { type Reward, rewardOf } from "./reward.ts";
 
@@ -72,6 +73,8 @@ export interface BucketEpoch {
   readonly count: number;
   /** Rounds by arm. */
   readonly played: readonly number[];
+  /** Usual milliseconds of a round by arm; undefined before its first. */
+  readonly times: readonly (MeanTime | undefined)[];
 }
 
 /** The policy that follows a rule. `steps`: the depth of each arm, rising. */
@@ -85,7 +88,13 @@ export function epochPolicy<Stats>(
   const { buckets } = setup;
   const tiers = chains(steps);
   const choices: readonly Decision[] = tiers.map((tier) => ({ tier }));
-  const fresh: BucketEpoch = { arm: 0, left: 0, count: 0, played: steps.map(() => 0) };
+  const fresh: BucketEpoch = {
+    arm: 0,
+    left: 0,
+    count: 0,
+    played: steps.map(() => 0),
+    times: steps.map(() => undefined),
+  };
 
   /** Whether an epoch goes on. One whose arm is deeper than requests ask for ends early. */
   const goesOn = ({ left, arm }: BucketEpoch, arms: number) => left > 0 && arm < arms;
@@ -111,16 +120,20 @@ export function epochPolicy<Stats>(
     const continues = goesOn(old, arms);
     if (continues && arm !== old.arm) return state;
     const left = (continues ? old.left : rule.rounds(state.stats, bucket)) - 1;
+    const reward = rewardOf(outcome);
+    // A wrong time would stay in a bandit's sums and in the largest rate for long.
+    const time = reward && addTime(old.times[arm], reward.ms);
+    const usual = reward && time && { ...reward, ms: time.clamped };
     const epoch: BucketEpoch = {
       arm,
       left,
       count: left === 0 ? old.count + 1 : old.count,
       played: old.played.with(arm, (old.played[arm] ?? 0) + 1),
+      times: time ? old.times.with(arm, time.mean) : old.times,
     };
-    const reward = rewardOf(outcome);
-    const learned = reward === undefined
+    const learned = usual === undefined
       ? state.stats
-      : rule.learn(state.stats, { bucket, batch: outcome.batchSize, arm, reward });
+      : rule.learn(state.stats, { bucket, batch: outcome.batchSize, arm, reward: usual });
     const stats = left === 0 ? rule.ended?.(learned, { bucket, arm, arms }) ?? learned : learned;
     return { stats, epochs: state.epochs.with(bucket, epoch) };
   }

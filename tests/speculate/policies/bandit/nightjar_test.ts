@@ -49,8 +49,8 @@ function exploiting(policy: Policy, from: unknown, batchSize: number): unknown {
 
 Deno.test("nightjar policy: rates are sums of tokens over sums of time", () => {
   const policy = opened(NIGHTJAR, { steps: [0, 3], hold: 1, prior: 0, discount: 1 }, GREEDY);
-  // 3 steps: 10 tokens a ms once and 0.5 twice: mean 3.67, but 3 tokens in 4.1 ms.
-  const state = after(policy, [[0, 1], [3, 10], [3, 0.5], [3, 0.5]]);
+  // 3 steps: 2 tokens a ms once and 0.7 twice: mean 1.13, but 3 tokens in 3.4 ms.
+  const state = after(policy, [[0, 1], [3, 2], [3, 0.7], [3, 0.7]]);
   assert.equal(depthOf(policy, state), 0);
 });
 
