@@ -73,3 +73,16 @@ Deno.test("a cache that cannot be used is a warning, never a failure", () =>
     writeCosts(`${path}/below/costs.json`, "a", SIMPLE, warn);
     assert.match(warnings[4] ?? "", /^cannot write the cost tables /);
   }));
+
+Deno.test("a table that cannot be used is left out, and no other with it", () =>
+  inFolder((path) => {
+    writeCosts(path, "a", SIMPLE, fail);
+    writeCosts(path, "b", { ...SIMPLE, verify: [] }, fail);
+    const warnings: string[] = [];
+    assert.deepEqual([...readCosts(path, (line) => warnings.push(line)).keys()], ["a"]);
+    const [warning = "", ...more] = warnings;
+    assert.match(warning, /^cannot use the table "b" of ".*": verify is empty; measuring again$/);
+    assert.deepEqual(more, []);
+    writeCosts(path, "c", SIMPLE, fail);
+    assert.deepEqual([...readCosts(path, fail).keys()], ["a", "c"]);
+  }));

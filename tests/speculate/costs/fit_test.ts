@@ -159,3 +159,9 @@ Deno.test("fitCosts: packing is the median of differences, and none where clocks
   assert.equal(fitted().packing, undefined);
   assert.equal(fitted(-0.1, 0.2, 0.3).fitError, 0);
 });
+
+Deno.test("fitCosts: a verify forward that the clock saw no time of can be parsed", () => {
+  const none: Reading = { part: "verify", at: 1, batch: 1, cells: 56, ms: 0 };
+  const costs = fitCosts([none, { ...none, at: 8, ms: 0.2 }], NAMES);
+  assert(roundMs(parseCosts(costs), { batch: 1, steps: 0, cells: 0 }) > 0);
+});

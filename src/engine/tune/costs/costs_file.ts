@@ -3,7 +3,7 @@
  *
  *     { "format": "eyrie-costs-cache-1", "tables": { KEY: CostTable } }
  *
- * KEY is `costsKey`. A writer reads the file again and replaces its own table.
+ * KEY is `costsKey`. A writer reads the file again, replaces its own table and drops those that cannot be read.
  */
 import { reason, UsageError } from "../../../errors.ts";
 import { isObject } from "../../../objects.ts";
@@ -35,19 +35,29 @@ export function costsKey({ adapter, model, draft, weightBytes, kvDtype }: CostsO
   return `${adapter}; ${model}, draft ${draft ?? "none"}, ${weightBytes} bytes, kv ${kvDtype}`;
 }
 
-/** The file's tables; none where there is no file. One that cannot be read is a warning. */
+/** The file's tables; none where there is no file. A file or a table that cannot be read is a warning. */
 export function readCosts(
   path: string,
   onWarning: (line: string) => void,
 ): ReadonlyMap<string, CostTable> {
+  const warn = (what: string, error: unknown) =>
+    onWarning(`cannot use ${what} "${path}": ${reason(error)}; measuring again`);
+  const found = new Map<string, CostTable>();
+  let tables: Readonly<Record<string, unknown>>;
   try {
-    return parseCache(JSON.parse(Deno.readTextFileSync(path)));
+    tables = parseCache(JSON.parse(Deno.readTextFileSync(path)));
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) {
-      onWarning(`cannot use the cost tables "${path}": ${reason(error)}; measuring again`);
-    }
-    return new Map();
+    if (!(error instanceof Deno.errors.NotFound)) warn("the cost tables", error);
+    return found;
   }
+  for (const [key, table] of Object.entries(tables)) {
+    try {
+      found.set(key, parseCosts(table));
+    } catch (error) {
+      warn(`the table "${key}" of`, error);
+    }
+  }
+  return found;
 }
 
 /** Puts a table into the file. A folder that takes no file is a warning. */
@@ -75,12 +85,10 @@ export function readCostFile(path: string): CostTable {
 }
 
 /** @throws CostError when it is not this format. */
-function parseCache(json: unknown): ReadonlyMap<string, CostTable> {
+function parseCache(json: unknown): Readonly<Record<string, unknown>> {
   const { format, tables } = fieldsOf(json);
   if (format !== FORMAT) throw new CostError(`its format is not "${FORMAT}"`);
-  return new Map(
-    Object.entries(fieldsOf(tables)).map(([key, table]) => [key, parseCosts(table)]),
-  );
+  return fieldsOf(tables);
 }
 
 function fieldsOf(json: unknown): Readonly<Record<string, unknown>> {
