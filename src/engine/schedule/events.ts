@@ -105,7 +105,10 @@ export type EngineEvent =
     readonly kind: "round";
     readonly ids: readonly number[];
     readonly accepted: number;
-    /** What was verified: token by token of a chain, the nodes of a tree in the order of their rows. */
+    /**
+     * What was verified: token by token of a chain, the nodes of a tree in the order of their rows; not those after the
+     * end of the output.
+     */
     readonly drafts: readonly number[];
     /** Shape of the round's drafts; undefined for the token that prefill chose, which is no round. */
     readonly tier: DraftShape | undefined;

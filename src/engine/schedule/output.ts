@@ -147,7 +147,11 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
       const accepted = Math.min(round.accepted, kept.length);
-      const { tier, drafts, predicted } = round;
+      const { tier, predicted } = round;
+      // Drafts after the end of the output were neither accepted nor rejected.
+      const drafts = kept.length < round.ids.length
+        ? round.drafts.slice(0, kept.length)
+        : round.drafts;
       if (tier) rounds.push({ drafts, accepted, emitted: kept.length, tier, predicted });
       text += piece;
       const reported = logprobsOf(round, kept.length);

@@ -11,6 +11,7 @@ import type {
 
 /** One round of a request. */
 export interface RoundRecord {
+  /** Up to the end of the output, as those accepted. */
   readonly drafts: readonly number[];
   readonly accepted: number;
   /** Tokens that became output. */
@@ -68,9 +69,9 @@ export function generateResult(
 }
 
 function predictionCounts(rounds: readonly RoundRecord[]): PredictionCounts {
-  const predicted = rounds.filter(({ predicted }) => predicted).map(countOf);
+  const predicted = rounds.filter(({ predicted }) => predicted);
   return {
-    drafted: predicted.reduce((sum, { drafted }) => sum + drafted, 0),
+    drafted: predicted.reduce((sum, { drafts }) => sum + drafts.length, 0),
     accepted: predicted.reduce((sum, { accepted }) => sum + accepted, 0),
   };
 }
@@ -95,15 +96,10 @@ function summary(
   return speculativeStats(setting, rounds.map(countOf));
 }
 
-/** Where the output ended before the round's last token, drafts after the end were neither accepted nor rejected. */
-function countOf({ drafts, tier: { depth }, accepted, emitted }: RoundRecord): RoundCount {
-  const most = emitted > accepted ? Infinity : emitted;
-  return {
-    drafted: Math.min(drafts.length, most),
-    depth: Math.min(depth, most),
-    accepted,
-    emitted,
-  };
+function countOf({ drafts, tier, accepted, emitted }: RoundRecord): RoundCount {
+  // Where the output ended before the round's last token, so did the levels that count.
+  const depth = emitted > accepted ? tier.depth : Math.min(tier.depth, emitted);
+  return { drafted: drafts.length, depth, accepted, emitted };
 }
 
 function timing(

@@ -31,7 +31,8 @@ Deno.test("bench load --remote with eyrie serve: one column, its tokens and acce
     assert.equal(itls.length, row.output_lens[n] - 1, "every token has its time");
   }
   const { spec_decode_draft_tokens: drafted, spec_decode_accepted_tokens: accepted } = row;
-  assert.ok(accepted > 0 && drafted === 3 * row.spec_decode_num_drafts);
+  // A round in which an answer ended counts its drafts up to the end.
+  assert.ok(accepted > 0 && drafted > accepted && drafted <= 3 * row.spec_decode_num_drafts);
   assert.equal(row.accept_length, 1 + accepted / row.spec_decode_num_drafts);
   assert.equal(row.spec_decode_acceptance_rate, accepted / drafted * 100);
   assert.ok(row.mean_ttft_ms > 0 && row.request_goodput > 0);
