@@ -7,6 +7,7 @@ import {
   type GenerateResult,
   resultOf,
 } from "../../src/engine/schedule/events.ts";
+import { allowedSteps } from "../../src/speculate/asked_steps.ts";
 import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
 import { chain, type DraftShape, isChain } from "../../src/speculate/round_shape.ts";
@@ -29,10 +30,14 @@ interface Heard {
 
 function drawing(seed: number, tiers: readonly DraftShape[], heard?: Heard): Policy<number> {
   const random = policyRandom(seed);
-  const choose = (round: number, { batchSize, ranks, sequences }: RoundContext): Decision => {
+  const choose = (
+    round: number,
+    { asked, batchSize, ranks, sequences }: RoundContext,
+  ): Decision => {
+    const own = tiers.slice(0, allowedSteps(tiers.map(({ depth }) => depth), asked).length);
     const turn = Math.floor(round / HELD);
     const drawn = (purpose: number, most: number) => random(turn, purpose) % (most + 1);
-    const tier = tiers[drawn(1, 2 * tiers.length)] ?? tiers.at(-1) as DraftShape;
+    const tier = own[drawn(1, 2 * own.length)] ?? own.at(-1) as DraftShape;
     const { depth } = tier;
     const how = drawn(2, 7);
     if (!isChain(tier) || how === 0) return { tier };
