@@ -259,7 +259,9 @@ function heldTimers(from: number): Disposable & { readonly made: number; fire():
 }
 
 Deno.test("clients that leave before they have read a stream's first event keep no place", async () => {
-  const engine = fakeEngine({ answer: () => "one two three ", beforeWord: () => pause(20) });
+  // So long that the answer is not over before it is looked for.
+  const answer = "one two three ".repeat(10);
+  const engine = fakeEngine({ answer: () => answer, beforeWord: () => pause(20) });
   await using server = await fakeServer({ maxBatch: 1, maxQueue: 1 }, engine);
   // The first event has the metadata, and is larger than what a client that reads nothing takes.
   const body = JSON.stringify({
