@@ -407,8 +407,8 @@ async function measureWanted(
 
 /** Draft levels of the chains among the tiers, ascending. */
 /**
- * Tokens that end an answer: those of the config, those that end a message of the reasoning format, and the tokenizer's,
- * which some checkpoints do not have among the config's (a fine-tuned base model, say).
+ * Tokens that end an answer: those of the config, those that end a message of the reasoning format, and the
+ * tokenizer's, which some checkpoints do not have among the config's (a fine-tuned base model, say).
  */
 function endTokens(
   { tokenizer, reasoning }: Pick<EngineText, "tokenizer" | "reasoning">,

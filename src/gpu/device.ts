@@ -129,7 +129,7 @@ export async function openGpu(
   };
 }
 
-/** What happened to a device that is lost, undefined where it is not: WebGPU itself only tells that a buffer is not mapped. */
+/** What happened to a device that is lost, undefined where it is not: WebGPU only says that a buffer is not mapped. */
 export async function lossOf({ lost }: Pick<GPUDevice, "lost">): Promise<Error | undefined> {
   const soon = new Promise<void>((resolve) => setTimeout(resolve, 100));
   const info = await Promise.race([lost, soon]);

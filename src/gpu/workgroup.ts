@@ -7,7 +7,7 @@ export interface WorkgroupVariable {
   /** Type of an element, without white space. */
   readonly of: string;
   readonly count: number;
-  /** Whether the kernel's text has neither a struct nor a name in its type: it is an array, its length a number or a product. */
+  /** Whether it is an array of a built-in type, whose length is a number or a product of numbers in the kernel's text. */
   readonly literal: boolean;
   readonly bytes: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Launches have the storage buffers, workgroup memory and invocations that adapters have. Deno's WebGPU checks the first
- * of the three.
+ * Launches have the storage buffers, workgroup memory and invocations that adapters have. Deno's WebGPU checks the
+ * first of the three.
  */
 import assert from "node:assert/strict";
 import { canBeJoined } from "../../kernels/joined.ts";

@@ -1,7 +1,7 @@
 import { positive } from "../../files/fields.ts";
 import type { Family } from "../types.ts";
 
-/** Granite 3 and 4.1, which have no Mamba layers: Llama with multipliers of the embedding, scores, branches and logits. */
+/** Granite 3 and 4.1, without Mamba layers: Llama with multipliers of the embedding, scores, branches and logits. */
 export const GRANITE: Family = {
   architecture: "GraniteForCausalLM",
   modelType: "granite",

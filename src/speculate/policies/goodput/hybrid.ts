@@ -210,8 +210,8 @@ function bestOf(
 
 /**
  * Chooses a probe. Rounds without drafts teach nothing about drafts, so a policy at 0 steps would stay there.
- * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try; every draft
- * of a probe is verified:
+ * After a wait the best depth above 0 is tried if that costs at most a share of the time since the last try; every
+ * draft of a probe is verified:
  *
  *     catch-up + rounds * (ms_D - tokens_D / rate_0)  <=  part * probe_budget * ms since the last try
  *
