@@ -89,6 +89,8 @@ export function compiler(
   const { adapter, software } = gpu.info;
   const onCpu = isSoftware(adapter, software);
   const uniforms = onCpu ? uniformConstants(device) : undefined;
+  // A CPU's workgroup memory is plain memory.
+  const workgroupMemory = onCpu ? Infinity : gpu.limits.maxComputeWorkgroupStorageSize;
 
   /** The constants that a pipeline is made with. */
   function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
@@ -107,8 +109,7 @@ export function compiler(
       return { kernel, label };
     });
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
-    // A CPU's workgroup memory is plain memory.
-    if (!onCpu && !pipelines.has(keyOf(launch))) checkMemory(launch, gpu.limits);
+    if (!pipelines.has(keyOf(launch))) checkMemory(launch, workgroupMemory);
   }
 
   function descriptorOf(launch: Dispatch): GPUComputePipelineDescriptor {
@@ -281,8 +282,7 @@ function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): 
  * Deno's WebGPU takes pipelines that need more workgroup memory than the adapter has. On an H200 their launches do not
  * end.
  */
-function checkMemory(launch: Dispatch, limits: GPUSupportedLimits): void {
-  const most = limits.maxComputeWorkgroupStorageSize;
+function checkMemory(launch: Dispatch, most: number): void {
   const bytes = workgroupBytes(workgroupVariables(launch));
   if (bytes <= most) return;
   throw new UsageError(
