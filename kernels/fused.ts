@@ -7,8 +7,8 @@ import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.
 import { MOST_DISPATCHED } from "../src/gpu/matrices_on_units.ts";
 import type { Tuning } from "../src/gpu/tuning.ts";
 import {
+  memoryBytes,
   type Sized,
-  workgroupBytes,
   workgroupInvocations,
   workgroupVariables,
 } from "../src/gpu/workgroup.ts";
@@ -62,7 +62,7 @@ export function memoryOf(a: Sized, b: Sized): Memory {
     arrays.splice(at < 0 ? arrays.length : at, 1, shared);
   }
   const alone = [...first, ...second].filter(({ literal }) => !literal);
-  return { arrays, bytes: workgroupBytes([...arrays, ...alone]) };
+  return { arrays, bytes: memoryBytes([...arrays, ...alone]) };
 }
 
 /** Whether `fused` takes two launches on an adapter. */

@@ -13,7 +13,7 @@ import {
 } from "../src/gpu/kernel.ts";
 import type { Tuning } from "../src/gpu/tuning.ts";
 import { link, type Part } from "../src/gpu/wgsl.ts";
-import { workgroupBytes, workgroupVariables } from "../src/gpu/workgroup.ts";
+import { workgroupMemory } from "../src/gpu/workgroup.ts";
 import { shader } from "./shader.ts";
 
 /** Binding numbers per kernel: the bindings of a kernel come after all of the one before. */
@@ -73,7 +73,7 @@ export function canBeJoined(
   { storageBuffers, workgroupBytes: most }: Pick<Tuning, "storageBuffers" | "workgroupBytes">,
 ): boolean {
   return launch.kernel.bindings.length <= storageBuffers &&
-    workgroupBytes(workgroupVariables(launch)) <= most;
+    workgroupMemory(launch) <= most;
 }
 
 /** The named values of all launches, each name with the prefix of its kernel's declarations. */

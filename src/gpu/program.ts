@@ -3,7 +3,7 @@ import { UsageError } from "../errors.ts";
 import { type Gpu, isSoftware } from "./device.ts";
 import type { CellRange, Cost, Dispatch, Kernel, Operand, Plan } from "./kernel.ts";
 import { uniformConstants } from "./uniforms.ts";
-import { workgroupBytes, workgroupVariables } from "./workgroup.ts";
+import { workgroupMemory } from "./workgroup.ts";
 
 /** A dispatch that is ready to be encoded. */
 export interface Step {
@@ -90,7 +90,7 @@ export function compiler(
   const onCpu = isSoftware(adapter, software);
   const uniforms = onCpu ? uniformConstants(device) : undefined;
   // A CPU's workgroup memory is plain memory.
-  const workgroupMemory = onCpu ? Infinity : gpu.limits.maxComputeWorkgroupStorageSize;
+  const mostMemory = onCpu ? Infinity : gpu.limits.maxComputeWorkgroupStorageSize;
 
   /** The constants that a pipeline is made with. */
   function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
@@ -109,7 +109,7 @@ export function compiler(
       return { kernel, label };
     });
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
-    if (!pipelines.has(keyOf(launch))) checkMemory(launch, workgroupMemory);
+    if (!pipelines.has(keyOf(launch))) checkMemory(launch, mostMemory);
   }
 
   function descriptorOf(launch: Dispatch): GPUComputePipelineDescriptor {
@@ -283,7 +283,7 @@ function checkBindings({ name, bindings }: Kernel, limits: GPUSupportedLimits): 
  * end.
  */
 function checkMemory(launch: Dispatch, most: number): void {
-  const bytes = workgroupBytes(workgroupVariables(launch));
+  const bytes = workgroupMemory(launch);
   if (bytes <= most) return;
   throw new UsageError(
     `Cannot compile the kernel "${launch.kernel.name}": it has ${bytes} bytes of workgroup memory, ` +

@@ -60,8 +60,13 @@ export function workgroupVariables(launch: Sized): WorkgroupVariable[] {
   });
 }
 
-/** Bytes of a launch's workgroup memory. WebGPU counts each variable in whole 16 bytes. */
-export function workgroupBytes(variables: readonly Pick<WorkgroupVariable, "bytes">[]): number {
+/** Bytes of a launch's workgroup memory. */
+export function workgroupMemory(launch: Sized): number {
+  return memoryBytes(workgroupVariables(launch));
+}
+
+/** Bytes of variables in workgroup memory: WebGPU counts each in whole 16 bytes. */
+export function memoryBytes(variables: readonly Pick<WorkgroupVariable, "bytes">[]): number {
   return variables.reduce((sum, { bytes }) => sum + roundUp(bytes, 16), 0);
 }
 

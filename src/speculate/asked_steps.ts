@@ -15,3 +15,12 @@ export function allowedSteps(
   const most = mostAsked(asked);
   return steps.filter((depth, i) => i === 0 || depth <= most);
 }
+
+/** The steps that a policy stays with for such requests: its current ones, or the most below that they allow. */
+export function stepsWithin(
+  current: number,
+  steps: readonly number[],
+  asked: readonly (number | undefined)[],
+): number {
+  return allowedSteps(steps, asked).findLast((each) => each <= current) ?? current;
+}

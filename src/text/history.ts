@@ -11,7 +11,8 @@ export function historyFor(
   messages: readonly ChatMessage[],
 ): readonly TemplateMessage[] {
   const ordered = inOrderOfCalls(messages);
-  const withSystem = takesSystem(template, ordered) ? ordered : withOneSystem(ordered);
+  const takesAll = !hasLaterSystem(ordered) || takesSeveralSystems(template);
+  const withSystem = takesAll ? ordered : withOneSystem(ordered);
   const turns = mustAlternate(template) ? alternating(withSystem) : withSystem;
   const channels = channelsOf(template);
   if (channels === "harmony") return oneCallEach(turns).map(thinkingBeforeCall);
@@ -43,19 +44,27 @@ function idOf(call: unknown): unknown {
   return (call as { readonly id?: unknown }).id;
 }
 
+function hasLaterSystem(messages: readonly ChatMessage[]): boolean {
+  return messages.some(({ role }, at) => role === "system" && at > 0);
+}
+
+/** What is known of templates, of which a process has few. */
+const systemTakers = new Map<string, boolean>();
+
 /**
  * Whether a template shows the model every system message. gpt-oss's and others' leave out all but the first, and
- * Qwen3.8's and others' refuse them, so a short conversation with several is rendered.
+ * Qwen3.8's and others' refuse them, so a short conversation with several is rendered, once for each template.
  */
-function takesSystem(template: string, messages: readonly ChatMessage[]): boolean {
-  if (!messages.some(({ role }, at) => role === "system" && at > 0)) return true;
-  try {
-    const options = { addGenerationPrompt: true, bosToken: "", eosToken: "" };
-    const rendered = renderChat(template, SEVERAL_SYSTEMS, options);
-    return SEVERAL_SYSTEMS.every(({ content }) => rendered.includes(content));
-  } catch {
-    return false;
-  }
+function takesSeveralSystems(template: string): boolean {
+  return systemTakers.getOrInsertComputed(template, () => {
+    try {
+      const options = { addGenerationPrompt: true, bosToken: "", eosToken: "" };
+      const rendered = renderChat(template, SEVERAL_SYSTEMS, options);
+      return SEVERAL_SYSTEMS.every(({ content }) => rendered.includes(content));
+    } catch {
+      return false;
+    }
+  });
 }
 
 const SEVERAL_SYSTEMS: readonly ChatMessage[] = [

@@ -48,7 +48,8 @@ function withLiterals(value: Value): Value {
   const isFloat = /[.eE]/.test(literal);
   const values = new Environment();
   const isTrue = values.set("isTrue", Number(literal) !== 0);
-  // An object is true, whatever its number is.
+  // Any number with a fraction gives a value of the interpreter's type for floats, any other one for integers. An
+  // object is true, whatever its number is.
   return Object.assign(values.set("number", isFloat ? 0.5 : 1), {
     value: number,
     __bool__: () => isTrue,

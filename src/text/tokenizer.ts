@@ -44,13 +44,7 @@ export function loadTokenizer(
   tokenizerConfig: unknown,
   modelVocab: number = Infinity,
 ): Tokenizer {
-  if (tokenizerJson === undefined) {
-    throw new UsageError(
-      `Cannot load the tokenizer of "${name}": no tokenizer.json; where there is a tokenizer.model ` +
-        "or tekken.json, transformers makes one of it: " +
-        "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
-    );
-  }
+  if (tokenizerJson === undefined) throw noTokenizer(name);
   const config = tokenizerConfig ?? {};
   if (!isObject(tokenizerJson) || !isObject(config)) {
     const file = isObject(config) ? "tokenizer.json" : "tokenizer_config.json";
@@ -171,6 +165,15 @@ function wrap(
     idOf: (token) => inner.token_to_id(token),
     isSkipped: (id) => skipped.has(id) || !known(id),
   };
+}
+
+/** What is wrong with a checkpoint that has no tokenizer.json. */
+export function noTokenizer(name: string): UsageError {
+  return new UsageError(
+    `Cannot load the tokenizer of "${name}": no tokenizer.json; where there is a tokenizer.model ` +
+      "or tekken.json, transformers makes one of it: " +
+      "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)",
+  );
 }
 
 /** Both spellings of a token in tokenizer_config.json: a string, or an AddedToken as an object. */

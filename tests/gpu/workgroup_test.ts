@@ -1,5 +1,5 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { workgroupBytes, workgroupVariables } from "../../src/gpu/workgroup.ts";
+import { workgroupMemory, workgroupVariables } from "../../src/gpu/workgroup.ts";
 
 function read(code: string, constants: Readonly<Record<string, number>> = {}) {
   return workgroupVariables({ kernel: { code }, constants });
@@ -73,8 +73,8 @@ fn main() {
     { name: "a", of: "f32", count: 5, literal: true, bytes: 20 },
     { name: "c", of: "vec4<f32>", count: 3, literal: false, bytes: 48 },
   ]);
-  equal(workgroupBytes(variables), 80);
-  equal(workgroupBytes(read("fn main() {}")), 0);
+  equal(workgroupMemory({ kernel: { code }, constants: {} }), 80);
+  equal(workgroupMemory({ kernel: { code: "fn main() {}" }, constants: {} }), 0);
 });
 
 Deno.test("workgroup memory: what it does not know is told", () => {

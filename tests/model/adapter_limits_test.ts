@@ -10,11 +10,7 @@ import { loadRandomWeights } from "../../src/engine/load/random_models.ts";
 import { allocateTensorMatrices } from "../../src/engine/matrices/tensor.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Dispatch } from "../../src/gpu/kernel.ts";
-import {
-  workgroupBytes,
-  workgroupInvocations,
-  workgroupVariables,
-} from "../../src/gpu/workgroup.ts";
+import { workgroupInvocations, workgroupMemory } from "../../src/gpu/workgroup.ts";
 import { ROW_WORDS } from "../../src/model/device_layout.ts";
 import { bodyPlan, headPlan } from "../../src/model/lower/target_plans.ts";
 import { chains } from "../../src/speculate/round_shape.ts";
@@ -106,7 +102,7 @@ for (const adapter of ADAPTERS) {
           const { label, kernel: { name, bindings } } = launch;
           const what = `${model[0]} ${JSON.stringify(model[1])}, ${quantize}, ${label}: ${name}`;
           assert.ok(bindings.length <= storageBuffers, `${what}: ${bindings.length}`);
-          const bytes = workgroupBytes(workgroupVariables(launch));
+          const bytes = workgroupMemory(launch);
           assert.ok(bytes <= most, `${what}: ${bytes}`);
           assert.ok(
             workgroupInvocations(launch) <= invocations,

@@ -6,7 +6,7 @@ import { readScheme } from "../../model/checkpoint/quantized/scheme.ts";
 import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
 import { parseDraftSizes } from "../../model/config/draft_config.ts";
 import { value } from "../../model/files/fields.ts";
-import { loadTokenizer } from "../../text/tokenizer.ts";
+import { noTokenizer } from "../../text/tokenizer.ts";
 
 /**
  * Refuses a model by the texts of its repository: an architecture or a quantization that is not known, or no
@@ -27,8 +27,7 @@ export function refuseTexts(
   if (isTarget || !isDraft()) {
     parseModelConfig(name, config.values, readJson(`${folder}/generation_config.json`) ?? {});
   }
-  const hasTokenizer = sizeOf(`${folder}/tokenizer.json`) !== undefined;
-  if (isTarget && !hasTokenizer) loadTokenizer(name, undefined, undefined);
+  if (isTarget && sizeOf(`${folder}/tokenizer.json`) === undefined) throw noTokenizer(name);
 
   function isDraft(): boolean {
     try {

@@ -64,7 +64,9 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
     if (!whole && stored !== branch && !far) return;
     const known = { ids: ids.slice(0, stored + 1), promptTokens };
-    const place = cache.takePlace(known, Math.floor((whole ? stored - 1 : stored) / PAGE) * PAGE);
+    // A whole prompt's last token is computed again where the prompt is found: the state is before it.
+    const tokens = whole ? stored - 1 : stored;
+    const place = cache.takePlace(known, tokens - tokens % PAGE);
     if (place === undefined) return;
     keptAt.set(sequence, stored);
     const put = (length: number) => cache.putState(place, known, length);

@@ -1,4 +1,4 @@
-import { allowedSteps } from "../asked_steps.ts";
+import { stepsWithin } from "../asked_steps.ts";
 import { roundsToDecision, type SlotState, startSlot, updateSlot } from "../adaptive.ts";
 import {
   type AdaptiveConfig,
@@ -81,8 +81,8 @@ export function ema(
     tiers: unionTiers({ slots }),
     start: slots.map((slot) => startSlot(slot, initialSteps)),
     pick: (state, { batchSize, asked }) => {
-      const slot = at(state, slotIndex(routing, batchSize));
-      return { tier: tierOf(slot.slot, currentOf(slot, asked)) };
+      const { slot, current } = at(state, slotIndex(routing, batchSize));
+      return { tier: tierOf(slot, stepsWithin(current, slot.candidateSteps, asked)) };
     },
     holds: (state, { batchSize }) => roundsToDecision(at(state, slotIndex(routing, batchSize))),
     learn: (state, outcome) => learn(state, slotIndex(routing, outcome.batchSize), outcome),
@@ -109,12 +109,6 @@ export function changeText(
     `(ema_accept_len=${ema.toFixed(2)})`;
 }
 
-/** A bracket's current steps, or the most that the requests of a round allow. */
-function currentOf({ slot, current }: SlotState, asked: readonly (number | undefined)[]): number {
-  const allowed = allowedSteps(slot.candidateSteps, asked);
-  return allowed.findLast((steps) => steps <= current) ?? current;
-}
-
 /** Learns a round. One that was launched before a change is dropped: it says nothing about the current steps. */
 function learn(
   state: EmaState,
@@ -122,7 +116,8 @@ function learn(
   { tier, sequences }: RoundOutcome,
 ): PolicyUpdate<EmaState> {
   const old = at(state, index);
-  const ran = currentOf(old, sequences.map(({ asked }) => asked));
+  const asked = sequences.map((each) => each.asked);
+  const ran = stepsWithin(old.current, old.slot.candidateSteps, asked);
   if (tier.depth !== old.current && tier.depth !== ran) return { state };
   // An invalid count (NaN) would stay in the average for ever.
   const accepted = sequences.map((sequence) => sequence.accepted)

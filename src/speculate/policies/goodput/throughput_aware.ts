@@ -1,4 +1,4 @@
-import { allowedSteps } from "../../asked_steps.ts";
+import { allowedSteps, stepsWithin } from "../../asked_steps.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import { type Policy, PolicyError, type RoundContext, type RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
@@ -72,22 +72,15 @@ function throughputAware(
     tiers: chains(steps),
     start: { steps: first, windows, rounds: 0, timings: [] },
     pick(state, context) {
-      const allowed = allowedSteps(steps, context.asked);
-      const current = currentOf(state, allowed);
+      const current = stepsWithin(state.steps, steps, context.asked);
+      const decides = isDue(state, current, options) && context.batchSize > 0;
+      const allowed = { ...options, steps: allowedSteps(steps, context.asked), prices };
       return {
-        tier: chain(
-          isDue(state, current, options) && context.batchSize > 0
-            ? bestSteps({ ...state, steps: current }, context, {
-              ...options,
-              steps: allowed,
-              prices,
-            })
-            : current,
-        ),
+        tier: chain(decides ? bestSteps({ ...state, steps: current }, context, allowed) : current),
       };
     },
     holds: (state, { asked }) =>
-      isDue(state, currentOf(state, allowedSteps(steps, asked)), options)
+      isDue(state, stepsWithin(state.steps, steps, asked), options)
         ? interval
         : Math.max(1, interval - state.rounds),
     learn: (state, outcome) => ({ state: learned(state, outcome, { options, buckets }) }),
@@ -99,11 +92,6 @@ function throughputAware(
       };
     },
   };
-}
-
-/** The current steps, or the most that the requests of a round allow. */
-function currentOf({ steps }: ThroughputAwareState, allowed: readonly number[]): number {
-  return allowed.findLast((each) => each <= steps) ?? allowed[0] as number;
 }
 
 /** Whether the next round is chosen again: windows of all positions that run are full. */
