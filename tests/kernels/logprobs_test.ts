@@ -78,6 +78,21 @@ for (
   });
 }
 
+Deno.test("logprobs: a token's bits do not depend on how many likeliest ones are asked for", async () => {
+  const [vocab, sequences] = [600, 64];
+  const logits = Array.from(
+    { length: sequences * 3 },
+    (_, i) => numbers(vocab, i).map((x) => x * 8),
+  );
+  const emitted = Array.from({ length: sequences }, (_, b) => [b, 99 + b, 599 - b]);
+  const kept: KeptRows = { kind: "chain", rows: 3 };
+  const found = await Promise.all(
+    [0, 1, 5, 20].map((most) => told(logits, emitted, { most, lanes: 64, kept })),
+  );
+  const own = found.map((rows) => rows.map((tokens) => tokens.map(({ logprob }) => logprob)));
+  for (const other of own) assert.deepEqual(other, own[0]);
+});
+
 Deno.test("logprobs: a token that is none has no log-probability, and the others have theirs", async () => {
   const logits = [0, 1, 2].map((i) => numbers(300, i));
   (logits[1] as Float32Array)[7] = NaN;
