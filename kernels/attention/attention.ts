@@ -80,7 +80,7 @@ export interface AttentionBuffers {
   readonly out: Operand;
   /** For as many rows as `partialWords` was asked for, or fewer. */
   readonly partial: PartialSums;
-  /** f32 [rows], LARGEST_SCALE before: lowered to the scales of out's rows. See `attentionLowersScales`. */
+  /** f32 [rows], LARGEST_SCALE before: reduced to the scales of out's rows. See `attentionReducesScales`. */
   readonly scales?: Operand | undefined;
   /**
    * f32 [rows]: the scales of out's rows are stored here, and out is f16 for matmuls on matrix units, see `halfRows`.
@@ -167,7 +167,7 @@ function fewestRows({ heads, headDim }: Heads, gate?: HeadsGate): number {
   return alignedRows(4 * row, 2 * row, ...gate ? [4 * gate.cols] : []);
 }
 
-/** Whether attention without matrix units can lower the scales of its output's rows. */
+/** Whether attention without matrix units can reduce the scales of its output's rows. */
 export function splitsLowerScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
@@ -257,7 +257,7 @@ function attentionBlock(buffers: AttentionBuffers, shape: BlockShape): Dispatch[
       firstRow: shape.firstRow,
       many: shape.tiled || many,
       window: windowOf(shape),
-      lowers: scales && { scales, first: shape.firstScale },
+      reduces: scales && { scales, first: shape.firstScale },
       half: halfScales && { scales: halfScales, first: shape.firstScale },
       label: `${label}.combine`,
       work: {

@@ -27,8 +27,8 @@ interface Combined {
   readonly firstRow: number;
   /** Cells. */
   readonly window: number;
-  /** Scales of the output's rows, from row `first` on, which are lowered to those of their largest numbers. */
-  readonly lowers?: FirstScales | undefined;
+  /** Scales of the output's rows, from row `first` on, which are reduced to those of their largest numbers. */
+  readonly reduces?: FirstScales | undefined;
   /** Scales that are stored, with the rows themselves stored as f16, as `halfRows` does. */
   readonly half?: FirstScales | undefined;
   readonly label: string;
@@ -76,12 +76,12 @@ export function combinesRows(
 
 function combined(
   { sinks, gate, ...buffers }: Buffers,
-  { heads, headDim, count, kept, firstRow, window, lowers, half, label, work }: Combined,
+  { heads, headDim, count, kept, firstRow, window, reduces, half, label, work }: Combined,
   inRows: boolean,
 ): Dispatch {
-  const scaled = half ?? lowers;
+  const scaled = half ?? reduces;
   const flags = {
-    LOWERS_SCALE: scaled !== undefined,
+    REDUCES_SCALE: scaled !== undefined,
     SINKS: sinks !== undefined,
     GATED: gate !== undefined,
   };
@@ -123,8 +123,8 @@ function combineQuads(headDim: number): number {
 }
 
 interface CombineFlags {
-  /** Whether the scales of the output's rows are lowered, or stored if the rows are stored as f16. */
-  readonly LOWERS_SCALE: boolean;
+  /** Whether the scales of the output's rows are reduced, or stored if the rows are stored as f16. */
+  readonly REDUCES_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;
   /** Whether each number has a gate. */
@@ -148,8 +148,8 @@ interface CombineParameters extends Omit<CombineRowsParameters, "VEC8S"> {
   readonly LANES: number;
 }
 
-function suffix({ LOWERS_SCALE, SINKS, GATED }: CombineFlags): string {
-  return `${LOWERS_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}${GATED ? "_gated" : ""}`;
+function suffix({ REDUCES_SCALE, SINKS, GATED }: CombineFlags): string {
+  return `${REDUCES_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}${GATED ? "_gated" : ""}`;
 }
 
 /** Adds the splits of a row. */

@@ -5,7 +5,7 @@
 // row sees with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them loaded at once; the lanes are
 // merged in order of l. Long contexts have few rows but many splits, hence many lanes and workgroups.
 
-//#import lib/lower_scale
+//#import lib/reduce_scale
 //#import lib/rows
 //#import lib/visible
 
@@ -115,5 +115,5 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let y = sum / total;
   //#endif
   out[query * HEAD + quad] = y;
-  lower_scale(tile.y, y);
+  reduce_scale(tile.y, y);
 }

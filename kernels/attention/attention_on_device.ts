@@ -65,7 +65,7 @@ export function attentionStoresHalf(shape: Omit<AttentionShape, "label" | "scale
   return unitsOf(shape, shape.tuning) === undefined && splitsStoreHalf(shape);
 }
 
-/** Whether attention can lower the scales of its output's rows, see lib/lower_scale.wgsl. */
-export function attentionLowersScales(heads: Heads, adapter: Adapter): boolean {
+/** Whether attention can reduce the scales of its output's rows, see lib/reduce_scale.wgsl. */
+export function attentionReducesScales(heads: Heads, adapter: Adapter): boolean {
   return unitsOf(heads, adapter) !== undefined || splitsLowerScales(heads, adapter);
 }

@@ -9,8 +9,8 @@
 //#if VEC8S
 //#import lib/scale_of
 //#import lib/hi_of
-//#else if LOWERS_SCALE
-//#import lib/lower_scale
+//#else if REDUCES_SCALE
+//#import lib/reduce_scale
 //#endif
 
 override HEADS: u32;
@@ -46,7 +46,7 @@ override GATE_COLS: u32;
 override GATE_FIRST: u32; // column of the first head's
 //#endif
 
-//#if LOWERS_SCALE
+//#if REDUCES_SCALE
 const PEAKS = 32u; // so that neighbouring lanes do not wait for each other
 
 var<workgroup> group_peaks: array<atomic<u32>, PEAKS>; // bits of numbers without sign
@@ -100,10 +100,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     y = output(group.y, at);
     out[group.y * HEADS * HEAD + at] = y;
   }
-  //#if LOWERS_SCALE
+  //#if REDUCES_SCALE
   let peak = group_peak(thread, abs(y));
   if (thread == 0u) {
-    lower_scale(group.y, vec4<f32>(peak));
+    reduce_scale(group.y, vec4<f32>(peak));
   }
   //#endif
 }

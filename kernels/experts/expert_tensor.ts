@@ -78,7 +78,7 @@ interface ExpertTileParameters {
 }
 
 interface ExpertTensorParameters extends ExpertTileParameters, LoadParameters {
-  /** Whether the scales of the rows are lowered. */
+  /** Whether the scales of the rows are reduced. */
   readonly OUT_SCALES: boolean;
   /** Whether weights are as `tileWeights` leaves them. */
   readonly TILED: boolean;

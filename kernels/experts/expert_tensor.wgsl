@@ -31,8 +31,8 @@ override ROW_JOBS: u32; // jobs that a row of x has
 //#import lib/expert_jobs
 //#import lib/expert_rows
 //#if OUT_SCALES
-// The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is lowered
-// (lib/scale_of.wgsl): each row's largest number is found in workgroup memory first, and lowers its scale once.
+// The epilogue calls `consider` with what it stores, so that the scale of each row of `out` is reduced
+// (lib/scale_of.wgsl): each row's largest number is found in workgroup memory first, and reduces its scale once.
 
 //#import lib/scale_of
 

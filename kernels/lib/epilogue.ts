@@ -18,7 +18,7 @@ export type EpilogueParameters =
       | "handoff";
   }
   | {
-    /** "gated_scaled": also lowers the scales of its rows; "handoff_gated": stored as by "handoff". */
+    /** "gated_scaled": also reduces the scales of its rows; "handoff_gated": stored as by "handoff". */
     readonly epilogue: "gated" | "gated_scaled" | "handoff_gated";
     /** What the gate goes through. */
     readonly gate: GateName;
@@ -49,7 +49,7 @@ export interface Epilogue {
    * two pairs of outputs at a time.
    */
   readonly out?: "numbers" | "partials" | "handoff";
-  /** On matrix units: whether the scales of the rows of `out` are lowered; default false. */
+  /** On matrix units: whether the scales of the rows of `out` are reduced; default false. */
   readonly outScales?: boolean;
   /**
    * Whether it also declares `prepare(row, c)` and `finish(prepared, c, sum)`, so that its reads can be issued before
@@ -87,7 +87,7 @@ export const PLAIN: Readonly<Record<PlainEpilogue, Epilogue>> = {
 };
 
 /**
- * On matrix units alone: a gated epilogue that lowers the scales `outScales` of its rows, f32 [rows]. They must be the
+ * On matrix units alone: a gated epilogue that reduces the scales `outScales` of its rows, f32 [rows]. They must be the
  * largest scale before.
  */
 export function scaledEpilogue(activation: Activation, outScales: Operand): Epilogue {

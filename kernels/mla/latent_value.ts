@@ -42,10 +42,10 @@ interface ValueBuffers {
   readonly scales?: Operand | undefined;
 }
 
-/** The additional buffer and constant of a kernel that lowers the scales of its rows. */
+/** The additional buffer and constant of a kernel that reduces the scales of its rows. */
 function scalesOf(scales: Operand | undefined) {
   return {
-    lowers: scales !== undefined,
+    reduces: scales !== undefined,
     buffers: scales ? { scales } : {},
     first: scales ? { FIRST_SCALE: 0 } : {},
   };
@@ -66,8 +66,8 @@ export function latentValue(
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, GROUPS * outs);
-  const { lowers, buffers, first } = scalesOf(scales);
-  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, lowers }), {
+  const { reduces, buffers, first } = scalesOf(scales);
+  return dispatch(valueKernel(kvB.format, { ROWS, outs, lanes, reduces }), {
     buffers: { weights, x: { ...attentionOutput, size }, out, ...buffers },
     constants: { ...constants, WIDTH: width, ...first },
     workgroups: [heads * blocks, Math.ceil(count / ROWS)],
@@ -88,8 +88,8 @@ export function latentRunsValue(
   const { heads, value, rank, count, label, threads = shape.tuning.rowLanes } = shape;
   const each = threads / LANES * OUTS.few;
   const { weights, blocks, constants, bytes, flops } = sharedOf(kvB, shape, each);
-  const { lowers, buffers, first } = scalesOf(scales);
-  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, lowers }), {
+  const { reduces, buffers, first } = scalesOf(scales);
+  return dispatch(runsValueKernel(kvB.format, { rank, run, threads, reduces }), {
     buffers: { weights, sums, out, stats, rows, ...buffers },
     constants: {
       ...constants,
@@ -134,8 +134,8 @@ type LatentValueParameters =
   & {
     /** Format of kv_b_proj. */
     readonly weights: FloatFormat;
-    /** Whether the scales of out's rows are lowered. */
-    readonly LOWERS_SCALE: boolean;
+    /** Whether the scales of out's rows are reduced. */
+    readonly REDUCES_SCALE: boolean;
     /** Rows of a workgroup, and outputs of a group of lanes. */
     readonly ROWS: number;
     readonly OUTS: number;
@@ -157,18 +157,18 @@ type LatentValueParameters =
 
 function valueKernel(
   format: FloatFormat,
-  { ROWS, outs, lanes, lowers }: {
+  { ROWS, outs, lanes, reduces }: {
     readonly ROWS: number;
     readonly outs: number;
     readonly lanes: number;
-    readonly lowers: boolean;
+    readonly reduces: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${lowers ? "_scale" : ""}`;
+  const name = `latent_value_${format}_${ROWS}x${outs}_${lanes}${reduces ? "_scale" : ""}`;
   const parameters = {
     weights: format,
     MERGED: true as const,
-    LOWERS_SCALE: lowers,
+    REDUCES_SCALE: reduces,
     ROWS,
     OUTS: outs,
     SHARERS: lanes,
@@ -180,19 +180,19 @@ function valueKernel(
 
 function runsValueKernel(
   format: FloatFormat,
-  { rank, run, threads, lowers }: {
+  { rank, run, threads, reduces }: {
     readonly rank: number;
     readonly run: number;
     readonly threads: number;
-    readonly lowers: boolean;
+    readonly reduces: boolean;
   },
 ): Kernel {
-  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${lowers ? "_scale" : ""}`;
+  const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${reduces ? "_scale" : ""}`;
   const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
   const parameters = {
     weights: format,
     MERGED: false as const,
-    LOWERS_SCALE: lowers,
+    REDUCES_SCALE: reduces,
     ROWS: 1,
     OUTS: OUTS.few,
     SHARERS: LANES,

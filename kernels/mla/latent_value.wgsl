@@ -6,7 +6,7 @@
 // lane l sums k = 8 * (l + j * LANES) .. + 7 in order of j, one k after the other; the lanes are added
 // in order of l. $ROWS does not enter.
 
-//#import lib/lower_scale
+//#import lib/reduce_scale
 //#import lib/weights_$weights
 //#import lib/add8
 //#if !MERGED
@@ -35,7 +35,7 @@ const STRIDE = SUMS | 1u; // odd: invocations write to different banks
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, HEADS, VALUE]
 
 var<workgroup> partial: array<array<array<f32, STRIDE>, SHARERS>, GROUPS>;
-//#if LOWERS_SCALE
+//#if REDUCES_SCALE
 var<workgroup> peaks: array<atomic<u32>, $ROWSu>; // bits of the largest size of a row
 //#endif
 
@@ -150,15 +150,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let r = row + i % $ROWSu;
     if (o < VALUE && r < count) {
       out[(r * HEADS + head) * VALUE + o] = sum;
-      //#if LOWERS_SCALE
+      //#if REDUCES_SCALE
       atomicMax(&peaks[i % $ROWSu], bitcast<u32>(abs(sum)));
       //#endif
     }
   }
-  //#if LOWERS_SCALE
+  //#if REDUCES_SCALE
   workgroupBarrier();
   if (thread < $ROWSu && row + thread < count) {
-    lower_scale(row + thread, vec4<f32>(bitcast<f32>(atomicLoad(&peaks[thread])), 0.0, 0.0, 0.0));
+    reduce_scale(row + thread, vec4<f32>(bitcast<f32>(atomicLoad(&peaks[thread])), 0.0, 0.0, 0.0));
   }
   //#endif
 }

@@ -122,8 +122,8 @@ export type NormKept =
 export interface RowScales {
   /** Scales of what norms write, [rows]. */
   readonly normed: Operand;
-  /** Scales of attention's output, [stride], and of the gated activations, [rows, jobs]; other kernels lower them. */
-  readonly lowered: Operand;
+  /** Scales of attention's output, [stride], and of the gated activations, [rows, jobs]; other kernels reduce them. */
+  readonly reduced: Operand;
   readonly stride: number;
   /** Most jobs of a row in any layer: 1 if no layer is a mixture of experts. */
   readonly jobs: number;
@@ -131,12 +131,12 @@ export interface RowScales {
 
 /** What a dispatch that stores scales binds besides, by the names of lib/store_scales.wgsl. */
 export function scaleBuffers(scales: RowScales | undefined): Readonly<Record<string, Operand>> {
-  return scales ? { scales: scales.normed, lowered: scales.lowered } : {};
+  return scales ? { scales: scales.normed, reduced: scales.reduced } : {};
 }
 
-/** The constants of a dispatch that resets lowered scales. */
+/** The constants of a dispatch that resets these scales. */
 export function scaleConstants(scales: RowScales | undefined): Readonly<Record<string, number>> {
-  return scales ? { LOWERED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {};
+  return scales ? { REDUCED_ROWS: scales.stride, ROW_JOBS: scales.jobs } : {};
 }
 
 export interface NormShape {

@@ -1,12 +1,12 @@
 // The last row of each sequence of a draft-extend, whose next token is wanted, copied side by side:
 //   end_rows[b] = rows[last[b]], end_q[b] = q[last[b]], end_x[b] = x[last[b]]
-// With LOWERS the scales of their attention's output become the largest, for attention to lower (lib/scale_of.wgsl).
+// With RESETS the scales of their attention's output become the largest, for attention to reduce (lib/scale_of.wgsl).
 // Where there is no sequence the `Row` is padding, and end_q and end_x are left unchanged.
 //
 // One invocation per element.
 
 //#import lib/rows
-//#if LOWERS
+//#if RESETS
 //#import lib/scale_of
 //#endif
 
@@ -20,15 +20,15 @@ override COLS: u32;
 @group(0) @binding(4) var<storage, read_write> end_rows: array<Row>; // [batch]
 @group(0) @binding(5) var<storage, read_write> end_q: array<f32>; // [batch, Q_COLS]
 @group(0) @binding(6) var<storage, read_write> end_x: array<f32>; // [batch, COLS]
-//#if LOWERS
-@group(0) @binding(7) var<storage, read_write> lowered: array<f32>; // [batch] scales
+//#if RESETS
+@group(0) @binding(7) var<storage, read_write> reduced: array<f32>; // [batch] scales
 //#endif
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  //#if LOWERS
+  //#if RESETS
   if (id.x == 0u) {
-    lowered[id.y] = bitcast<f32>(LARGEST_SCALE);
+    reduced[id.y] = bitcast<f32>(LARGEST_SCALE);
   }
   //#endif
   let source = last[id.y];

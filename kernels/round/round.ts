@@ -7,7 +7,7 @@ const DRAFT_ROWS = kernelOf("round/draft_rows")({}, {
   bindings: ["batch_slots", "slots", "drafts", "rows"],
   constants: ["STEP", "MOST_ROWS"],
 });
-const [DRAFT_ENDS, LOWERED_ENDS] = [
+const [DRAFT_ENDS, RESETTING_ENDS] = [
   draftEndsKernel("draft_ends", false),
   draftEndsKernel("draft_ends_scale", true),
 ];
@@ -16,14 +16,14 @@ const VERIFY_TREE = verifyKernel("verify_tree");
 
 interface DraftEndsParameters {
   /** Whether the scales of inputs of matmuls become the largest. */
-  readonly LOWERS: boolean;
+  readonly RESETS: boolean;
 }
 
-function draftEndsKernel(name: string, LOWERS: boolean) {
+function draftEndsKernel(name: string, RESETS: boolean) {
   const ends = ["last", "rows", "q", "x", "end_rows", "end_q", "end_x"];
-  return kernelOf<DraftEndsParameters>("round/draft_ends")({ LOWERS }, {
+  return kernelOf<DraftEndsParameters>("round/draft_ends")({ RESETS }, {
     name,
-    bindings: LOWERS ? [...ends, "lowered"] : ends,
+    bindings: RESETS ? [...ends, "reduced"] : ends,
     constants: ["Q_COLS", "COLS"],
   });
 }
@@ -177,24 +177,24 @@ export interface ExtendedRows {
 
 /** Records the last rows of `batch` sequences side by side, from those of a draft-extend. */
 export function draftEnds(
-  { last, all, ends, lowered }: {
+  { last, all, ends, reduced }: {
     /** Row of each sequence, u32 [batch]. */
     readonly last: Operand;
     readonly all: ExtendedRows;
     readonly ends: ExtendedRows;
-    /** Scales of their attention's output, f32 [batch], where attention lowers them. */
-    readonly lowered?: Operand | undefined;
+    /** Scales of their attention's output, f32 [batch], where attention reduces them. */
+    readonly reduced?: Operand | undefined;
   },
   { batch, qCols, cols }: { readonly batch: number; readonly qCols: number; readonly cols: number },
 ): Dispatch {
-  return dispatch(lowered ? LOWERED_ENDS : DRAFT_ENDS, {
+  return dispatch(reduced ? RESETTING_ENDS : DRAFT_ENDS, {
     buffers: {
       last,
       ...all,
       end_rows: ends.rows,
       end_q: ends.q,
       end_x: ends.x,
-      ...lowered ? { lowered } : {},
+      ...reduced ? { reduced } : {},
     },
     constants: { Q_COLS: qCols, COLS: cols },
     workgroups: [Math.ceil(Math.max(qCols, cols) / 64), batch],

@@ -96,7 +96,7 @@ function contextFor(of: Allocations, shape: Shape, stored: Stored): DecoderConte
   return {
     ...dense,
     tuning,
-    scales: { normed: ones(of, 1), lowered: ones(of, 64 + jobs), stride: 64, jobs },
+    scales: { normed: ones(of, 1), reduced: ones(of, 64 + jobs), stride: 64, jobs },
   };
 }
 

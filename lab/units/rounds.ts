@@ -138,7 +138,7 @@ const tensor: TensorMatrices = {
 function plansOf({ slots, perSlot }: typeof runs[number]): Plan[] {
   const count = slots * perSlot;
   const plain = contextOf(of, { ...shape, name: "" }, { rows: count, slots });
-  const scales = { normed: ones(count), lowered: ones(2 * most), stride: most, jobs: 1 };
+  const scales = { normed: ones(count), reduced: ones(2 * most), stride: most, jobs: 1 };
   const tuning = { ...plain.tuning, software: false, tensor };
   const context: DecoderContext = { ...plain, tuning, scales };
   const seen = { rows: rowsOf(of, perSlot, slots), count, perSlot };

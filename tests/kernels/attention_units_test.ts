@@ -102,7 +102,7 @@ const unitsOf = (precision: Precision): AttentionUnits => ({
 const [APART, WHOLE, SEVERAL] = [
   { ...RULES, enough: Infinity },
   { ...RULES, enough: 0 },
-  { ...RULES, enough: Infinity, enoughApart: 0 },
+  { ...RULES, enough: Infinity, enoughUnmerged: 0 },
 ];
 
 function rowsOf({ cells, perSlot, tree = false }: Shape): Row[] {
@@ -213,7 +213,7 @@ for (const shape of SHAPES) {
       const alone = await run(shape, of, { perSlot: 1, room: 99 });
       const whole = await run(shape, of, { perSlot, rules: WHOLE, room });
       const byFour = await run(shape, of, { perSlot, rules: SEVERAL, room });
-      assert.equal(byFour.kernels.some((name) => /_apart/.test(name)), !shape.tree);
+      assert.equal(byFour.kernels.some((name) => /_unmerged/.test(name)), !shape.tree);
       const width = group * kvHeads * headDim;
       const stored = { ...of, pages: PAGES, tablePages: TABLE_PAGES, kvHeads };
       rowsOf(shape).forEach((row, r) => {
@@ -236,7 +236,7 @@ for (const shape of SHAPES) {
 }
 
 Deno.test({
-  name: "attention on matrix units lowers the scales of its rows",
+  name: "attention on matrix units reduces the scales of its rows",
   ignore,
   fn: async () => {
     const shape = { group: 2, kvHeads: 1, headDim: 32, cells: [40], perSlot: 4 };

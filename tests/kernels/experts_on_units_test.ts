@@ -125,7 +125,7 @@ for (const [epilogue, precision] of CASES) {
 }
 
 Deno.test({
-  name: "experts on matrix units lower the scales of what they gate",
+  name: "experts on matrix units reduce the scales of what they gate",
   ignore: matrixUnit === undefined,
   async fn() {
     const { matrix, tensor } = await onUnits();

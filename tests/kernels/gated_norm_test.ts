@@ -52,7 +52,7 @@ async function normed(
 
 const scalesOf = (): RowScales => ({
   normed: device.filled(ROWS),
-  lowered: device.filled(2 * ROWS),
+  reduced: device.filled(2 * ROWS),
   stride: ROWS,
   jobs: 1,
 });
@@ -88,8 +88,8 @@ Deno.test("gated_norm stores the f16 rows and the scales that half_rows makes of
   const words = (await device.readWords(found)).subarray(0, ROWS * cols / 2);
   assert.deepEqual(words, await device.readWords(half));
   assert.deepEqual(await device.readFloats(scales.normed), await device.readFloats(expected));
-  const lowered = await device.readFloats(scales.lowered);
-  assert.deepEqual([...new Set(lowered)], [2 ** 74]);
+  const reduced = await device.readFloats(scales.reduced);
+  assert.deepEqual([...new Set(reduced)], [2 ** 74]);
 });
 
 Deno.test("gated_norm stores two f16 numbers for each", async () => {

@@ -54,7 +54,7 @@ Deno.test("a norm stores the same f16 rows", async () => {
   const normed = async (put: "store" | "half") => {
     const scales: RowScales = {
       normed: device.filled(rows),
-      lowered: device.filled(2 * rows),
+      reduced: device.filled(2 * rows),
       stride: rows,
       jobs: 1,
     };

@@ -81,7 +81,7 @@ function unused() {
   };
 }
 
-/** The largest scale; a kernel that notes scales lowers it. */
+/** The largest scale; a kernel that notes scales reduces it. */
 const LARGEST = 2 ** 74;
 
 /** The scales of the rows of x, as a dispatch of its own finds them. */

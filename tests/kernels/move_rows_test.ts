@@ -70,10 +70,10 @@ Deno.test("draft_ends: rows, queries and streams of the last rows, padding where
       x: device.floats(x),
     };
     const last = device.words([4, NOWHERE, 2]);
-    const lowered = qCols === cols ? device.filled(4) : undefined;
-    await device.run([draftEnds({ last, all, ends, lowered }, { batch: 3, qCols, cols })]);
+    const reduced = qCols === cols ? device.filled(4) : undefined;
+    await device.run([draftEnds({ last, all, ends, reduced }, { batch: 3, qCols, cols })]);
     const largest = [2 ** 74, 2 ** 74, 2 ** 74, 0];
-    if (lowered) assert.deepEqual([...await device.readFloats(lowered)], largest);
+    if (reduced) assert.deepEqual([...await device.readFloats(reduced)], largest);
     const of = (values: Float32Array, width: number) => (r: number) => [
       ...values.subarray(r * width, (r + 1) * width),
     ];

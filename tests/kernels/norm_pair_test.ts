@@ -90,7 +90,7 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       const [kept, keptTwice] = [keep(), keep()];
       const stored = {
         normed: device.filled(rows),
-        lowered: device.filled(stride + rows * jobs),
+        reduced: device.filled(stride + rows * jobs),
         stride,
         jobs,
       };
@@ -113,10 +113,10 @@ for (const [cols, lanes] of [[8, 1], [72, 16], [4104, 512]] as const) {
       ]);
       assert.deepEqual(await device.readWords(stored.normed), await device.readWords(xScales));
       assert.deepEqual(await device.readWords(kept.out), await device.readWords(keptTwice.out));
-      const lowered = await device.readFloats(stored.lowered);
+      const reduced = await device.readFloats(stored.reduced);
       const untouched = (i: number) => i >= rows && i < stride;
-      const largest = Float32Array.from(lowered, (_, i) => untouched(i) ? 0 : 2 ** 74);
-      assert.deepEqual(lowered, largest);
+      const largest = Float32Array.from(reduced, (_, i) => untouched(i) ? 0 : 2 ** 74);
+      assert.deepEqual(reduced, largest);
       if (put === "store") {
         assert.deepEqual(await device.readWords(out), await device.readWords(twice));
         return;

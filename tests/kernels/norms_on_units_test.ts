@@ -69,7 +69,7 @@ for (const of of CASES) {
       const made = () => ({
         x: device.floats(numbers(cols, 4)),
         stream: device.filled(cols, 9),
-        lowered: device.filled(stride + jobs, 1),
+        reduced: device.filled(stride + jobs, 1),
         out: device.filled(rows, 9),
       });
       const [own, apart] = [made(), made()];
@@ -81,7 +81,7 @@ for (const of of CASES) {
       };
       const adding = { nothing: undefined, sums, experts }[added];
       const [normed, scales] = [device.filled(cols), device.filled(1)];
-      const noted = { normed: scales, lowered: apart.lowered, stride, jobs };
+      const noted = { normed: scales, reduced: apart.reduced, stride, jobs };
       const shape = { cols, lanes: rules.rowLanes };
       const from = {
         nothing: { x: apart.x },
@@ -92,7 +92,7 @@ for (const of of CASES) {
         weight,
         eps: EPS,
         lanes: normLanes(shape),
-        lowers: { ...noted, lowered: own.lowered },
+        resets: { ...noted, reduced: own.reduced },
         added: adding && { ...adding, stream: own.stream },
       }, { cols, rows: 1 });
       const launch = { rows: 1, epilogue: "store", tuning: rules, label: "test" } as const;
@@ -110,8 +110,8 @@ for (const of of CASES) {
       const words = await device.readWords(own.out);
       assert.deepEqual(words, await device.readWords(apart.out));
       assert.ok(words.every((word) => word << 1 !== 0));
-      // The norm apart lowers one row's of each.
-      assert.deepEqual(await device.readWords(own.lowered), await device.readWords(apart.lowered));
+      // The norm by itself resets one row's of each.
+      assert.deepEqual(await device.readWords(own.reduced), await device.readWords(apart.reduced));
       if (!adding) return;
       assert.deepEqual(await device.readWords(own.stream), await device.readWords(apart.x));
     },

@@ -30,7 +30,7 @@ const WEIGHT = numbers(COLS, 4);
 async function normed(put: "store" | "pair") {
   const stored: RowScales = {
     normed: device.filled(ROWS),
-    lowered: device.filled(2 * ROWS),
+    reduced: device.filled(2 * ROWS),
     stride: ROWS,
     jobs: 1,
   };

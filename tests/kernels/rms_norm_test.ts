@@ -77,11 +77,11 @@ for (const lanes of [1, 16, 256, 512]) {
     for (const r of [0, 1, 3, 4]) x[r * cols + r * 997 % cols]! *= 40;
     const [out, plain] = [device.filled(rows * cols), device.filled(rows * cols)];
     const scales = device.filled(stride, LEFT_ALONE);
-    const lowered = device.filled(stride + (rows + 1) * jobs, LEFT_ALONE);
+    const reduced = device.filled(stride + (rows + 1) * jobs, LEFT_ALONE);
     const weight = device.floats(numbers(cols, 1));
     const [from, shape] = [{ x: device.floats(x) }, { rows, cols, eps: EPS, lanes, label: "test" }];
     await device.run(
-      rmsNorm({ from, weight, out, scales: { normed: scales, lowered, stride, jobs } }, shape),
+      rmsNorm({ from, weight, out, scales: { normed: scales, reduced, stride, jobs } }, shape),
     );
     await device.run(rmsNorm({ from, weight, out: plain }, shape));
     assert.deepEqual(await device.readWords(out), await device.readWords(plain));
@@ -93,7 +93,7 @@ for (const lanes of [1, 16, 256, 512]) {
     // Those of the other inputs are the largest.
     const cleared = Array<number>((1 + jobs) * rows).fill(2 ** 74);
     const others = [...cleared.slice(0, rows), ...left, ...cleared.slice(rows), ...alone(jobs)];
-    assert.deepEqual([...await device.readFloats(lowered)], others);
+    assert.deepEqual([...await device.readFloats(reduced)], others);
   });
 }
 

@@ -257,7 +257,7 @@ Deno.test({
         normed: device.filled(rows),
         stride,
         jobs,
-        lowered: device.filled(stride + rows * jobs, 3),
+        reduced: device.filled(stride + rows * jobs, 3),
       };
       const found = await run(one, rated, noted);
       assert.deepEqual(found, await run(one, rated));
@@ -269,7 +269,7 @@ Deno.test({
         { length: stride + rows * jobs },
         (_, i) => i < rows || i >= stride ? 2 ** 74 : 3,
       );
-      assert.deepEqual([...await device.readFloats(noted.lowered)], raised);
+      assert.deepEqual([...await device.readFloats(noted.reduced)], raised);
     }
   },
 });
@@ -291,7 +291,7 @@ for (const rows of [1, 5]) {
       const made = () => ({
         normed: device.filled(rows * cols),
         logits: device.filled(rows * table.rows),
-        scales: { normed: device.filled(rows), stride: 64, jobs: 1, lowered: device.filled(128) },
+        scales: { normed: device.filled(rows), stride: 64, jobs: 1, reduced: device.filled(128) },
       });
       const [found, expected, routed] = [made(), made(), device.filled(rows * cols)];
       const scales = (of: typeof found) => noted ? of.scales : undefined;
@@ -320,7 +320,7 @@ for (const rows of [1, 5]) {
         normed: await device.readWords(normed),
         logits: await device.readWords(logits),
         scales: await device.readWords(scales.normed),
-        lowered: await device.readWords(scales.lowered),
+        reduced: await device.readWords(scales.reduced),
       });
       const words = await read(found);
       assert.deepEqual(words, await read(expected));

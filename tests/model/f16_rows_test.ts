@@ -37,7 +37,7 @@ function kernelsOf(rows: number, { precision = "f16", normed = true, matrices = 
   const rules = { ...tuning(false, LIMITS), tensor: onUnits(matrices, precision) };
   const context = {
     ...contextOf({ hidden: HIDDEN, cells: 512, rows, tuning: rules }),
-    scales: { normed: LARGE, lowered: LARGE, stride: rows, jobs: 1 },
+    scales: { normed: LARGE, reduced: LARGE, stride: rows, jobs: 1 },
   };
   const graph = new Graph("all");
   const x = graph.input("x", rows, HIDDEN, LARGE);

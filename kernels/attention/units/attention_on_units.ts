@@ -26,23 +26,23 @@ import {
 } from "./units_kernels.ts";
 
 /** Splits of a workgroup where rows are few and contexts are long. */
-const APART = 4;
+const UNMERGED_SPLITS = 4;
 
 /** How work is divided among workgroups; no bit depends on it. */
 export interface UnitsRules {
   /** Workgroups of a whole segment each that keep the GPU busy; if there are fewer, they take fewer splits each. */
   readonly enough: number;
   /**
-   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with APART splits each take these,
+   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with UNMERGED_SPLITS splits each take these,
    * shorter contexts take one split each.
    */
-  readonly enoughApart: number;
+  readonly enoughUnmerged: number;
   /** Chooses the workgroup for these rows, with `span` splits each. */
   choose(shape: AttentionShape, units: AttentionUnits, span: number): UnitsTile;
 }
 
 /** For a large GPU. */
-export const RULES: UnitsRules = { enough: 96, enoughApart: MULTIPROCESSORS, choose: unitsTile };
+export const RULES: UnitsRules = { enough: 96, enoughUnmerged: MULTIPROCESSORS, choose: unitsTile };
 
 /** Records attention of `count` rows over the pages of their slots. */
 export function attentionOnUnits(
@@ -66,18 +66,18 @@ function inTiles(
   buffers: AttentionBuffers,
   shape: AttentionShape,
   units: AttentionUnits,
-  { enough, enoughApart, choose }: UnitsRules,
+  { enough, enoughUnmerged, choose }: UnitsRules,
 ): Dispatch[] {
-  const inParts = (span: number, apart = false) =>
-    inBlocks(buffers, shape, { units, span, apart, choose });
+  const inParts = (span: number, unmerged = false) =>
+    inBlocks(buffers, shape, { units, span, unmerged, choose });
   const segment = SEGMENT_CELLS / cellsOf(units);
   const whole = choose(shape, units, segment);
   const tiles = shape.count / shape.perSlot * Math.ceil(shape.perSlot / whole.tile);
   const workgroups = tiles * (shape.heads / whole.group);
   if (shape.paths) return inParts(1);
   if (workgroups < enough) {
-    const few = Math.floor(enoughApart / workgroups) * APART * cellsOf(units);
-    return parted(shape, few, () => inParts(1), () => inParts(APART, true));
+    const few = Math.floor(enoughUnmerged / workgroups) * UNMERGED_SPLITS * cellsOf(units);
+    return parted(shape, few, () => inParts(1), () => inParts(UNMERGED_SPLITS, true));
   }
   if (buffers.scales || buffers.sinks) return inParts(segment);
   const direct = directly(buffers, shape, { units, tile: { ...whole, direct: true } });
@@ -112,24 +112,24 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
   const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
-  const [apart, direct, early] = [false, false, span === 1];
-  return { queries, group, tile, span, apart, direct, early, inRegisters, threads };
+  const [unmerged, direct, early] = [false, false, span === 1];
+  return { queries, group, tile, span, unmerged, direct, early, inRegisters, threads };
 }
 
 /** Records partial sums, then their combination, for as many rows at a time as the scratch buffers have room for. */
 function inBlocks(
   buffers: AttentionBuffers,
   shape: AttentionShape,
-  { units, span, apart, choose }: {
+  { units, span, unmerged, choose }: {
     readonly units: AttentionUnits;
     readonly span: number;
-    readonly apart: boolean;
+    readonly unmerged: boolean;
     readonly choose: UnitsRules["choose"];
   },
 ): Dispatch[] {
   const { count, heads, headDim } = shape;
   const { sums, stats } = buffers.partial;
-  const cells = cellsOf(units) * (apart ? 1 : span);
+  const cells = cellsOf(units) * (unmerged ? 1 : span);
   const kept = Math.ceil(shape.tablePages * PAGE / cells);
   const room = Math.min(bytesOf(stats) / 8, bytesOf(sums) / 4 / headDim) / (heads * kept);
   const block = rowBlock(shape, Math.floor(room), alignedRows(4 * heads * headDim));
@@ -143,7 +143,7 @@ function inBlocks(
       count: rows,
       perSlot: Math.min(block.perSlot, rows),
     };
-    const tile = apart ? { ...choose(of, units, 1), span, apart } : choose(of, units, span);
+    const tile = unmerged ? { ...choose(of, units, 1), span, unmerged } : choose(of, units, span);
     const from = fromRow(buffers, shape, first);
     return [partSums(from, of, { units, tile, kept }), combined(from, of, { cells, kept })];
   }).flat();
@@ -160,7 +160,7 @@ function partSums(
 ): Dispatch {
   const { heads, headDim, perSlot, paths } = shape;
   const cells = cellsOf(units) * tile.span;
-  const groups = tile.apart ? Math.ceil(kept / tile.span) : kept;
+  const groups = tile.unmerged ? Math.ceil(kept / tile.span) : kept;
   const groupsBefore = paths ? pathGroups(tile.tile) : 0;
   const [x, y] = tilesOf(shape, tile);
   return dispatch(unitsKernel(shape, units, tile), {
@@ -173,7 +173,7 @@ function partSums(
     work: cellWork(
       shape,
       0,
-      4 * perSlot * heads * (headDim + 2) / (tile.apart ? cellsOf(units) : cells),
+      4 * perSlot * heads * (headDim + 2) / (tile.unmerged ? cellsOf(units) : cells),
     ),
   });
 }

@@ -1,5 +1,5 @@
 // softmax(cap(SCALE q . K)) V on matrix units that multiply f16 and add f32: sums, totals and peaks of splits of
-// $CELLS cells of keys and values. The splits of a workgroup are merged in order, or with APART kept as they are.
+// $CELLS cells of keys and values. The splits of a workgroup are merged in order, or with UNMERGED kept as they are.
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, z): $SPAN splits
 // from z * SPAN on. Queries are numbered row * GROUP + head, $QUERIES with padding. For a split:
@@ -49,7 +49,7 @@ const THREADS = $THREADSu;
 const QUERIES = $QUERIESu;
 const SPAN = $SPANu; // splits of a workgroup
 const DIRECT = $DIRECTu; // 1: its rows see no others
-const APART = $APARTu; // 1: each split's sums are kept, not merged here
+const UNMERGED = $UNMERGEDu; // 1: each split's sums are kept, not merged here
 const WIDE = $WIDEu; // invocations that load a row of keys or values, two vec8s each
 const LOADED = THREADS / WIDE; // rows that are loaded at a time
 const PITCH = VEC8S + 1u; // eight f16 each; odd: rows begin in different banks
@@ -479,13 +479,13 @@ fn main(
     //#endfor
     workgroupBarrier();
 
-    if (APART == 1u || split + 1u == stop) {
+    if (UNMERGED == 1u || split + 1u == stop) {
       // The sums so far are stored and begin with zero again.
       if (share == 0u) {
         ends[query] = vec2(peak, total);
       }
       workgroupBarrier();
-      let place = select(z, split, APART == 1u);
+      let place = select(z, split, UNMERGED == 1u);
       //#for u in SUMS
       {
         let e = thread + $uu * THREADS;

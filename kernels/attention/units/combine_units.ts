@@ -15,7 +15,7 @@ export function combined(
   { cells, kept }: { readonly cells: number; readonly kept: number },
 ): Dispatch {
   const { heads, headDim, count, firstRow, window } = shape;
-  const flags = { lowers: scales !== undefined, sinks: sinks !== undefined };
+  const flags = { reduces: scales !== undefined, sinks: sinks !== undefined };
   return dispatch(combineUnitsKernel({ headDim, cells, kept, ...flags }), {
     buffers: { sums, stats, rows, out, ...scales && { scales }, ...sinks && { sinks } },
     constants: {
@@ -46,8 +46,8 @@ interface Combined {
   readonly cells: number;
   /** Partial sums of a query. */
   readonly kept: number;
-  /** Whether the scales of the output's rows are lowered. */
-  readonly lowers: boolean;
+  /** Whether the scales of the output's rows are reduced. */
+  readonly reduces: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly sinks: boolean;
 }
@@ -59,8 +59,8 @@ function combineLanes({ kept, cells }: Combined): number {
 }
 
 interface CombineUnitsParameters {
-  /** Whether the scales of the output's rows are lowered. */
-  readonly LOWERS_SCALE: boolean;
+  /** Whether the scales of the output's rows are reduced. */
+  readonly REDUCES_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;
   /** Cells of a partial sum, and partial sums of a segment. */
@@ -75,13 +75,13 @@ interface CombineUnitsParameters {
 
 /** Merges partial sums. */
 function combineUnitsKernel(of: Combined): Kernel {
-  const { headDim, cells, lowers, sinks } = of;
+  const { headDim, cells, reduces, sinks } = of;
   const lanes = combineLanes(of);
-  const suffix = `${lowers ? "_scale" : ""}${sinks ? "_sinks" : ""}`;
+  const suffix = `${reduces ? "_scale" : ""}${sinks ? "_sinks" : ""}`;
   const name = `combine_units_${headDim}_${cells}_${lanes}${suffix}`;
   const SEGMENT = SEGMENT_CELLS / cells;
   const parameters = {
-    LOWERS_SCALE: lowers,
+    REDUCES_SCALE: reduces,
     SINKS: sinks,
     EACH_CELLS: cells,
     SEGMENT,

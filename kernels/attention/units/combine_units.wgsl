@@ -5,7 +5,7 @@
 // One workgroup per (head, row): $LANES lanes take a segment each at a time, with $HEAD invocations, one for each four
 // of the head. Partial sums are loaded $PREFETCH at a time.
 
-//#import lib/lower_scale
+//#import lib/reduce_scale
 //#import lib/rows
 //#import lib/visible
 //#import lib/powers_of_two
@@ -96,6 +96,6 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endif
     let y = all.sum / all.total;
     out[query * HEAD + quad] = y;
-    lower_scale(tile.y, y);
+    reduce_scale(tile.y, y);
   }
 }

@@ -34,7 +34,7 @@ export interface UnitsTile {
   /** Splits of keys: 1, all of a segment, or several whose sums are kept separately. */
   readonly span: number;
   /** The sums of each of its splits are kept, as if it had a workgroup of its own. */
-  readonly apart: boolean;
+  readonly unmerged: boolean;
   /** Its rows see no splits of other workgroups: it writes their output. */
   readonly direct: boolean;
   /** Values are loaded with the keys: they wait in registers. */
@@ -114,8 +114,8 @@ export function unitsBytes(
   units: AttentionUnits,
   tile: Pick<UnitsTile, "queries" | "inRegisters">,
 ): number {
-  const apart = tile.queries * (8 + 4 + 16 + 8) + cellsOf(units) * (8 + 4 + 4);
-  return 16 * poolOf(heads, units, tile).POOL + apart;
+  const others = tile.queries * (8 + 4 + 16 + 8) + cellsOf(units) * (8 + 4 + 4);
+  return 16 * poolOf(heads, units, tile).POOL + others;
 }
 
 /** Parameters that attention_units.wgsl and chunk_units.wgsl share. */
@@ -184,7 +184,7 @@ interface UnitsParameters extends UnitsCounts {
   /** Whether a workgroup has all splits that its rows see, and writes their output. */
   readonly DIRECT: boolean;
   /** Whether the sums of each split are stored, and not merged. */
-  readonly APART: boolean;
+  readonly UNMERGED: boolean;
   /** Whether a workgroup has several splits. */
   readonly MANY: boolean;
   /** Workgroups of a tile for the splits with paths. */
@@ -201,7 +201,7 @@ function countsOf(
     group: GROUP,
     tile: TILE,
     span: SPAN,
-    apart,
+    unmerged,
     direct,
     early,
     inRegisters,
@@ -238,7 +238,7 @@ function countsOf(
     EARLY: early,
     IN_REGISTERS: inRegisters,
     DIRECT: direct,
-    APART: apart,
+    UNMERGED: unmerged,
     MANY: SPAN > 1,
     PATH_GROUPS: pathGroups(TILE),
     VEC8S: headDim / 8,
@@ -263,12 +263,12 @@ function countsOf(
 /** Sums of splits of keys. */
 export function unitsKernel(heads: Heads, units: AttentionUnits, tile: UnitsTile): Kernel {
   const { m, n, k, lanes } = units.unit;
-  const { queries, group, tile: rows, span, apart, threads, direct, early, inRegisters } = tile;
+  const { queries, group, tile: rows, span, unmerged, threads, direct, early, inRegisters } = tile;
   const kind = [
     ...[heads.kvDtype, heads.headDim, `${group}x${rows}`, queries, cellsOf(units), span, threads],
     ...[
       direct ? ["direct"] : [],
-      apart ? ["apart"] : [],
+      unmerged ? ["unmerged"] : [],
       early ? ["early"] : [],
       inRegisters ? ["registers"] : [],
     ].flat(),

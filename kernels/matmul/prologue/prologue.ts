@@ -91,7 +91,7 @@ export interface Prologue {
   readonly buffers: Readonly<Record<string, Operand>>;
   readonly constants: Readonly<Record<string, number>>;
   /** On matrix units: the scales that the first workgroup resets to the largest. */
-  readonly lowers?: RowScales | undefined;
+  readonly resets?: RowScales | undefined;
   /** Parameters of the kernel's WGSL. */
   parameters(of: Workgroup): PrologueParameters;
 }
@@ -178,7 +178,7 @@ export interface NormOfRows {
   /** Not on matrix units. */
   readonly kept?: KeptInput | undefined;
   /** Scales of the layer's inputs, which on matrix units the norm resets to the largest. */
-  readonly lowers?: RowScales | undefined;
+  readonly resets?: RowScales | undefined;
   readonly added?:
     | NormAddends & {
       /** Where x + what is added is stored, [rows, cols]: not the buffer of x. Absent: another matmul stores it. */
@@ -284,7 +284,7 @@ export function gatedHeads({ weight, headDim, eps, gate }: HeadsGated): Prologue
  * @param of.widen see `normsRows`; default 1.
  */
 export function normedRows(
-  { weight, eps, lanes, kept, lowers, added }: NormOfRows,
+  { weight, eps, lanes, kept, resets, added }: NormOfRows,
   { cols, rows, widen }: {
     readonly cols: number;
     readonly rows: number;
@@ -313,7 +313,7 @@ export function normedRows(
       ...kept ? { KEPT_COLS: kept.outCols, KEPT_FIRST: kept.outFirst } : {},
       ...handoff ? { TURNS: handoff.turns, MAKERS: handoff.makers, RANGES: 1 } : {},
     },
-    ...lowers ? { lowers } : {},
+    ...resets ? { resets } : {},
     parameters: ({ threads }) => ({
       prologue: "normed",
       HANDOFF: handoff !== undefined,

@@ -32,7 +32,7 @@ export function tensorBindings(
 
 /** What the matmuls on matrix units take of an epilogue, besides its own parameters. */
 export interface EpilogueFlags {
-  /** Whether it lowers the scales of its rows. */
+  /** Whether it reduces the scales of its rows. */
   readonly OUT_SCALES: boolean;
   /** Whether its reads are issued before anything is written. */
   readonly PREPARED: boolean;

@@ -22,13 +22,13 @@ import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** The prologue with the buffer of the scales that its first workgroup resets to the largest. */
 function withLowered(prologue: Prologue): Prologue {
-  const { lowers } = prologue;
-  if (!lowers) return prologue;
+  const { resets } = prologue;
+  if (!resets) return prologue;
   return {
     ...prologue,
     name: `${prologue.name}_lowers`,
-    buffers: { ...prologue.buffers, lowered: lowers.lowered },
-    constants: { ...prologue.constants, ...scaleConstants(lowers) },
+    buffers: { ...prologue.buffers, reduced: resets.reduced },
+    constants: { ...prologue.constants, ...scaleConstants(resets) },
   };
 }
 

@@ -71,11 +71,11 @@ type HeldParameters = Omit<NormedParameters, "prologue"> & {
   /** Rows of x that are normed. */
   readonly ROWS: number;
   /** Whether the first workgroup resets the scales of other inputs to the largest. */
-  readonly LOWERS: boolean;
+  readonly RESETS: boolean;
 };
 
 const FEW = kernelOf<
-  FewParameters & EpilogueParameters & (HeldParameters | { readonly LOWERS?: never })
+  FewParameters & EpilogueParameters & (HeldParameters | { readonly RESETS?: never })
 >(
   "matmul/tensor/matmul_tensor_few",
 );
@@ -223,7 +223,7 @@ function fewKernel(of: FewMatmul, epilogue: Epilogue): Kernel {
     ...parameters,
     ...normed,
     ROWS: 1,
-    LOWERS: prologue.lowers !== undefined,
+    RESETS: prologue.resets !== undefined,
   }, { name });
 }
 

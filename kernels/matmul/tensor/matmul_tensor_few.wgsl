@@ -9,7 +9,7 @@
 // of x of their own store its last vec8 again, behind the rows, because stores in a branch cost a tenth. COLS /
 // SPLIT_K is a multiple of $STAGE.
 // Where $RESIDENT is set x, one row, is whole in workgroup memory before the first stage, as in
-// matmul/matmul_resident.wgsl. Its scale is found on the way. With $LOWERS the first workgroup resets the scales of
+// matmul/matmul_resident.wgsl. Its scale is found on the way. With $RESETS the first workgroup resets the scales of
 // other inputs to the largest.
 
 // Declarations that the matmuls on matrix units have in common, for weights [MATRIX_ROWS, COLS] and rows of x in stages
@@ -27,7 +27,7 @@ override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
 //#if OUT_SCALES
-// For an epilogue that passes what it stores to `consider`: lowers the scale of a row of `out` to that of its largest
+// For an epilogue that passes what it stores to `consider`: reduces the scale of a row of `out` to that of its largest
 // number. The scale is the largest one before, so the order does not matter.
 
 //#import lib/scale_of
@@ -109,30 +109,30 @@ var<workgroup> xs: array<vec4<u32>, $X_WORDS>;
 
 //#if RESIDENT
 //#import lib/prologue_normed
-//#if LOWERS
+//#if RESETS
 // Resets a row's scales of the inputs of the layer's other matmuls to the largest, for the kernels that make those
-// inputs to lower. This is what lib/store_scales.wgsl does, for a norm that is no dispatch of its own.
+// inputs to reduce. This is what lib/store_scales.wgsl does, for a norm that is no dispatch of its own.
 
 //#import lib/scale_of
 
-override LOWERED_ROWS: u32; // of attention's output, in lowered
+override REDUCED_ROWS: u32; // of attention's output, in reduced
 override ROW_JOBS: u32;
 
-// Scales of attention's output, [LOWERED_ROWS], and of the gated activations, [rows, ROW_JOBS].
-@group(0) @binding(15) var<storage, read_write> lowered: array<f32>;
+// Scales of attention's output, [REDUCED_ROWS], and of the gated activations, [rows, ROW_JOBS].
+@group(0) @binding(15) var<storage, read_write> reduced: array<f32>;
 
-fn lower_scales(lane: u32) {
+fn reset_scales(lane: u32) {
   for (var j = lane; j < ROW_JOBS; j += THREADS) {
-    lowered[LOWERED_ROWS + j] = bitcast<f32>(LARGEST_SCALE);
+    reduced[REDUCED_ROWS + j] = bitcast<f32>(LARGEST_SCALE);
   }
   if (lane == 0u) {
-    lowered[0] = bitcast<f32>(LARGEST_SCALE);
+    reduced[0] = bitcast<f32>(LARGEST_SCALE);
   }
 }
 //#else
 // No scales are reset here.
 
-fn lower_scales(lane: u32) {}
+fn reset_scales(lane: u32) {}
 //#endif
 //#import lib/scale_of
 
@@ -224,7 +224,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let rows = 1u;
   //#import lib/prologue_statements_normed
   if (tile.y == 0u) {
-    lower_scales(lane);
+    reset_scales(lane);
   }
   workgroupBarrier();
   let row_scale0 = scale_of(subgroupMax(x_peak));

@@ -160,7 +160,7 @@ function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number
   const jobs = mostRowJobs(layers);
   return {
     normed: words("scales", rows),
-    lowered: words("lowered", stride + jobs * rows),
+    reduced: words("reduced", stride + jobs * rows),
     stride,
     jobs,
   };

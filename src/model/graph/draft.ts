@@ -136,8 +136,8 @@ export function draftLast(
     reads: [],
     writes: [q, x],
     resetsScales: true,
-    record: (_, { attentionScales: lowered }) => [
-      draftEnds({ last, all: { rows, ...extended }, ends, lowered }, { batch, qCols, cols }),
+    record: (_, { attentionScales: reduced }) => [
+      draftEnds({ last, all: { rows, ...extended }, ends, reduced }, { batch, qCols, cols }),
     ],
   }, "draft.ends");
   const of = { rows: ends.rows, count: batch, perSlot: 1 };

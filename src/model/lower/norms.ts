@@ -47,7 +47,7 @@ export function fuseNorm(
     stores,
     widen,
     // Before an MLP this is not needed: the norm before the attention has reset the scales to the largest value.
-    lowers: storesScales && matmul.epilogue.of !== "gate" && !matmul.logits,
+    resets: storesScales && matmul.epilogue.of !== "gate" && !matmul.logits,
   };
   return { ...matmul, x: from.x, prologue };
 }

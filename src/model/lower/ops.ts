@@ -154,7 +154,7 @@ export type MatmulPrologue =
     /** How many times as many groups of lanes workgroups have, see `normsRows`. */
     readonly widen: number;
     /** On matrix units: whether it resets the scales of the layer's other inputs to the largest value. */
-    readonly lowers: boolean;
+    readonly resets: boolean;
   }
   /** Heads are normed and gated. */
   | { readonly of: "gated_norm"; readonly norm: GatedNormOp }
@@ -190,7 +190,7 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   readonly partial: PartialValues;
   /** Both dispatches ("all"), only the first, which stores partial sums, or only the second, which combines them. */
   readonly stage: "all" | "scores" | "combine";
-  /** Whether the scales of out's rows are lowered. */
+  /** Whether the scales of out's rows are reduced. */
   readonly storesScales: boolean;
   /** "half": stored as f16 for matrix units. */
   readonly put: "store" | "half";
@@ -225,7 +225,7 @@ export interface ExpertMatmulOp {
   /** The activation of a gated epilogue, or a clamped gate with biases; undefined: outputs are stored as they are. */
   readonly gated: Activation | ClampedGate | undefined;
   readonly xScales: ScaledInput | undefined;
-  /** Whether the scales of out's rows are lowered. */
+  /** Whether the scales of out's rows are reduced. */
   readonly storesScales: boolean;
   /** Present where this matmul chooses the experts; it then stores their shares too. */
   readonly choice: {

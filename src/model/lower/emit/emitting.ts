@@ -28,7 +28,7 @@ export function scalesOf(
 ): Operand | undefined {
   if (!scales || input === undefined) return undefined;
   if (input === "normed") return scales.normed;
-  const { lowered: { buffer, offset = 0, size = buffer.size - offset }, stride } = scales;
+  const { reduced: { buffer, offset = 0, size = buffer.size - offset }, stride } = scales;
   return input === "act"
     ? { buffer, offset: offset + 4 * stride, size: size - 4 * stride }
     : { buffer, offset, size: 4 * stride };

@@ -126,14 +126,14 @@ export function prologueBuffers(
 
 export function normOf(
   { context, at }: Placing,
-  { from, weight, eps, window, lowers, stores }: Extract<MatmulPrologue, { of: "norm" }>,
+  { from, weight, eps, window, resets, stores }: Extract<MatmulPrologue, { of: "norm" }>,
 ): NormOfRows {
   const { config: { hiddenSize: cols }, tuning, scales } = context;
   return {
     weight,
     eps,
     lanes: normLanes({ cols, lanes: tuning.rowLanes }),
-    lowers: lowers ? scales : undefined,
+    resets: resets ? scales : undefined,
     kept: window,
     added: addedOf(at, from, stores),
   };

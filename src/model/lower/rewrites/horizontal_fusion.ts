@@ -130,7 +130,7 @@ function readsNormed(op: LoweredOp, { tuning: { tensor } }: DecoderContext): boo
 }
 
 /**
- * Whether an operation is a matmul of an MLP that neither reads nor lowers the scales of gated activations: the router
+ * Whether an operation is a matmul of an MLP that neither reads nor reduces the scales of gated activations: the router
  * resets these to the largest value.
  */
 function isOfMlp(op: LoweredOp): boolean {

@@ -1,4 +1,4 @@
-import { attentionLowersScales } from "../../../../kernels/attention/attention_on_device.ts";
+import { attentionReducesScales } from "../../../../kernels/attention/attention_on_device.ts";
 import { expertsStoreScales } from "../../../../kernels/experts/experts_on_units.ts";
 import { routerStoresScales } from "../../../../kernels/experts/router_logits.ts";
 import { storesScalesOnUnits } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
@@ -13,7 +13,7 @@ import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Most rows for which attention on matrix units, and latent values, lower scales: there each invocation does. */
-const MOST_LOWERED = 16;
+const MOST_REDUCED = 16;
 
 /**
  * From this many numbers of a gate's output on, a separate dispatch finds the scales faster than the gate stores them.
@@ -85,10 +85,10 @@ function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): 
   const { tuning } = context;
   if (op.kind === "attention") {
     const onUnits = attendsOnUnits(op, context);
-    if (onUnits && op.of.count > MOST_LOWERED || !attentionLowersScales(op.heads, tuning)) return;
+    if (onUnits && op.of.count > MOST_REDUCED || !attentionReducesScales(op.heads, tuning)) return;
     if (hasScales(edits, op.q)) storeScales(edits, op, op.out);
   }
-  if (op.kind === "latent_value" && op.x.rows <= MOST_LOWERED && hasScales(edits, op.x)) {
+  if (op.kind === "latent_value" && op.x.rows <= MOST_REDUCED && hasScales(edits, op.x)) {
     storeScales(edits, op, op.out);
   }
 }
@@ -126,7 +126,7 @@ function hasScales(edits: Edits, value: Value): boolean {
 
 /**
  * `gate_row_scales` for one operation: the gate of an MLP whose input has stored scales, or that of the experts if no
- * shared expert has lowered the same scales before.
+ * shared expert has reduced the same scales before.
  */
 function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void {
   const { tuning } = context;
@@ -153,7 +153,7 @@ function gateScales(edits: Edits, op: LoweredOp, context: DecoderContext): void 
   }
 }
 
-/** Storage buffers of an experts' matmul of quantized weights that lowers the scales of its outputs. */
+/** Storage buffers of an experts' matmul of quantized weights that reduces the scales of its outputs. */
 function scaledBuffers({ gated, choice }: OpOf<"expert_matmul">): number {
   return 8 + (choice ? 2 : 0) + Number(typeof gated === "object");
 }
