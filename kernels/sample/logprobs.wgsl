@@ -59,12 +59,6 @@ fn next_best(row: u32, last: Argmax, lane: u32) -> Argmax {
   return workgroup_joined(best, lane);
 }
 
-// logit - largest. Without `min` a driver may subtract largest + log_mass in programs of some MOST only, as an H200's
-// does, so that a token's last bit depends on what other requests ask for.
-fn below(logit: f32, largest: f32) -> f32 {
-  return min(logit - largest, 0.0);
-}
-
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let result = tile.y * RESULT;
@@ -84,13 +78,15 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     let logit$j = logits[row + min(i + $ju * LANES, VOCAB - 1u)];
     //#endfor
     //#for j in 8
-    mass += select(0.0, exp(below(logit$j, largest)), i + $ju * LANES < VOCAB);
+    mass += select(0.0, exp(logit$j - largest), i + $ju * LANES < VOCAB);
     //#endfor
   }
-  let log_mass = log(total(mass, lane));
+  // The largest logit's own share is 1, so log is not below 0. Without `max` a driver joins log's multiplication,
+  // log2(mass) * ln 2, with a subtraction to one fma where MOST is small, and the last bit is another: an H200's does.
+  let log_mass = max(log(total(mass, lane)), 0.0);
   let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MOST);
   if (lane == 0u) {
-    logprobs[out] = bitcast<u32>(below(logits[row + token], largest) - log_mass);
+    logprobs[out] = bitcast<u32>(logits[row + token] - largest - log_mass);
   }
   for (var n = 0u; n < MOST; n++) {
     if (n > 0u) {
@@ -98,7 +94,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     }
     if (lane == 0u) {
       logprobs[out + 1u + 2u * n] = best.y;
-      logprobs[out + 2u + 2u * n] = bitcast<u32>(below(logits[row + best.y], largest) - log_mass);
+      logprobs[out + 2u + 2u * n] = bitcast<u32>(logits[row + best.y] - largest - log_mass);
     }
   }
 }
