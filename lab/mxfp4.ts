@@ -1,8 +1,8 @@
 /**
  * `deno run -A lab/mxfp4.ts [--webgpu dawn] [--small] [--only TEXT] ROWS...`: times launches of gpt-oss-20b's MXFP4
- * experts at few rows, all or those whose name includes a text. Each must give the bits of the first launch of its kind.
- * A routing reads other experts than those before it, so that its weights are in no cache. Prints the fastest first. A
- * launch that a compiler refuses is printed and skipped.
+ * experts at some numbers of rows, all or those whose name includes a text. Each must give the bits of the first launch
+ * of its kind. A routing reads other experts than those before it, so that its weights are in no cache. Prints the
+ * fastest first. A launch that a compiler refuses is printed and skipped.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -15,6 +15,7 @@ import {
 import { expertLanes, type ExpertShape } from "../kernels/experts/expert_shape.ts";
 import { sumsDispatch, type SumsShape } from "../kernels/experts/expert_sums.ts";
 import { expertTensor, type ExpertTile } from "../kernels/experts/expert_tensor.ts";
+import { listWords, mostTiles } from "../kernels/experts/job_lists.ts";
 import { clampedEpilogue } from "../kernels/lib/epilogue.ts";
 import { fillParams, fillRandom } from "../kernels/matmul/fill_random.ts";
 import { reason } from "../src/errors.ts";
@@ -32,10 +33,17 @@ import { timeOf } from "./units/tensor_buffers.ts";
 
 const TOP_K = 4;
 const LIMIT = 7;
+const NOTHING = 0xffffffff;
 
 interface Sizes {
   readonly numExperts: number;
   readonly hidden: number;
+}
+
+/** The experts of jobs, and a buffer of them. */
+interface Routing {
+  readonly chosen: readonly number[];
+  readonly experts: Operand;
 }
 
 /** Buffers of a matrix, the x of its jobs, and the epilogue of its outputs. */
@@ -47,8 +55,7 @@ interface Subject {
   readonly x: Operand;
   readonly bias: Operand;
   readonly out: Operand;
-  /** One list of experts for each routing. */
-  readonly routings: readonly Operand[];
+  readonly routings: readonly Routing[];
   readonly rows: number;
   readonly shares: Operand;
 }
@@ -57,7 +64,8 @@ interface Variant {
   readonly name: string;
   /** Variants of one kind must give the same bits. */
   readonly kind: string;
-  of(experts: Operand): Dispatch;
+  /** @param i the routing's number */
+  of(routing: Routing, i: number): Dispatch;
 }
 
 function say(text: string): void {
@@ -71,14 +79,15 @@ function words(gpu: Gpu, values: Uint32Array<ArrayBuffer>): Operand {
 }
 
 /** A routing reads `jobs` consecutive experts; the next routing continues after them. */
-function routingsOf(gpu: Gpu, numExperts: number, jobs: number): Operand[] {
+function routingsOf(gpu: Gpu, numExperts: number, jobs: number): Routing[] {
   const count = Math.max(1, Math.floor(numExperts / jobs));
-  return Array.from({ length: count }, (_, i) =>
-    words(
-      gpu,
-      Uint32Array.from({ length: jobs }, (_, j) =>
-        jobs <= numExperts ? (i * jobs + j) % numExperts : hash32(3, i, j) % numExperts),
-    ));
+  return Array.from({ length: count }, (_, i) => {
+    const chosen = Uint32Array.from(
+      { length: jobs },
+      (_, j) => jobs <= numExperts ? (i * jobs + j) % numExperts : hash32(3, i, j) % numExperts,
+    );
+    return { chosen: [...chosen], experts: words(gpu, chosen) };
+  });
 }
 
 async function subjectOf(
@@ -130,37 +139,58 @@ async function subjectOf(
   };
 }
 
-/** Kernels that compute each job alone, without matrix units. */
-function alone(
-  { matrix, x, out, epilogue: what, perJob, rows }: Subject,
-  tuned: Tuning,
-  numExperts: number,
+/** The jobs of a routing in tiles of one expert each, as job_lists.wgsl writes them. */
+function listsOf(gpu: Gpu, experts: readonly number[], numExperts: number, tile: number): Operand {
+  const rows = experts.length / TOP_K;
+  const lists = new Uint32Array(listWords({ rows, topK: TOP_K, numExperts }, tile)).fill(NOTHING);
+  const tiles = Array.from({ length: numExperts }, (_, e) => {
+    const own = [...experts.keys()].filter((job) => experts[job] === e);
+    return Array.from({ length: Math.ceil(own.length / tile) }, (_, t) => [
+      e,
+      ...Array.from({ length: tile }, (_, j) => own[t * tile + j] ?? NOTHING),
+    ]);
+  });
+  lists.set(tiles.flat(2));
+  return words(gpu, lists);
+}
+
+/** Launches of `tile` jobs of an expert a workgroup, without matrix units. */
+function tiles(
+  gpu: Gpu,
+  { matrix, x, out, epilogue: what, perJob, rows, routings }: Subject,
+  { tuned, numExperts, tile }: {
+    readonly tuned: Tuning;
+    readonly numExperts: number;
+    readonly tile: number;
+  },
 ): Variant[] {
   const lanes = expertLanes(matrix, tuned);
   const [shard] = matrix.shards;
   if (!shard) throw new Error("a matrix without weights");
   const block = 4 * lanes;
   const n = matrix.rows / numExperts;
-  const jobs = rows * TOP_K;
   const most = Math.ceil(matrix.cols / 8 / block);
   const stages = [1, 2, 3, 6].filter((steps) => steps <= most).map((steps) => steps * block);
+  const lists = tile === 1
+    ? []
+    : routings.map(({ chosen }) => listsOf(gpu, chosen, numExperts, tile));
   return stages.flatMap((stage) =>
     [1, 2, 4].flatMap((pairs) =>
       [4, 8, 16].map((groups): Variant => {
-        const shape = { kind: "staged", tile: 1, pairs, groups, dots: "floats", stage } as const;
+        const shape = { kind: "staged", tile, pairs, groups, dots: "floats", stage } as const;
         const epilogue = expertEpilogue(what);
         const launch: ExpertShape & { readonly lanes: number } = { ...shape, lanes };
-        const code = expertKernel(matrix, epilogue, launch, "alone");
+        const code = expertKernel(matrix, epilogue, launch, tile === 1 ? "alone" : "tiled");
         return {
           name: code.name,
           kind: "floats",
-          of: (experts) =>
+          of: ({ experts }, i) =>
             dispatch(code, {
               buffers: {
                 weights: shard.operand,
                 x,
                 out,
-                experts,
+                ...tile === 1 ? { experts } : { tiles: lists[i] as Operand },
                 ...epilogue.buffers,
                 ...shard.scales ? { scales: shard.scales } : {},
               },
@@ -176,7 +206,10 @@ function alone(
                 LANES: lanes,
                 GROUPS: groups,
               },
-              workgroups: [jobs, Math.ceil(n / 2 / pairs / groups)],
+              workgroups: [
+                mostTiles({ rows, topK: TOP_K, numExperts }, tile),
+                Math.ceil(n / 2 / pairs / groups),
+              ],
               label: code.name,
             }),
         };
@@ -209,7 +242,7 @@ function sums(
       return {
         name: `sums ${outs}x${steps}`,
         kind: "sums",
-        of: (experts) =>
+        of: ({ experts }) =>
           sumsDispatch({ matrix, x, experts, weights, bias, out }, {
             rows,
             topK: TOP_K,
@@ -253,7 +286,7 @@ function onUnits(
   return launches.filter(fits).map((tile) => ({
     name: `units ${tile.grid[1]}x${tile.own[1]} columns, ${tile.stage} of k, ${tile.ahead} ahead`,
     kind: "units",
-    of: (lists) =>
+    of: ({ experts: lists }) =>
       expertTensor({ x, out, lists, wScales, xScales }, {
         unit,
         tile,
@@ -291,7 +324,8 @@ async function main(): Promise<void> {
       const subject = await subjectOf(gpu, tuned, sizes, { name, rows });
       const { matrix, routings, out } = subject;
       const variants = [
-        ...alone(subject, tuned, numExperts),
+        ...[1, 2, 4, 8].filter((tile) => tile < 2 * rows && (tile > 2 || rows < 64))
+          .flatMap((tile) => tiles(gpu, subject, { tuned, numExperts, tile })),
         ...name === "down" ? sums(subject, tuned, numExperts) : [],
         ...onUnits(gpu, subject, numExperts),
       ].filter(({ name }) => name.includes(values.only));
@@ -300,8 +334,8 @@ async function main(): Promise<void> {
       for (const variant of variants) {
         try {
           const programs: Program[] = [];
-          for (const experts of routings) {
-            programs.push(await make.compile([variant.of(experts)]));
+          for (const [i, routing] of routings.entries()) {
+            programs.push(await make.compile([variant.of(routing, i)]));
           }
           gpu.device.queue.writeBuffer(out.buffer, 0, new Uint8Array(out.buffer.size));
           submit(gpu, programs[0] as Program);

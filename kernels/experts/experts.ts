@@ -63,7 +63,7 @@ export function tileWords(
 ): number {
   const counts = Array.from({ length: jobs.rows }, (_, i) => ({ ...jobs, rows: i + 1 }));
   const words = (some: Jobs) => [
-    ...(["bf16", "q8", "q4"] as const).map((format) =>
+    ...(["bf16", "q8", "mxfp4"] as const).map((format) =>
       listWords(some, tileSize(some, tuning, format))
     ),
     ...unit ? [listWords(some, unitTile(some, unit))] : [],
