@@ -1,3 +1,5 @@
+import { isObject } from "../objects.ts";
+
 /** A number that JavaScript would write differently, as `9007199254740993` or `1.0`; `rawJSON` keeps its literal. */
 export interface LiteralNumber {
   readonly rawJSON: string;
@@ -26,6 +28,38 @@ export function parseWithLiterals(text: string): unknown {
   return LITERAL_JSON.parse(text, (_, value, { source }) => {
     if (typeof value === "string") return value.replace(MARKS, "");
     return typeof value === "number" && String(value) !== source ? `${MARK}${source}` : value;
+  });
+}
+
+/**
+ * As `parseWithLiterals` at `path` of the value and inside, and as JSON.parse elsewhere; `*` is any key or index.
+ *
+ * @throws SyntaxError
+ */
+export function parseWithLiteralsAt(text: string, path: readonly string[]): unknown {
+  return numbersOutside(parseWithLiterals(text), path);
+}
+
+/** The value with numbers in place of their literals, except at `path` and inside; undefined: everywhere. */
+function numbersOutside(value: unknown, path: readonly string[] | undefined): unknown {
+  if (path?.length === 0) return value;
+  const inside = (key: string) => [key, "*"].includes(path?.[0] ?? "") ? path?.slice(1) : undefined;
+  if (Array.isArray(value)) return value.map((each) => numbersOutside(each, inside("*")));
+  if (isObject(value)) {
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [key, numbersOutside(each, inside(key))]),
+    );
+  }
+  const literal = numberLiteral(value);
+  return literal === undefined ? value : Number(literal);
+}
+
+/** JSON.parse; JSON.stringify writes the value's numbers with the literals that they have in `text`. @throws SyntaxError */
+export function parseToWrite(text: string): unknown {
+  return LITERAL_JSON.parse(text, (_, value, { source }) => {
+    return typeof value === "number" && source !== undefined && String(value) !== source
+      ? LITERAL_JSON.rawJSON(source)
+      : value;
   });
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
+import { LITERAL_JSON, parseToWrite } from "../../src/text/number_literals.ts";
 import { type Json, user } from "./server.ts";
 
 const HELLO = user("Hello!");
@@ -41,6 +42,55 @@ Deno.test("Anthropic: what looks like a call and is no JSON is text, and no reas
   const message = await server.json("/v1/messages", { ...HELLO, tools: [TOOL], max_tokens: 99 });
   assert.equal(message.stop_reason, "end_turn");
   assert.deepEqual(message.content, [{ type: "text", text: "f{'a': 1}" }]);
+});
+
+Deno.test("Anthropic, ollama: numbers of calls keep their literals, in answers and in earlier turns", async () => {
+  const sent = '{"id":9007199254740993,"by":1.0,"deep":[2.50]}';
+  await using server = await fakeAnswering(
+    `<tool_call> {"name": "f", "arguments": ${sent}} </tool_call>`,
+  );
+  const text = async (path: string, body: Json) => await (await server.ask(path, body)).text();
+  const input = parseToWrite(sent);
+  const assertEarlier = () => {
+    const messages = server.engine.prompts.at(-1) as Json;
+    const { content } = messages.find(({ role }: Json) => role === "assistant");
+    assert.ok(content.includes(`"arguments":${sent}`), content);
+  };
+
+  const block = { type: "tool_use", id: "1", name: "f", input };
+  const turns = [
+    { role: "user", content: "x" },
+    { role: "assistant", content: [block] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "1", content: "y" }] },
+  ];
+  const said = await text("/v1/messages", {
+    messages: turns,
+    tools: [{
+      ...TOOL,
+      input_schema: { properties: { input: { minimum: LITERAL_JSON.rawJSON("1.0") } } },
+    }],
+    max_tokens: 99,
+  });
+  assert.ok(said.includes(`"input":${sent}`), said);
+  assertEarlier();
+
+  const call = { function: { name: "f", arguments: input } };
+  const chat = {
+    model: "fledgling",
+    stream: false,
+    options: { temperature: LITERAL_JSON.rawJSON("1.0") },
+    tools: [{ type: "function", function: { name: "f", parameters: { type: "object" } } }],
+    messages: [
+      { role: "user", content: "x" },
+      { role: "assistant", content: "", tool_calls: [call] },
+      { role: "tool", content: "y" },
+    ],
+  };
+  for (const stream of [false, true]) {
+    const said = await text("/api/chat", { ...chat, stream });
+    assert.ok(said.includes(`"arguments":${sent}`), said);
+    assertEarlier();
+  }
 });
 
 Deno.test("parameters that exclude objects are refused, with the tool's name, by each API", async () => {

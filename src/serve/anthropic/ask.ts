@@ -1,3 +1,4 @@
+import { textWithLiterals } from "../../text/number_literals.ts";
 import { joinedTurns, systemReminder } from "../../text/turns.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
@@ -99,7 +100,7 @@ function messageFields({ role, content }: AnthropicMessage): MessageField[] {
   if (role === "assistant") {
     const thoughts = of("thinking").map(({ thinking }) => thinking).join("");
     const calls = of("tool_use").map(({ id, name, input }) => (
-      { id, type: "function" as const, function: { name, arguments: JSON.stringify(input) } }
+      { id, type: "function" as const, function: { name, arguments: textWithLiterals(input) } }
     ));
     return [{
       role,

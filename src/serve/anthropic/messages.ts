@@ -11,6 +11,7 @@ import { chatChoices } from "../openai/chat_choices.ts";
 import { withoutServerTools } from "../openai/server_tools.ts";
 import type { Route } from "../service/route.ts";
 import { modelNamed, type Ready } from "../service/service.ts";
+import { parseToWrite } from "../../text/number_literals.ts";
 import { randomId } from "../tools/family.ts";
 import { wholeCalls } from "../tools/whole_calls.ts";
 import { anthropicAsk } from "./ask.ts";
@@ -27,6 +28,7 @@ const ABOUT = {
   tag: "Anthropic",
   errors: anthropicError,
   fields: ANTHROPIC_FIELDS,
+  calls: ["messages", "*", "content", "*", "input"],
   prepare: (body: Body, { ignore }: Take) => withoutServerTools(body, ignore, isCustom),
   names: {
     max_completion_tokens: "max_tokens",
@@ -137,8 +139,7 @@ async function* wholePieces({ pieces }: Choices): AsyncGenerator<Piece, void, vo
 
 function whole({ kind, name, text }: Block, ready: Ready): unknown {
   if (kind === "call") {
-    const input: unknown = JSON.parse(text);
-    return { type: "tool_use", id: ready.tools.callId(), name, input };
+    return { type: "tool_use", id: ready.tools.callId(), name, input: parseToWrite(text) };
   }
   return kind === "text"
     ? { type: "text", text }

@@ -23,6 +23,8 @@ export interface Take extends Pick<ApiCall, "ignore"> {
 
 type About = Omit<Route, "method" | "body" | "handle"> & {
   readonly fields: TakingTable;
+  /** Where the body has the arguments of earlier calls, whose numbers keep their literals; see `parseWithLiteralsAt`. */
+  readonly calls?: readonly string[];
   /** Removes tools, items or the like from the body before the schema checks it. */
   readonly prepare?: (body: Body, take: Take) => Body;
   /** The names that this API has for fields of a chat, or for paths of them, where an error names one. */
@@ -40,7 +42,7 @@ const MOST_NAMES = 30;
  * @param schema of the fields that the route uses; it drops others.
  */
 export function apiPost<T>(
-  { fields: table, prepare, names = {}, ...about }: About,
+  { fields: table, calls, prepare, names = {}, ...about }: About,
   schema: z.ZodType<T>,
   handle: (body: T, call: ApiCall) => Promise<Response> | Response,
 ): Route {
@@ -60,7 +62,7 @@ export function apiPost<T>(
         }
         ignored.add(name);
       };
-      const sent = withoutNulls(await readJson(request));
+      const sent = withoutNulls(await readJson(request, calls));
       const object = checked(z.record(z.string(), z.unknown(), "it is not a JSON object"), sent);
       const taken = takeFields(object, table, checkNamed);
       let sentNames = taken.names;

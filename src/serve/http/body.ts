@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { parseWithLiteralsAt } from "../../text/number_literals.ts";
 import { ApiError, invalid } from "./errors.ts";
 import { reasonOf } from "./reasons.ts";
 
@@ -11,10 +12,11 @@ const MOST_DEPTH = 100;
 /**
  * The request's body as JSON.
  *
+ * @param literals where the literals of numbers are kept, see `parseWithLiteralsAt`; default nowhere
  * @throws ApiError for a body that is encoded (415), too large (413) or breaks off, for what is no UTF-8 or no JSON,
  * and for JSON that is nested too deep.
  */
-export async function readJson(request: Request): Promise<unknown> {
+export async function readJson(request: Request, literals?: readonly string[]): Promise<unknown> {
   const encoding = request.headers.get("content-encoding")?.trim() || "identity";
   if (encoding.toLowerCase() !== "identity") {
     const name = JSON.stringify(encoding.slice(0, 50));
@@ -31,7 +33,7 @@ export async function readJson(request: Request): Promise<unknown> {
     throw invalid(`the body's JSON is nested more than ${MOST_DEPTH} levels deep`);
   }
   try {
-    return JSON.parse(text);
+    return literals ? parseWithLiteralsAt(text, literals) : JSON.parse(text);
   } catch {
     throw invalid("the body is not JSON");
   }

@@ -1,3 +1,4 @@
+import { textWithLiterals } from "../../text/number_literals.ts";
 import { mostTokens } from "../answers/limits.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
@@ -98,7 +99,7 @@ function messageFields(messages: readonly OllamaMessage[]): MessageField[] {
       tool_calls: numbered?.map(({ id, called }) => ({
         id,
         type: "function" as const,
-        function: { name: called.name, arguments: JSON.stringify(called.arguments) },
+        function: { name: called.name, arguments: textWithLiterals(called.arguments) },
       })),
     };
   });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { parseToWrite } from "../../text/number_literals.ts";
 import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Choices, gather, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
@@ -30,6 +31,7 @@ const ABOUT = { tag: "ollama", errors: ollamaError } as const;
 const ASKED = {
   ...ABOUT,
   fields: OLLAMA_FIELDS,
+  calls: ["messages", "*", "tool_calls", "*", "function", "arguments"],
   prepare: (body: Body, { ignore, fields }: Take) => {
     const kept = withoutServerTools(body, ignore);
     const options = kept["options"];
@@ -229,7 +231,7 @@ function loadedAnswer(
 /** Undefined for arguments that the answer's end cut. */
 function objectOf(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return parseToWrite(json);
   } catch {
     return undefined;
   }
