@@ -1,5 +1,10 @@
 import type { EngineInfo } from "../engine.ts";
-import type { EngineEvent, GenerateRequest, GenerateResult } from "../schedule/events.ts";
+import type {
+  EngineEvent,
+  GenerateRequest,
+  GenerateResult,
+  TextLogprobs,
+} from "../schedule/events.ts";
 import { generateResult, type RoundRecord } from "../schedule/result.ts";
 
 /** The events of a request until now. Times are performance.now(). */
@@ -20,12 +25,14 @@ export function interruptedResult(
   let text = "";
   const ids: number[] = [];
   const rounds: RoundRecord[] = [];
+  const logprobs: TextLogprobs[] = [];
   for (const { at, event } of events) {
     if (event.kind === "text") text += event.text;
     if (event.kind === "prefill") cached = event.cached;
     if (event.kind !== "round") continue;
     prefilled ??= at;
     ids.push(...event.ids);
+    logprobs.push(...event.logprobs ?? []);
     const { accepted, drafts, tier, predicted, ids: { length: emitted } } = event;
     if (tier) rounds.push({ drafts, accepted, emitted, tier, predicted });
     reasoningTokens = event.reasoningTokens ?? reasoningTokens;
@@ -41,5 +48,6 @@ export function interruptedResult(
     ended,
     cached,
     reasoningTokens,
+    ...request.logprobs !== undefined && { logprobs },
   });
 }

@@ -25,7 +25,16 @@ if (port) {
     }
     // A request gets its first token and no end.
     if (data.kind === "submit") {
-      const round = { kind: "round", ids: [7], accepted: 0, drafts: [], tier: undefined } as const;
+      const { logprobs: most } = data.request;
+      const logprobs = [{ id: 7, logprob: -0.5, text: "so", top: [] }];
+      const round = {
+        kind: "round",
+        ids: [7],
+        accepted: 0,
+        drafts: [],
+        tier: undefined,
+        ...most !== undefined && { logprobs },
+      } as const;
       const events = [[data.id, round], [data.id, { kind: "text", text: "so" }]] as const;
       post({ kind: "events", events, status: undefined });
     }

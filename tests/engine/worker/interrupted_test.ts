@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { engineInWorker } from "../../../src/engine/worker/client.ts";
+import { resultOf } from "../../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 
 const REQUEST = {
@@ -9,6 +10,7 @@ const REQUEST = {
   stop: [],
   ignoreEos: false,
   numSteps: 0,
+  logprobs: 0,
 };
 
 Deno.test("an abort that the engine's thread does not answer ends a request with what was received", async () => {
@@ -22,11 +24,15 @@ Deno.test("an abort that the engine's thread does not answer ends a request with
       abort.abort();
     }
     if (event.kind !== "finish") continue;
-    const { text, outputIds, finishReason } = event.result;
+    const { text, outputIds, finishReason, logprobs } = event.result;
     assert.deepEqual([text, outputIds, finishReason], ["so", [7], "interrupt"]);
+    assert.deepEqual(logprobs, [{ id: 7, logprob: -0.5, text: "so", top: [] }]);
     texts.push("finish");
   }
   assert.deepEqual(texts, ["so", "finish"]);
+  // An aborted one is not sent at all.
+  const unsent = await resultOf(engine.submit({ ...REQUEST, signal: AbortSignal.abort() }));
+  assert.deepEqual(unsent.logprobs, []);
   // Leaving does not wait for the thread longer than an abort does.
   for await (const { kind } of engine.submit(REQUEST)) if (kind === "text") break;
   await engine.terminate();
