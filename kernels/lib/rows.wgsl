@@ -31,6 +31,7 @@ struct Slot {
   limit: u32, // cells that it owns; a round that might need more stores nothing; 0 once it has stopped
   stops_lo: vec4<u32>, // token ids that end it, NOT_A_TOKEN where there are fewer than eight
   stops_hi: vec4<u32>,
+  most: u32, // tokens that its text may have, prompt included: with the last of them it has stopped
 }
 
 const PAGE = 16u; // tokens a KV page

@@ -5,8 +5,8 @@
 //
 // The choices are those of choose.wgsl in `chosen`, or with GREEDY the largest logits, found here in `partials`.
 //
-// A sequence whose rows are padding emits nothing. An emitted token among the slot's stops sets its limit
-// to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
+// A sequence whose rows are padding emits nothing. An emitted token among the slot's stops, or the last one that its
+// text may have, sets its limit to 0, so that all further rounds are padding; NOT_A_TOKEN (broken logits) always stops.
 //
 // One workgroup per sequence of the batch. Its first lane does everything but finding choices.
 
@@ -282,5 +282,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   store_confidences(result, slot);
   last[b] = out + accepted;
   slots[slot].length += accepted + 1u;
+  if (slots[slot].length + 1u >= slots[slot].most) { // its pending token is one of them
+    slots[slot].limit = 0u;
+  }
   slots[slot].pending = choice(first + row_at(accepted));
 }

@@ -15,12 +15,13 @@ export function chainRow(token: number, slot: number, cell: number): Uint32Array
 
 /**
  * u32 words of one `Slot`: length, pending token, seed, top_k, temperature, top_p, min_p, limit,
- * stops.
+ * stops, most tokens, three of padding.
  */
-export const SLOT_WORDS = 16;
+export const SLOT_WORDS = 20;
 export const SLOT_SEED = 2;
 export const SLOT_LIMIT = 7;
 export const SLOT_STOPS = 8;
+export const SLOT_MOST = 16;
 /** Token ids that end a sequence on the device. */
 export const MOST_STOPS = 8;
 

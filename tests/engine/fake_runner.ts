@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { type EngineSizes, tablePages } from "../../src/engine/device/buffers.ts";
-import type { DraftKind, RoundRequest } from "../../src/engine/device/runner.ts";
+import type { DraftKind, RoundRequest, TextEnds } from "../../src/engine/device/runner.ts";
 import { type PagePool, pagePool } from "../../src/engine/device/pages.ts";
 import type { RoundResult, SequenceResult } from "../../src/engine/device/round_result.ts";
 import type { SchedulerRunner } from "../../src/engine/schedule/scheduler.ts";
@@ -80,7 +80,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
   const free = Array.from({ length: capacity.batch }, (_, i) => i);
   /** Pages and stored tokens of those that have left. */
   const left = new WeakMap<Sequence, { pages: readonly number[]; stored: number }>();
-  const limits = new Map<number, { stop: readonly number[]; stopped: boolean }>();
+  const limits = new Map<number, Required<TextEnds> & { stopped: boolean }>();
 
   const at = (sequence: Sequence, cell: number): number => {
     const page = tables.get(slotOf(sequence))?.[Math.floor(cell / PAGE)];
@@ -148,8 +148,8 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
       sequence.pages.splice(0, pages.length, ...pages);
       tables.set(slotOf(sequence), [...sequence.pages]);
     },
-    setSampling(sequence, _, stop = []) {
-      limits.set(slotOf(sequence), { stop, stopped: false });
+    setSampling(sequence, _, { stopIds = [], mostTokens = Infinity } = {}) {
+      limits.set(slotOf(sequence), { stopIds, mostTokens, stopped: false });
     },
     async prefill(chunks, _onCompile, whileRunning) {
       assert.equal(begun, 0, "what has begun is read first");
@@ -274,7 +274,8 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     }
     if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
     checkDraft(sequence);
-    if (ids.some((id) => limit.stop.includes(id) || id === NOT_A_TOKEN)) limit.stopped = true;
+    const ends = (id: number) => limit.stopIds.includes(id) || id === NOT_A_TOKEN;
+    if (ids.some(ends) || sequence.ids.length >= limit.mostTokens) limit.stopped = true;
     return { accepted, ids, drafts: proposal?.tokens ?? Array(depth).fill(0) };
   }
 

@@ -103,7 +103,7 @@ export async function decode(
   for (const [i, sequence] of sequences.entries()) {
     const ids = prompts[i] ?? [];
     const stopIds = perSync > 1 ? [EOS] : [];
-    runner.setSampling(sequence, sampling[i % sampling.length] as Sampling, stopIds);
+    runner.setSampling(sequence, sampling[i % sampling.length] as Sampling, { stopIds });
     // What is stored of the prompt stays, and its last token is run again; a state of fixed size has gone on since.
     const from = runner.recurrent || sequence.stored < ids.length ? 0 : ids.length - 1;
     const first = await prefillPrompt(runner, sequence, ids, from);

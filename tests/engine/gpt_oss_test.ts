@@ -52,7 +52,7 @@ async function texts(
   const accepted = new Set<number>();
   for (const [i, sequence] of sequences.entries()) {
     assert.ok(runner.reserve(sequence, CELLS - STEPS));
-    runner.setSampling(sequence, GREEDY, []);
+    runner.setSampling(sequence, GREEDY);
     ids.push([await prefillPrompt(runner, sequence, prompts[i] ?? [], 0)]);
   }
   for (let round = 0; ids.some(({ length }) => length < TOKENS); round++) {

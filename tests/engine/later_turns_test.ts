@@ -6,9 +6,10 @@ import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
+import { machineOf } from "../lossless/run.ts";
 import { generate, idsOf } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
-import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
+import { type LocalEngine, type LocalOptions, type Machine, openEngine } from "./open.ts";
 import { draftConfig, folderOf } from "./speculated.ts";
 
 /** The shapes of a golden with random weights, which need no tokenizer. */
@@ -17,9 +18,10 @@ function open(
   { algorithm = "NONE", ...limits }: LocalOptions["limits"] & {
     readonly algorithm?: "NONE" | "NGRAM";
   } = {},
+  machine: Machine = machineOf({ kernels: "software", groups: "one" }),
 ): Promise<LocalEngine> {
   const random = { target: `${folderOf(name)}/config.json` };
-  return openEngine({ model: { random, algorithm }, limits });
+  return openEngine({ model: { random, algorithm }, limits }, machine);
 }
 
 /** A forward holds any prompt of these tests, so windows keep the whole context, which takes fewer pages than rings. */
@@ -62,6 +64,37 @@ for (const [name, algorithm] of TURNS) {
     const other = [...ids.slice(0, 140), ...idsOf(5, 9)];
     const [found, expected] = [await generate(engine, other, 20), await generate(plain, other, 20)];
     assert.deepEqual(found.outputIds, expected.outputIds);
+    assertNothingHeld(engine);
+  });
+}
+
+for (
+  const [name, roundsPerSync, groups] of [
+    ["lfm2", 32, "one"],
+    ["qwen3_5", 32, "one"],
+    ["lfm2", 4, "two"],
+    ["gpt_oss", 32, "two"],
+  ] as const
+) {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: an answer that ends within ${groups} of ${roundsPerSync} rounds is found in the next turn`, async () => {
+    const limits = { maxBatch: 2, contextLength: 512, roundsPerSync };
+    using engine = await open(name, limits, machineOf({ kernels: "software", groups }));
+    using plain = await openPlain(name, 512);
+    let asked = [idsOf(70, 1), idsOf(33, 2)];
+    for (let turn = 0; turn < 5; turn++) {
+      const found = await Promise.all(
+        asked.map((ids, i) => generate(engine, ids, [14 + turn, 60][i]!)),
+      );
+      for (const [i, ids] of asked.entries()) {
+        const { outputIds } = await generate(plain, ids, [14 + turn, 60][i]!);
+        assert.deepEqual(found[i]!.outputIds, outputIds, `turn ${turn}, request ${i}`);
+        // All but the last token of the text before are stored, of which the whole pages before the last are found.
+        const known = turn === 0 ? 0 : ids.length - 9 - 2;
+        assert.equal(found[i]!.cachedTokens, known - known % PAGE, `turn ${turn}, request ${i}`);
+      }
+      asked = asked.map((ids, i) => [...ids, ...found[i]!.outputIds, ...idsOf(9, turn)]);
+    }
     assertNothingHeld(engine);
   });
 }

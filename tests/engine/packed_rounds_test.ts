@@ -162,7 +162,7 @@ drawn.test("what was prepared at start serves every number of rows", async () =>
   using stack = new DisposableStack();
   const sequences = PROMPTS.slice(0, 4).map(() => stack.use(openWhole(runner)));
   for (const [i, sequence] of sequences.entries()) {
-    runner.setSampling(sequence, GREEDY, [EOS]);
+    runner.setSampling(sequence, GREEDY, { stopIds: [EOS] });
     await prefillPrompt(runner, sequence, PROMPTS[i] ?? []);
   }
   for (let batch = 1; batch <= 4; batch++) {

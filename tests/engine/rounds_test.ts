@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readBuffer } from "../../src/gpu/readback.ts";
-import type { Runner } from "../../src/engine/device/runner.ts";
+import type { Runner, TextEnds } from "../../src/engine/device/runner.ts";
 import {
   type OpenSequence,
   openSequence,
@@ -27,10 +27,10 @@ const runner = await openFledgling("eagle3", 3);
 Deno.test.afterAll(() => runner.gpu[Symbol.dispose]());
 
 /** A sequence that has stored the prompt and has pages for `more` tokens beyond it. */
-async function prompted(more: number, stopIds: readonly number[] = []): Promise<OpenSequence> {
+async function prompted(more: number, ends: TextEnds = {}): Promise<OpenSequence> {
   const sequence = openSequence(runner);
   assert.ok(runner.reserve(sequence, PROMPT.length + more));
-  runner.setSampling(sequence, GREEDY, stopIds);
+  runner.setSampling(sequence, GREEDY, ends);
   await prefillPrompt(runner, sequence, PROMPT);
   return sequence;
 }
@@ -81,7 +81,7 @@ for (const numSteps of [0, 3]) {
 Deno.test("a stop id ends a lane in the middle of a group, and its slot can be used again", async () => {
   const stop = GREEDY_IDS[9] ?? NaN;
   const first = GREEDY_IDS.indexOf(stop);
-  using sequence = await prompted(100, [EOS, stop]);
+  using sequence = await prompted(100, { stopIds: [EOS, stop] });
   const rounds = await runner.rounds([sequence], { shape: chain(2), count: 8 });
   const ids = idsOf(rounds, 0).flat();
   assert.deepEqual(ids, GREEDY_IDS.slice(1, 1 + ids.length));
@@ -93,13 +93,27 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
     ...GREEDY_IDS.slice(0, sequence.stored - PROMPT.length),
   ]);
   // The same prompt again, without that stop.
-  runner.setSampling(sequence, GREEDY, [EOS]);
+  runner.setSampling(sequence, GREEDY, { stopIds: [EOS] });
   await prefillPrompt(runner, sequence, PROMPT, PROMPT.length - 1);
   const again = await runner.rounds([sequence], { shape: chain(2), count: 8 });
   const whole = idsOf(again, 0).flat();
   assert.ok(whole.length > ids.length);
   assert.deepEqual(whole, GREEDY_IDS.slice(1, 1 + whole.length));
 });
+
+for (const numSteps of [0, 2]) {
+  Deno.test(`num_steps ${numSteps}: a lane stops where its text has all its tokens, the others go on`, async () => {
+    const mostTokens = PROMPT.length + 4;
+    using ending = await prompted(100, { mostTokens });
+    using other = await prompted(100);
+    const rounds = await runner.rounds([ending, other], { shape: chain(numSteps), count: 8 });
+    const [own, others] = [idsOf(rounds, 0), idsOf(rounds, 1)];
+    assert.ok(others.every((ids) => ids.length > 0));
+    // Both decode the same text. The last round may give more tokens than there is room for.
+    const count = others.findIndex((_, i) => 1 + others.slice(0, i + 1).flat().length >= 4) + 1;
+    assert.deepEqual(own, [...others.slice(0, count), ...Array(8 - count).fill([])]);
+  });
+}
 
 Deno.test("each sequence has as many drafts verified as it is told, for as long as it is", async () => {
   using first = await prompted(100);

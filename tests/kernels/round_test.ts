@@ -274,6 +274,26 @@ Deno.test("accept: each of eight stop ids ends a lane, emitted and not drafted o
   }
 });
 
+Deno.test("accept: the last token that a text may have ends a lane", async () => {
+  // Two drafts are right: three tokens are emitted, of which the last is pending at position 13.
+  for (const most of [11, 13, 14, 15]) {
+    const buffers = {
+      ...sources(1),
+      slots: device.words(packSlots([{ ...SLOTS[0], length: 10, most }])),
+      batchSlots: device.words([0]),
+      rows: device.words(packRows([11, 1000, 1001, 1002].map((t, j) => chainRow(0, 10 + j, t)))),
+      chosen: device.words([1000, 1001, 42, 1003]),
+      extend: untouched(4 * ROW_WORDS),
+      last: untouched(1),
+      results: untouched(resultWords(4)),
+    };
+    await device.run([accept(buffers, shapeOf(3, 1))]);
+    const slots = await device.readWords(buffers.slots);
+    assert.deepEqual([slots[0], slots[SLOT_LIMIT] === 0], [13, most <= 14], `${most}`);
+    assert.equal((await device.readWords(buffers.results))[0], 3);
+  }
+});
+
 Deno.test("accept_prompt: the choice after each prompt's last row is the pending and the last token", async () => {
   const rows = [5, 6, 7, 8].map((cell) => chainRow(1, cell, 300 + cell));
   const buffers = {

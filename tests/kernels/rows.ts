@@ -31,6 +31,8 @@ export interface SlotFields {
   /** Cells owned; 0 = stopped. */
   readonly limit: number;
   readonly stops: readonly number[];
+  /** Tokens that its text may have. */
+  readonly most: number;
 }
 
 const NO_TOKEN = 0xffffffff;
@@ -73,7 +75,7 @@ export function treeRows(
   });
 }
 
-/** Words of slots; what is not given is greedy or 0, the limit far away. */
+/** Words of slots; what is not given is greedy or 0, the limits far away. */
 export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
   const words = new Uint32Array(slots.length * SLOT_WORDS);
   const floats = new Float32Array(words.buffer);
@@ -82,9 +84,9 @@ export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
       slot;
     words.set([length, pending, seed, topK], i * SLOT_WORDS);
     floats.set([temperature, topP, minP], i * SLOT_WORDS + 4);
-    const { limit = 1 << 20, stops = [] } = slot;
+    const { limit = 1 << 20, stops = [], most = 1 << 20 } = slot;
     const ends = [...stops, ...Array<number>(MOST_STOPS - stops.length).fill(NO_TOKEN)];
-    words.set([limit, ...ends], i * SLOT_WORDS + SLOT_LIMIT);
+    words.set([limit, ...ends, most], i * SLOT_WORDS + SLOT_LIMIT);
   });
   return words;
 }

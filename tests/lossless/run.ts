@@ -22,7 +22,7 @@ const PAGE = 16;
 type Logits = Pick<Case, "numbers" | "kernels">;
 
 /** A device that submits as Dawn's do begins a group of rounds before the one before it is read. */
-function machineOf({ kernels, groups }: Pick<Case, "kernels" | "groups">): Machine {
+export function machineOf({ kernels, groups }: Pick<Case, "kernels" | "groups">): Machine {
   return {
     openGpu: async () => {
       const gpu = await openGpu();

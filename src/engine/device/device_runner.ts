@@ -54,6 +54,7 @@ import type {
   RoundRequest,
   Runner,
   SubmittedRounds,
+  TextEnds,
 } from "./runner.ts";
 
 export async function openRunner(
@@ -160,8 +161,8 @@ class DeviceRunner implements Runner {
   readonly #choice: SamplingKinds;
   /** Pages of the layers with windows, if these have rings of pages. */
   readonly #windows: WindowPages | undefined;
-  /** By slot: the tokens after which the device does no further round of it. */
-  readonly #stops: ReadonlySet<number>[] = [];
+  /** By slot: after which tokens the device does no further round of it. */
+  readonly #ends: TextEnds[] = [];
   constructor(parts: Parts) {
     const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;
     this.gpu = gpu;
@@ -291,11 +292,11 @@ class DeviceRunner implements Runner {
   setSampling(
     sequence: Sequence,
     sampling: Sampling,
-    stopIds: readonly number[] = [],
+    ends: TextEnds = {},
     promptTokens = Infinity,
   ): void {
-    this.#inputs.writeSampling(sequence, sampling, stopIds);
-    this.#stops[slotOf(sequence)] = new Set(stopIds.slice(0, MOST_STOPS));
+    this.#inputs.writeSampling(sequence, sampling, ends);
+    this.#ends[slotOf(sequence)] = ends;
     this.#choice.setPenalties(slotOf(sequence), sampling, promptTokens);
     this.#choice.setDraws(slotOf(sequence), sampling.temperature > 0);
   }
@@ -446,11 +447,12 @@ class DeviceRunner implements Runner {
     ran: readonly RunResult[],
   ): RoundResult[] {
     const results = ran.map((one) => roundResult(sequences, of, one));
-    const stopped = sequences.map(({ slot }, i) =>
-      results.some(({ sequences }) =>
-        sequences[i]?.ids.some((id) => slot !== undefined && this.#stops[slot]?.has(id))
-      )
-    );
+    const stopped = sequences.map(({ slot, ids }, i) => {
+      const { stopIds = [], mostTokens = Infinity } = this.#ends[slot ?? -1] ?? {};
+      const stops = new Set(stopIds.slice(0, MOST_STOPS));
+      return ids.length >= mostTokens ||
+        results.some(({ sequences }) => sequences[i]?.ids.some((id) => stops.has(id)));
+    });
     this.#windows?.end(sequences, of, stopped);
     return results;
   }

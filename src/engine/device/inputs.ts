@@ -10,6 +10,7 @@ import {
   PAGE,
   ROW_WORDS,
   SLOT_LIMIT,
+  SLOT_MOST,
   SLOT_SEED,
   SLOT_STOPS,
   SLOT_WORDS,
@@ -23,7 +24,7 @@ import { rowBucket } from "./buckets.ts";
 import { packBudget } from "./packed/budget.ts";
 import { neighbours, packProposal } from "./proposals.ts";
 import type { PromptRows } from "./prompt_rows.ts";
-import type { PromptChunk } from "./runner.ts";
+import type { PromptChunk, TextEnds } from "./runner.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /** Writes the inputs of programs; what is on the device already is not written again. */
@@ -46,8 +47,8 @@ export interface Inputs {
   writeLags(lags: readonly DraftLag[]): void;
   /** Writes the sequence's pages from the `first` on into its block table. */
   writePages(sequence: Sequence, first: number): void;
-  /** Writes how the sequence's tokens are chosen, and the tokens that end it on the device. */
-  writeSampling(sequence: Sequence, sampling: Sampling, stopIds: readonly number[]): void;
+  /** Writes how the sequence's tokens are chosen, and what ends it on the device. */
+  writeSampling(sequence: Sequence, sampling: Sampling, ends: TextEnds): void;
   /** Writes the slot of each sequence. */
   setBatch(slots: readonly number[]): void;
   /** Writes the host's drafts of each sequence, undefined where it drafted none. Adjacent slots take one write. */
@@ -182,13 +183,14 @@ class WrittenInputs implements Inputs {
   writeSampling(
     sequence: Sequence,
     { seed, topK, temperature, topP, minP }: Sampling,
-    stopIds: readonly number[],
+    { stopIds = [], mostTokens = Infinity }: TextEnds,
   ): void {
     const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
     words.set([seed, topK]);
     new Float32Array(words.buffer).set([temperature, topP, minP], 2);
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
     words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
+    if (mostTokens < Infinity) words[SLOT_MOST - SLOT_SEED] = mostTokens;
     this.#writeSlot(sequence, SLOT_SEED, words);
   }
 

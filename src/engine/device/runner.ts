@@ -81,8 +81,8 @@ export interface Runner {
   /** Replaces the sequence's first pages by others that hold the same. */
   setPages(sequence: Sequence, pages: readonly number[]): void;
   /**
-   * Sets how the sequence's tokens are chosen, and the tokens after which the device does no further
-   * round of it, up to MOST_STOPS of them: until this is called again.
+   * Sets how the sequence's tokens are chosen, and where the device does no further round of it: until this is called
+   * again.
    *
    * @param promptTokens leading ids that penalties take for the prompt; absent: all that the next
    * prefill stores.
@@ -90,7 +90,7 @@ export interface Runner {
   setSampling(
     sequence: Sequence,
     sampling: Sampling,
-    stopIds?: readonly number[],
+    ends?: TextEnds,
     promptTokens?: number,
   ): void;
   /**
@@ -126,6 +126,14 @@ export interface Runner {
     sequences: readonly Sequence[],
     asked: RoundRequest,
   ): Promise<SubmittedRounds> | SubmittedRounds;
+}
+
+/** After which tokens the device does no further round of a sequence. */
+export interface TextEnds {
+  /** Token ids, of which MOST_STOPS count; default none. */
+  readonly stopIds?: readonly number[];
+  /** Number of tokens that the text may have, prompt included; default: any. */
+  readonly mostTokens?: number;
 }
 
 /** Rounds that the device has still to do. */

@@ -175,10 +175,13 @@ export function openRequests(
   }
 
   function begin(state: RequestState): void {
-    const { sampling, ignoreEos } = state.request;
-    const stopIds = ignoreEos ? [] : outputs.eosTokenIds;
+    const { sequence, output, request: { sampling, ignoreEos, promptIds } } = state;
+    const ends = {
+      stopIds: ignoreEos ? [] : outputs.eosTokenIds,
+      mostTokens: sequence.ids.length + output.left,
+    };
     attempt(state, () => {
-      runner.setSampling(state.sequence, sampling, stopIds, state.request.promptIds.length);
+      runner.setSampling(sequence, sampling, ends, promptIds.length);
       state.cached ??= state.sequence.stored;
       tellPrefill(state);
     });

@@ -42,13 +42,19 @@ const NOTHING: SequenceResult = { accepted: 0, ids: [], drafts: [] };
 
 /**
  * Counts tokens instead of computing them: every token is 0, and the acceptance model says how many drafts
- * are right. As on a device, a sequence continues within its pages after its request has ended.
+ * are right. As on a device, a sequence gets no more tokens once it has all of its request's.
  */
 export function simulatedRunner(options: SimulatedRunnerOptions): SimulatedRunner {
   const { capacity, pool, pricing, freePrompts, noise, seed, confidenceNoise, request } = options;
   const slots = Array.from({ length: capacity.batch }, (_, slot) => slot);
   const zeros: (readonly number[])[] = [];
   let [ms, tokens, rounds] = [0, 0, 0];
+
+  /** Whether a request still gets tokens. */
+  function isShort(ids: readonly number[]): boolean {
+    const { promptTokens, outputTokens } = request(idOf(ids));
+    return ids.length < promptTokens + outputTokens;
+  }
 
   const zerosOf = (length: number) => zeros[length] ??= Array<number>(length).fill(0);
 
@@ -83,8 +89,8 @@ export function simulatedRunner(options: SimulatedRunnerOptions): SimulatedRunne
     { shape: { depth, rows }, count, depths: given, verify }: RoundRequest,
   ): RoundResult {
     const now = { ms, tokens };
-    const active = ({ slot, stored, pages }: Sequence) =>
-      slot !== undefined && stored + rows <= pages.length * CELLS_PER_PAGE;
+    const active = ({ slot, stored, pages, ids }: Sequence) =>
+      slot !== undefined && stored + rows <= pages.length * CELLS_PER_PAGE && isShort(ids);
     const confidences = confidenceNoise === undefined || depth === 0 ? undefined : sequences.map(
       (sequence) => active(sequence) ? confidencesOf(sequence, depth, now, confidenceNoise) : [],
     );

@@ -154,8 +154,8 @@ export function openGroupPicker(
     const ahead = { gain, toCome, overlapped, awaited, longestMs: itlLimit.groupMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
-    // The device stops a slot at an end token by setting its limit to 0. Pages written before the host has read that
-    // would restore the limit, and the state or window that is cached would be one past the end of the text.
+    // The device stops a slot where its text ends by setting its limit to 0. Pages written before the host has read
+    // that would restore the limit, and the state or window that is cached would be one past the end of the text.
     const early = runner.overlaps === true && runner.states !== undefined;
     return runQueue.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
@@ -227,10 +227,8 @@ export function openGroupPicker(
       if (!followsItself(states) || !chosen || round.maskFor) return undefined;
       const { count, shape } = round;
       const most = count * (shape.depth + 1);
-      const lasting = states.filter(({ output: { left } }) => left > most).length;
-      // A state that is kept when its text ends must not have advanced past that end.
-      const goesOn = states.every((state) => outlasts(state, [], eosTokenIds)) && lasting > 0 &&
-        (!runner.states || lasting === states.length);
+      const lasts = states.some(({ output: { left } }) => left > most);
+      const goesOn = lasts && states.every((state) => outlasts(state, [], eosTokenIds));
       if (!goesOn) return undefined;
       const valid = validity(states, count);
       if (valid.holds === 0) return undefined;
