@@ -244,6 +244,16 @@ for (const name of ["gpt_oss", "lfm2", "qwen3_5"]) {
   });
 }
 
+Deno.test("lfm2: a request whose answer is short takes one place for a state, and none without a whole page", async () => {
+  using engine = await open("lfm2", { contextLength: 512, maxKvTokens: 2048 });
+  assert.equal(engine.runner.states?.count, 3);
+  const cached: number[] = [];
+  for (const [length, seed] of [[40, 1], [40, 2], [40, 3], [12, 4], [40, 1], [40, 2], [40, 3]]) {
+    cached.push((await generate(engine, idsOf(length!, seed!), 1)).cachedTokens);
+  }
+  assert.deepEqual(cached, [0, 0, 0, 0, 32, 32, 32]);
+});
+
 Deno.test("a prompt that is sent again takes no other conversation's state", async () => {
   using engine = await open("lfm2", { contextLength: 512, maxKvTokens: 2048, maxBatch: 1 });
   const [own, other] = [idsOf(100, 1), idsOf(90, 2)];

@@ -75,7 +75,7 @@ export interface PrefixCache {
   /**
    * Takes a place for the state after the first `length` of a sequence's tokens: a free one, or the one of the least
    * recently used prefix, which loses its state. Undefined if no states are kept, or all places are being written, or
-   * these tokens have a state, which then counts as used.
+   * these tokens are not cached, or their state is being written, or they have one, which then counts as used.
    */
   takePlace(
     sequence: Pick<StoredSequence, "ids" | "promptTokens">,
@@ -187,6 +187,8 @@ class PageTree implements PrefixCache {
   readonly #freePlaces: number[];
   /** By the last node of the prefix; the least recently used first. */
   readonly #states = new Map<Node, PlacedState>();
+  /** Places that are being written, each with the last node of the prefix it was taken for. */
+  readonly #taken = new Map<number, Node>();
 
   constructor(pool: PagePool, options: PrefixCacheOptions) {
     this.#pool = pool;
@@ -263,13 +265,19 @@ class PageTree implements PrefixCache {
     sequence: Pick<StoredSequence, "ids" | "promptTokens">,
     length: number,
   ): number | undefined {
-    if (this.#used(this.#nodeAt(sequence, length)) !== undefined) return undefined;
-    const free = this.#freePlaces.pop();
-    if (free !== undefined) return free;
+    const node = this.#nodeAt(sequence, length);
+    if (node === undefined || this.#used(node) !== undefined) return undefined;
+    if (this.#taken.values().some((one) => one === node)) return undefined;
+    const place = this.#freePlaces.pop() ?? this.#leastUsedPlace();
+    if (place !== undefined) this.#taken.set(place, node);
+    return place;
+  }
+
+  /** The place of the least recently used prefix with a state, which loses it. */
+  #leastUsedPlace(): number | undefined {
     const [oldest] = this.#states.values();
-    if (oldest === undefined) return undefined;
-    this.#states.delete(oldest.node);
-    return oldest.place;
+    if (oldest) this.#states.delete(oldest.node);
+    return oldest?.place;
   }
 
   putState(
@@ -277,6 +285,7 @@ class PageTree implements PrefixCache {
     sequence: Pick<StoredSequence, "ids" | "promptTokens">,
     length: number,
   ): void {
+    this.#taken.delete(place);
     const node = this.#nodeAt(sequence, length);
     if (node === undefined || this.#states.has(node)) this.#freePlaces.push(place);
     else this.#states.set(node, { place, node });

@@ -274,28 +274,36 @@ Deno.test("prefix cache: where layers have states a match ends where one is kept
   equal(cache.common(run(60), run(40)), 32, "but for a whole prompt");
   equal(cache.common(run(2100), [...run(2090), 1]), 2048, "and for a part with one");
   deepEqual(found(100), [0, undefined], "pages without a state are of no use");
-  /** For tokens that are not cached. */
-  const take = () => cache.takePlace({ ids: run(70, 500) }, 64);
-  const [a, b] = [take() ?? -1, take() ?? -1];
+  const other = sequence(pool, run(70, 500));
+  pool.release(cache.insert(other));
+  const take = (tokens: number) => cache.takePlace(other, tokens);
+  const [a, b] = [take(16) ?? -1, take(32) ?? -1];
   deepEqual([a, b].toSorted(), [0, 1]);
-  equal(take(), undefined, "both are being written");
+  equal(take(48), undefined, "both are being written");
   cache.putState(a, first, 32);
+  equal(take(32), undefined, "the state of these tokens is being written");
   deepEqual(found(100), [2, a]);
   deepEqual(found(32), [0, undefined], "the last token is to be computed");
   cache.putState(b, first, 64);
   deepEqual([found(100), found(60)], [[4, b], [2, a]]);
   equal(cache.takePlace(first, 64), undefined, "these tokens have a state");
   deepEqual(found(60), [2, a]);
+  // Neither no page nor tokens that are not cached take a place.
+  deepEqual(
+    [take(0), take(80), cache.takePlace({ ids: run(70, 900) }, 64)],
+    Array(3).fill(undefined),
+  );
   // The state of 64 tokens was used before that of 32.
-  equal(take(), b);
-  cache.putState(b, { ids: run(70, 500) }, 64);
+  equal(take(48), b);
+  cache.putState(b, { ids: run(70, 900) }, 64);
   deepEqual(found(100), [2, a], "the state of tokens that are not cached is dropped");
-  equal(take(), b);
+  equal(take(48), b);
   cache.putState(b, first, 0);
-  equal(take(), b, "a place that was not wanted is free again");
+  equal(take(48), b, "a place that was not wanted is free again");
   cache.clear();
   deepEqual(found(100), [0, undefined]);
-  equal(take(), a, "pages that leave take their states with them");
+  pool.release(cache.insert(sequence(pool, run(70))));
+  equal(cache.takePlace(first, 64), a, "pages that leave take their states with them");
 });
 
 Deno.test("prefix cache: a match says where many pages go on without a state", () => {
