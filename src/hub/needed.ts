@@ -22,15 +22,15 @@ const TEXTS = new Set([
   "chat_template.json",
 ]);
 
-/** Formats of weights in the order they are preferred: a single file, else shards by an index. */
+/** Formats of weights in the order they are preferred: a single file, or shards by an index. */
 const WEIGHTS = ["model.safetensors", "pytorch_model.bin"].map((single) => ({
   single,
   index: `${single}.index.json`,
 }));
 
-/** Texts, and the index of the weights where they are in shards: what to fetch first. */
+/** Texts, and the index of the weights where there is one: what to fetch first. */
 export function textFiles(files: readonly RemoteFile[]): RemoteFile[] {
-  const index = weightsOf(files)?.index;
+  const index = weightsOf(hasPath(files))?.index;
   return files.filter(({ path }) => TEXTS.has(path) || path === index);
 }
 
@@ -46,11 +46,10 @@ export function weightFiles(
   readIndex: (file: string) => unknown,
   madeFrom?: string,
 ): RemoteFile[] {
-  const weights = weightsOf(files);
+  const has = hasPath(files);
+  const weights = weightsOf(has);
   if (weights === undefined) throw noWeights(name, files, madeFrom);
-  const wanted = weights.index === undefined
-    ? [weights.single]
-    : shardsOf(readIndex(weights.index));
+  const wanted = wantedOf(weights, has, readIndex);
   if (wanted.length === 0) {
     throw new UsageError(`Cannot get "${name}": ${weights.index} has no weight_map`);
   }
@@ -74,23 +73,33 @@ export function lacking(
   readIndex: (file: string) => unknown,
 ): string | undefined {
   if (!has("config.json")) return "config.json";
-  const { single, index } = WEIGHTS.find(({ single, index }) => has(single) || has(index)) ??
-    { single: "model.safetensors", index: "" };
-  if (has(single)) return undefined;
-  if (index === "") return single;
-  const shards = shardsOf(readIndex(index));
-  const [first, ...others] = shards.filter((file) => !has(file));
-  if (shards.length === 0) return `the shards that ${index} names`;
+  const weights = weightsOf(has);
+  if (weights === undefined) return "model.safetensors";
+  const wanted = wantedOf(weights, has, readIndex);
+  const [first, ...others] = wanted.filter((file) => !has(file));
+  if (wanted.length === 0) return `the shards that ${weights.index} names`;
   return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
-function weightsOf(files: readonly RemoteFile[]) {
-  const has = (path: string) => files.some((file) => file.path === path);
-  const found = WEIGHTS.find(({ single, index }) => has(single) || has(index));
-  if (found === undefined) return undefined;
-  return has(found.single)
-    ? { single: found.single, index: undefined }
-    : { single: found.single, index: found.index };
+type Has = (path: string) => boolean;
+
+function hasPath(files: readonly RemoteFile[]): Has {
+  return (path) => files.some((file) => file.path === path);
+}
+
+/** The preferred format that there is. */
+function weightsOf(has: Has) {
+  return WEIGHTS.find(({ single, index }) => has(single) || has(index));
+}
+
+/** The single file, or the shards if there is none or the index counts it among them, as `openTensors` has it. */
+function wantedOf(
+  { single, index }: (typeof WEIGHTS)[number],
+  has: Has,
+  readIndex: (file: string) => unknown,
+): string[] {
+  const shards = has(index) ? shardsOf(readIndex(index)) : [];
+  return has(single) && !shards.includes(single) ? [single] : shards;
 }
 
 function noWeights(

@@ -8,7 +8,7 @@ function listed(...paths: string[]): RemoteFile[] {
 const paths = (files: readonly RemoteFile[]) => files.map(({ path }) => path);
 const INDEX = { weight_map: { a: "s-1.safetensors", b: "s-2.safetensors", c: "s-1.safetensors" } };
 
-Deno.test("texts: what some part reads, the index only where it is used", () => {
+Deno.test("texts: what some part reads, and the index of the preferred format", () => {
   const all = listed(
     "README.md",
     "config.json",
@@ -23,7 +23,8 @@ Deno.test("texts: what some part reads, the index only where it is used", () => 
     "chat_template.jinja",
     "model.safetensors.index.json",
   ]);
-  assert.deepEqual(paths(textFiles([...all, ...listed("model.safetensors")])), [
+  const pickled = all.filter(({ path }) => path !== "model.safetensors.index.json");
+  assert.deepEqual(paths(textFiles([...pickled, ...listed("model.safetensors")])), [
     "config.json",
     "chat_template.jinja",
   ]);
@@ -47,6 +48,21 @@ Deno.test("weights: one file, else the shards of the index, safetensors before p
   assert.throws(() => weights(listed("a.gguf", "b.gguf", "c.gguf", "d.gguf")), {
     message: /it has a\.gguf, b\.gguf, c\.gguf and 1 more$/,
   });
+});
+
+// unsloth/Qwen3.8-27B-NVFP4 is published like this.
+Deno.test("weights: one file that the index counts among its shards comes with the others", () => {
+  const index = "model.safetensors.index.json";
+  const map = { weight_map: { a: "model.safetensors", b: "model_mtp.safetensors" } };
+  const files = listed("config.json", index, "model.safetensors", "model_mtp.safetensors", "x.bin");
+  assert.deepEqual(paths(textFiles(files)), ["config.json", index]);
+  assert.deepEqual(paths(weightFiles("a/b", files, () => map)), [
+    "model.safetensors",
+    "model_mtp.safetensors",
+  ]);
+  const has = (file: string) => file !== "model_mtp.safetensors";
+  assert.equal(lacking(has, () => map), "model_mtp.safetensors");
+  assert.equal(lacking(() => true, () => map), undefined);
 });
 
 Deno.test("what a snapshot lacks to be run", () => {

@@ -176,6 +176,21 @@ Deno.test("shards are found through the index", () => {
   });
 });
 
+Deno.test("a single file is one of the shards if the index names it", () => {
+  const files = {
+    ...CONFIG,
+    "model.safetensors": tensorFile({ a: [3] }),
+    "model_mtp.safetensors": tensorFile({ b: [8] }),
+  };
+  const namesOf = (weightMap: unknown) =>
+    toyCheckpoint({ ...files, [INDEX]: { weight_map: weightMap } }).tensors.keys().toArray();
+  const both = { a: "model.safetensors", b: "model_mtp.safetensors" };
+  assert.deepEqual(namesOf(both), ["a", "b"]);
+  // An index that was left behind by the model that this one was made from.
+  assert.deepEqual(namesOf({ a: "model-00001-of-00002.safetensors" }), ["a"]);
+  assert.deepEqual(namesOf(undefined), ["a"]);
+});
+
 for (
   const [what, weightMap, ...parts] of [
     ["no map", undefined, "no weight_map"],

@@ -47,22 +47,28 @@ export function openTensors(folder: Folder): TensorFiles {
     }
   };
   const warnings: string[] = [];
-  const [file, source] = findWeights(folder);
+  const file = findWeights(folder);
   if (file.endsWith(".json")) {
-    source[Symbol.dispose]();
     warnings.push(...includeShards(folder, file, { tensors, include }));
-  } else include(file, source);
+  } else include(file, folder.open(file) as ByteSource);
   const read = (tensor: TensorInfo, offset: number, into: Uint8Array): void =>
     readTensor(folder, sources.get(tensor.file), { tensor, offset, into });
   const owned = stack.move();
   return { tensors, warnings, read, [Symbol.dispose]: () => owned.dispose() };
 }
 
-/** The first of WEIGHTS, opened. */
-function findWeights(folder: Folder): [file: string, source: ByteSource] {
+/**
+ * The first of WEIGHTS that exists, or the index that counts it among its shards: quantizers put the tensors that
+ * transformers drops (NextN layers, images) into a second file beside model.safetensors.
+ */
+function findWeights(folder: Folder): string {
   for (const file of WEIGHTS) {
-    const source = folder.open(file);
-    if (source !== undefined) return [file, source];
+    using source = folder.open(file);
+    if (source === undefined) continue;
+    const index = `${file}.index.json`;
+    const json = readJson(folder, index);
+    const map = isObject(json) ? json["weight_map"] : undefined;
+    return isObject(map) && Object.values(map).includes(file) ? index : file;
   }
   const name = quote(folder.name);
   throw new UsageError(
