@@ -2,6 +2,7 @@
 import { UsageError } from "../../errors.ts";
 import { openGpu } from "../../gpu/device.ts";
 import { gpuMemory } from "../../gpu/memory.ts";
+import { sizeOf } from "../../hub/cache.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
@@ -11,12 +12,8 @@ import { methodOf } from "../../model/report/parameters.ts";
 import { sequenceMemory } from "../../engine/load/memory_report.ts";
 import { draftBytes, kvBytesPerToken } from "../../engine/load/paper.ts";
 import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
-import {
-  checkTarget,
-  checkTensors,
-  draftTensors,
-  isEagleHead,
-} from "../../model/weights/tensors.ts";
+import { checkDraft, checkTarget, isEagleHead } from "../../model/weights/tensors.ts";
+import { noTokenizer } from "../../text/tokenizer.ts";
 
 /** What runs the models. */
 export interface Machine {
@@ -54,7 +51,9 @@ export async function thisMachine(): Promise<Machine> {
 export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict {
   try {
     using checkpoint = openCheckpoint(folder);
-    const found = isEagleHead(checkpoint) ? draftMemory(checkpoint) : targetMemory(checkpoint);
+    const found = isEagleHead(checkpoint)
+      ? draftMemory(checkpoint)
+      : targetMemory(checkpoint, folder);
     if (!adapter) return { kind: "unusable", reason: "no WebGPU adapter, run eyrie doctor --fix" };
     const runs = bytes === undefined ? undefined : found.memoryBytes <= bytes;
     const method = methodOf(checkpoint);
@@ -62,11 +61,12 @@ export function verdictOf(folder: string, { adapter, bytes }: Machine): Verdict 
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     // The folder is named in the row already: `Cannot use "FOLDER": reason`.
-    return { kind: "unusable", reason: error.message.replace(/^Cannot \w+ "[^"]*": /, "") };
+    return { kind: "unusable", reason: error.message.replace(/^Cannot [^"]+ "[^"]*": /, "") };
   }
 }
 
-function targetMemory(checkpoint: Checkpoint) {
+function targetMemory(checkpoint: Checkpoint, folder: string) {
+  if (sizeOf(`${folder}/tokenizer.json`) === undefined) throw noTokenizer(checkpoint.name);
   const generation = checkpoint.json("generation_config.json");
   const config = parseModelConfig(checkpoint.name, checkpoint.json("config.json"), generation);
   checkTarget(checkpoint, config);
@@ -85,7 +85,7 @@ function draftMemory(checkpoint: Checkpoint) {
     eosTokenIds: [],
   };
   const config = parseDraftConfig(checkpoint, standIn);
-  checkTensors(checkpoint, draftTensors(config));
+  checkDraft(checkpoint, config);
   const context = Math.min(config.layer.maxPositions, DEFAULT_CONTEXT);
   const memoryBytes = draftBytes({ checkpoint, config }) + context * kvBytesPerToken(config.layer);
   return { kind: "draft" as const, algorithm: config.algorithm, memoryBytes };
