@@ -101,6 +101,7 @@ function open(config: unknown, tensors: readonly Stored[] = []): Checkpoint {
 
 const AWQ = LAYOUTS["awq, groups of 32"]!.config;
 const GPTQ = gptq(32, 1);
+const AUTO_ROUND = LAYOUTS["auto-round as gptq"]!.config;
 const INT8 = LAYOUTS["int8"]!;
 const FP8 = LAYOUTS["fp8, blocks"]!;
 const SIZE = { prefix: "m", rows: 128, cols: 128 };
@@ -113,7 +114,7 @@ Deno.test("methods and settings that are not supported are named", () => {
   const cases: readonly [unknown, RegExp][] = [
     [
       { quant_method: "bitsandbytes" },
-      /quant_method "bitsandbytes", supported are awq, gptq, comp/,
+      /quant_method "bitsandbytes", supported are awq, gptq, auto-/,
     ],
     [{}, /quant_method null, supported are/],
     ["awq", /quantization_config "awq", expected an object/],
@@ -129,9 +130,11 @@ Deno.test("methods and settings that are not supported are named", () => {
     [{ ...GPTQ.config, checkpoint_format: "marlin" }, /checkpoint_format "marlin"/],
     [{ ...GPTQ.config, format: "marlin" }, /format "marlin"/],
     [
-      { ...GPTQ.config, dynamic: { "-:lm_head": {}, "+:.*down": { bits: 8 } } },
-      /dynamic quantizes "\+:\.\*down" in another way/,
+      { ...GPTQ.config, dynamic: { "+:(?<!": { bits: 8 } } },
+      /dynamic \+:\(\?<! is for names by a regular expression that is not supported$/,
     ],
+    [{ ...AUTO_ROUND, packing_format: "mlx" }, /packing_format "mlx", supported: "auto_round:auto/],
+    [{ ...AUTO_ROUND, data_type: "mx_fp" }, /data_type "mx_fp", supported: "int"/],
     [
       { quant_method: "modelopt", quant_algo: "W4A8_AWQ" },
       /quant_algo "W4A8_AWQ", supported: "NVF/,
@@ -174,6 +177,32 @@ function zeroPoints(value: number): Stored {
 function numbersOf(checkpoint: Checkpoint): Float32Array {
   return decoded(checkpoint, checkpoint.tensors.get("m.weight")!);
 }
+
+Deno.test("a rule for other modules is refused where it quantizes one, not where it cannot", () => {
+  const { stored } = GPTQ.write({ ...SIZE, prefix: "layers.1.down" });
+  const opened = (dynamic: unknown) => open({ ...GPTQ.config, dynamic }, stored);
+  const message = /"layers\.1\.down\.qweight" is quantized in another way than others, by "/;
+  for (const rule of ["+:.*down", "layers", "+:layers\\.\\d+\\.down$"]) {
+    assert.throws(() => opened({ [rule]: { bits: 8 } }), { name: "UsageError", message }, rule);
+    assert.throws(() => opened({ [rule]: { bits: 4, group_size: 64 } }), { message }, rule);
+    using same = opened({ [rule]: { bits: 4, group_size: 32, sym: true } });
+    assert.ok(same.tensors.has("layers.1.down.weight"));
+  }
+  // The NextN layer of Vishva007/Qwen3.8-27B-W4A16-AutoRound-GPTQ is not quantized, whatever its rule says.
+  for (const rule of ["+:.*mtp.*", "-:.*down", "down"]) {
+    using checkpoint = opened({ [rule]: { bits: 4, group_size: 64 } });
+    assert.ok(checkpoint.tensors.has("layers.1.down.weight"), rule);
+  }
+  const rounded = (extra: unknown) =>
+    open({ ...AUTO_ROUND, group_size: 32, extra_config: extra }, stored);
+  for (const rule of ["layers.1.down", ".*\\.down", "down$"]) {
+    assert.throws(() => rounded({ [rule]: { bits: 8 } }), { message }, rule);
+  }
+  for (const rule of ["layers.1.dow", "down", "layers.2.down", ".*gate.*"]) {
+    using checkpoint = rounded({ [rule]: { bits: 8 }, "layers.1.down": { bits: 16 } });
+    assert.ok(checkpoint.tensors.has("layers.1.down.weight"), rule);
+  }
+});
 
 Deno.test("zero points of 8 bits that are zeros are those of symmetric weights", () => {
   const { stored, values } = INT8.write(SIZE);

@@ -352,6 +352,20 @@ function nvfp4(config: Layout["config"], inverse: boolean): Layout {
   };
 }
 
+/** As Intel publishes its models. */
+function autoRound(packing: string, group: number): Layout["config"] {
+  return {
+    quant_method: "auto-round",
+    bits: 4,
+    data_type: "int",
+    group_size: group,
+    sym: true,
+    packing_format: packing,
+    block_name_to_quantize: "model.layers",
+    extra_config: { lm_head: { bits: 16, data_type: "float" } },
+  };
+}
+
 /** Every layout that is supported. */
 export const LAYOUTS: Readonly<Record<string, Layout>> = {
   "gptq, groups of 32": gptq(32, 1),
@@ -362,6 +376,8 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
     ...gptq(64, 0),
     config: { ...GPTQ, group_size: 64, format: "gptq_v2" },
   },
+  "auto-round as gptq": { ...gptq(128, 1), config: autoRound("auto_round:auto_gptq", 128) },
+  "auto-round as awq": { ...awq(32), config: autoRound("auto_round:auto_awq", 32) },
   "awq, groups of 32": awq(32),
   "awq, groups of 128": awq(128),
   "packed int4, groups of 32": packedInt4(32, true),

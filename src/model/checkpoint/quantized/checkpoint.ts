@@ -138,6 +138,11 @@ function findModules(from: Checkpoint, scheme: Scheme): {
     if (scheme.kept.includes(prefix)) {
       throw badTensor(from, tensor, `is quantized, but config.json says that it is not`);
     }
+    const other = scheme.others?.find(({ matches }) => matches(prefix));
+    if (other !== undefined) {
+      const why = `is quantized in another way than others, by ${quote(other.name)} of config.json`;
+      throw badTensor(from, tensor, `${why}; supported is one for all`);
+    }
     const name = `${prefix}.weight`;
     const size = sizeOf(tensor, scheme);
     if (tensor.shape.length !== 2 || size.cols % GROUP !== 0) {
