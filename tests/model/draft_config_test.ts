@@ -58,6 +58,17 @@ Deno.test("an EAGLE-1 head, with and without the bias of fc", () => {
   }
 });
 
+// Zjcxy-SmartAI/Eagle-Qwen2.5-14B-Instruct names the second.
+for (const name of ["LlamaForCausalLMEagle", "Qwen2ForCausalLMEagle"]) {
+  Deno.test(`an EAGLE-1 head under the name of SGLang's ${name}`, () => {
+    const { algorithm } = parseDraftConfig(draft(EAGLE1, { architectures: [name] }), target());
+    assert.equal(algorithm, "EAGLE");
+    assert.throws(() => parseDraftConfig(draft(EAGLE3, { architectures: [name] }), target()), {
+      message: /expected \[16, 32\] for EAGLE$/,
+    });
+  });
+}
+
 Deno.test("other names of the same tensors: layers.0, a prefix, an own embedding", () => {
   const layers0 = renamed(EAGLE3, (name) => name.replace("midlayer", "layers.0"));
   const prefixed = renamed(

@@ -30,6 +30,7 @@ const ARCHITECTURES: Readonly<Record<string, HeadAlgorithm | undefined>> = {
   Qwen2ForCausalLM: undefined,
   Qwen3ForCausalLM: undefined,
   LlamaForCausalLMEagle: "EAGLE",
+  Qwen2ForCausalLMEagle: "EAGLE",
   EagleLlamaForCausalLM: "EAGLE",
   EagleSpeculator: "EAGLE",
   LlamaForCausalLMEagle3: "EAGLE3",
