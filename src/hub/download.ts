@@ -11,7 +11,7 @@ import { type Connect, reach } from "./reach.ts";
 import { listRepository } from "./repository.ts";
 import { type Persistence, UnreachableError, WAITS } from "./retry.ts";
 import type { HubSettings } from "./settings.ts";
-import { cachedSnapshot, readJson, type Snapshot } from "./snapshot.ts";
+import { cachedSnapshot, readJson, type Snapshot, withWholeCommit } from "./snapshot.ts";
 import { transfer, type Transport } from "./transfer.ts";
 
 /** Bytes of a download. */
@@ -49,7 +49,8 @@ const IDLE_MS = 30_000;
  * Makes sure that the cache has what Eyrie reads of a model.
  * @throws UsageError; whatever happens, a later call goes on from what was received.
  */
-export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
+export async function download(asked: ModelName, hub: Hub): Promise<Snapshot> {
+  const name = withWholeCommit(asked, hub.settings.cache);
   const folders = repoFolders(hub.settings.cache, name.repo);
   const cached = cachedSnapshot(name, folders, hub.settings.cache);
   if (hub.settings.offline) {
@@ -79,7 +80,8 @@ export async function download(name: ModelName, hub: Hub): Promise<Snapshot> {
  * already is used without asking the hub.
  * @throws UsageError
  */
-export async function downloadFile(name: ModelName, path: string, hub: Hub): Promise<string> {
+export async function downloadFile(asked: ModelName, path: string, hub: Hub): Promise<string> {
+  const name = withWholeCommit(asked, hub.settings.cache);
   const folders = repoFolders(hub.settings.cache, name.repo);
   const commit = cachedCommit(folders, name);
   const cached = commit && `${folders.snapshots}/${commit}/${path}`;

@@ -114,7 +114,10 @@ function refusal(
     return none(`, or ${gated}`);
   }
   if (status === 404 && code === "RevisionNotFound") {
-    return cannot(`there is no revision "${name.revision}" at ${page}`);
+    const short = /^[0-9a-f]{4,39}$/.test(name.revision)
+      ? "; a commit is given by all 40 digits"
+      : "";
+    return cannot(`there is no revision "${name.revision}" at ${page}${short}`);
   }
   if (status === 404) {
     const file = /\/resolve\/[^/]+\/([^?]+)/.exec(url)?.[1];

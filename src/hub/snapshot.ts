@@ -25,6 +25,19 @@ export interface Lack {
   readonly begun: boolean;
 }
 
+/**
+ * The name with a whole commit where it has the beginning of one that the cache has: names are printed with 7 digits,
+ * and the hub takes only whole ones.
+ */
+export function withWholeCommit(name: ModelName, cache: string): ModelName {
+  const { repo, revision } = name;
+  if (!/^[0-9a-f]{7,39}$/.test(revision)) return name;
+  const { revisions } = scanRepo(cache, repo);
+  if (revisions.some(({ refs }) => refs.includes(revision))) return name;
+  const [found, ...others] = revisions.filter(({ commit }) => commit.startsWith(revision));
+  return found && others.length === 0 ? { ...name, revision: found.commit } : name;
+}
+
 /** The snapshot that the cache has for a name, or what it lacks. */
 export function cachedSnapshot(
   name: ModelName,

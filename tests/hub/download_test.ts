@@ -144,6 +144,24 @@ Deno.test("offline, and with the hub away, the cache does", async () => {
   });
 });
 
+Deno.test("a name with the 7 digits of a commit that are printed is known, with the hub and offline", async () => {
+  await using server = startHub({
+    "org/toy": [{ files: FILES, commit: COMMIT }, { files: FILES, commit: SECOND, refs: ["v2"] }],
+  });
+  using cache = testCache();
+  const printed = parseModelName(`org/toy@${COMMIT.slice(0, 7)}`);
+  await assert.rejects(download(printed, cache.hub(server)), {
+    message: /no revision "1111111" at .*; a commit is given by all 40 digits$/,
+  });
+  await download(TOY, cache.hub(server));
+  await download(parseModelName("org/toy@v2"), cache.hub(server));
+  for (const offline of [false, true]) {
+    const hub = cache.hub(offline ? undefined : server, { offline });
+    assert.equal((await download(printed, hub)).commit, COMMIT);
+    assert.match(await downloadFile(printed, "config.json", hub), /\/1{40}\/config\.json$/);
+  }
+});
+
 Deno.test("without a network a name fails at once, with the nearest name that the cache has", async () => {
   using cache = testCache();
   {
