@@ -1,5 +1,6 @@
 /** What the cache has of a model without asking the hub. */
 import { reason, UsageError } from "../errors.ts";
+import { parsePythonJson } from "../python_json.ts";
 import { cachedCommit, readText, type RepoFolders, sizeOf } from "./cache.ts";
 import type { ModelName } from "./names.ts";
 import { nearest } from "./nearby.ts";
@@ -88,7 +89,7 @@ export function readJson(path: string): unknown {
     throw new UsageError(`Cannot read "${path}": ${size} bytes, expected at most ${MOST_JSON}`);
   }
   try {
-    return JSON.parse(readText(path) ?? "null") as unknown;
+    return parsePythonJson(readText(path) ?? "null");
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError(`Cannot read "${path}": not JSON (${reason(error)})`, { cause: error });

@@ -72,6 +72,17 @@ Deno.test("other files: undefined when absent, an error when broken", () => {
   rejects(() => checkpoint.json("bad.json"), 'Cannot open "toy": bad.json is not JSON');
 });
 
+Deno.test("a config.json with Python's Infinity, as those of Mamba layers have", () => {
+  const files = {
+    "config.json": '{"time_step_limit": [0.0, Infinity], "num_hidden_layers": 2}',
+    "model.safetensors": tensorFile({}),
+  };
+  assert.equal(
+    (toyCheckpoint(files).json("config.json") as Record<string, unknown>)["num_hidden_layers"],
+    2,
+  );
+});
+
 Deno.test("bytes that belong to no tensor are refused, as the reference library does", () => {
   const whole = tensorFile({ a: [2, 2], b: [4] });
   const longer = new Uint8Array(whole.length + 3);

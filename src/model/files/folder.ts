@@ -1,4 +1,5 @@
 import { reason, UsageError } from "../../errors.ts";
+import { parsePythonJson } from "../../python_json.ts";
 import { quote } from "./fields.ts";
 
 /** Random access to the bytes of one open file. */
@@ -89,7 +90,7 @@ export function readJson(folder: Folder, file: string): unknown {
   const text = readText(folder, file);
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return parsePythonJson(text);
   } catch (cause) {
     throw cannotOpen(folder.name, `${file} is not JSON (${reason(cause)})`, cause);
   }
