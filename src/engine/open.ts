@@ -405,7 +405,6 @@ async function measureWanted(
   return measured;
 }
 
-/** Draft levels of the chains among the tiers, ascending. */
 /**
  * Tokens that end an answer: those of the config, those that end a message of the reasoning format, and the
  * tokenizer's, which some checkpoints do not have among the config's (a fine-tuned base model, say).
@@ -419,6 +418,7 @@ function endTokens(
   return [...new Set(all)].filter((id) => id < vocabSize);
 }
 
+/** Draft levels of the chains among the tiers, ascending. */
 function depthsOf(tiers: readonly DraftShape[]): number[] {
   return distinctTiers([chain(0), ...tiers.filter(isChain)]).map(({ depth }) => depth);
 }

@@ -4,7 +4,9 @@ import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { convertCheckpoint, type ConvertOptions } from "../../src/model/checkpoint/convert.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
-import { type Files, tensorFile } from "./folders.ts";
+import { type Files, storedToy, tensorFile } from "./folders.ts";
+import { CONFIG, fileOf } from "./quantized/checkpoints.ts";
+import { LAYOUTS } from "./quantized/layouts.ts";
 import { torchFile, type TorchTensor } from "./torch_files.ts";
 
 const BYTES = Uint8Array.from({ length: 24 }, (_, i) => i);
@@ -125,6 +127,18 @@ Deno.test("--quantize: what cannot be quantized is refused before anything is wr
     using after = openCheckpoint(`${at}/again`);
     assert.deepEqual(contents(after), contents(before));
   });
+});
+
+Deno.test("--quantize: a quantized model is named as one, also if config.json says nothing or says it of its text", () => {
+  const refused = (name: string, config: Readonly<Record<string, unknown>>) => {
+    const { stored } = LAYOUTS[name]!.write({ prefix: "model.layers.0.q", rows: 128, cols: 128 });
+    const files = { "config.json": config, "model.safetensors": fileOf(stored) };
+    const message = 'Cannot quantize "toy": it is quantized already';
+    assert.throws(() => quantizableTensors(storedToy(files)), { message }, name);
+  };
+  for (const name of ["modelopt fp8", "modelopt nvfp4"]) refused(name, CONFIG);
+  const fp8 = LAYOUTS["fp8, blocks"]!.config;
+  refused("fp8, blocks", { model_type: "mistral3", text_config: { quantization_config: fp8 } });
 });
 
 Deno.test("what is there stays unless forced, and then only a checkpoint is replaced", async () => {

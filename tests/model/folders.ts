@@ -1,7 +1,7 @@
 /** Small checkpoints for tests: built in memory, or written to a temporary folder. */
-import { checkpointOf } from "../../src/model/checkpoint/checkpoint.ts";
+import { checkpointOf, storedCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
-import { memoryFolder } from "../../src/model/files/folder.ts";
+import { type Folder, memoryFolder } from "../../src/model/files/folder.ts";
 import type { TensorSpec } from "../../src/model/weights/tensors.ts";
 
 /** Header entry of a safetensors file. */
@@ -49,8 +49,17 @@ export function shapesOf(specs: readonly TensorSpec[]): Record<string, readonly 
 
 /** A checkpoint in memory, named `toy`. */
 export function toyCheckpoint(files: Files): Checkpoint {
+  return checkpointOf(toyFolder(files));
+}
+
+/** The same with its tensors as they are stored. */
+export function storedToy(files: Files): Checkpoint {
+  return storedCheckpoint(toyFolder(files));
+}
+
+function toyFolder(files: Files): Folder {
   const bytes = new Map(Object.entries(files).map(([file, content]) => [file, encoded(content)]));
-  return checkpointOf(memoryFolder("toy", (file) => bytes.get(file)));
+  return memoryFolder("toy", (file) => bytes.get(file));
 }
 
 /** Runs `use` with a temporary folder that holds `files`, and removes it afterwards. */
