@@ -77,7 +77,7 @@ export function lacking(
   if (weights === undefined) return "model.safetensors";
   const wanted = wantedOf(weights, has, readIndex);
   const [first, ...others] = wanted.filter((file) => !has(file));
-  if (wanted.length === 0) return `the shards that ${weights.index} names`;
+  if (wanted.length === 0) return `shards that ${weights.index} names`;
   return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 

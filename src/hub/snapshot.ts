@@ -53,12 +53,17 @@ export function cachedSnapshot(
   return { lacks: `"${folders.root}" has no ${lacks}`, begun: true };
 }
 
-/** The first file that a snapshot lacks to be run. */
+/** The first file that a snapshot lacks to be run. A broken index counts as an empty one: a download brings it again. */
 export function lackingIn(folder: string): string | undefined {
-  return lacking(
-    (file) => sizeOf(`${folder}/${file}`) !== undefined,
-    (file) => readJson(`${folder}/${file}`),
-  );
+  const readIndex = (file: string) => {
+    try {
+      return readJson(`${folder}/${file}`);
+    } catch (error) {
+      if (error instanceof UsageError) return undefined;
+      throw error;
+    }
+  };
+  return lacking((file) => sizeOf(`${folder}/${file}`) !== undefined, readIndex);
 }
 
 function lackingRevision(

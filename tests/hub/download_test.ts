@@ -114,6 +114,28 @@ Deno.test("shards are those that the index names; no safetensors, then pickles",
   ]);
 });
 
+Deno.test("a broken index in the cache is downloaded again; offline it is told of", async () => {
+  const index = "model.safetensors.index.json";
+  const map = { a: "model-1.safetensors", b: "model-2.safetensors" };
+  const files = {
+    "config.json": text("{}"),
+    [index]: text(JSON.stringify({ weight_map: map })),
+    "model-1.safetensors": noise(100),
+    "model-2.safetensors": noise(200),
+  };
+  await using server = startHub({ "org/toy": [{ files, commit: COMMIT }] });
+  using cache = testCache();
+  const { folder } = await download(TOY, cache.hub(server));
+  for (const broken of ["", '{"weight_map": {', "[]"]) {
+    Deno.writeTextFileSync(Deno.realPathSync(`${folder}/${index}`), broken);
+    await assert.rejects(download(TOY, cache.hub(undefined, { offline: true })), {
+      message: /--toy" has no shards that model\.safetensors\.index\.json names; /,
+    });
+    const again = await download(TOY, cache.hub(server));
+    assert.equal(again.downloaded, files[index]?.length);
+  }
+});
+
 Deno.test("offline, and with the hub away, the cache does", async () => {
   using cache = testCache();
   const offline = cache.hub(undefined, { offline: true });

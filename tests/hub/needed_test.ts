@@ -75,5 +75,5 @@ Deno.test("what a snapshot lacks to be run", () => {
   assert.equal(lacks("config.json", index, "s-1.safetensors"), "s-2.safetensors");
   assert.equal(lacks("config.json", index, "s-1.safetensors", "s-2.safetensors"), undefined);
   const empty = lacking((file) => file !== "model.safetensors", () => null);
-  assert.equal(empty, `the shards that ${index} names`);
+  assert.equal(empty, `shards that ${index} names`);
 });

@@ -1,5 +1,4 @@
 /** `eyrie models`: what is in the Hugging Face cache, and which of it runs here. */
-import { UsageError } from "../../errors.ts";
 import { MAIN, modelArgument } from "../../hub/names.ts";
 import { type CachedRepo, type CachedRevision, filesUnder, scanCache } from "../../hub/scan.ts";
 import { lackingIn } from "../../hub/snapshot.ts";
@@ -70,12 +69,7 @@ const FOREIGN = /\.(gguf|onnx|h5|msgpack|pth?)$/;
 
 /** Whether pull has not fetched everything yet, or a file has been removed since. */
 function isIncomplete({ begunBytes }: CachedRepo, { folder }: CachedRevision): boolean {
-  try {
-    if (lackingIn(folder) === undefined) return false;
-  } catch (error) {
-    if (error instanceof UsageError) return false; // a broken index: the verdict says so
-    throw error;
-  }
+  if (lackingIn(folder) === undefined) return false;
   return begunBytes !== undefined || !filesUnder(folder).some((file) => FOREIGN.test(file));
 }
 
