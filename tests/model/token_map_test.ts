@@ -76,6 +76,22 @@ Deno.test("token map: what torch.save wrote, a list as published or a tensor", a
   });
 });
 
+Deno.test("token map: a list of lists is refused, also one whose text would have 2^60 characters", async () => {
+  const nested = [...op.emptyList, ...op.put(0)];
+  for (let i = 0; i < 60; i++) {
+    const twice = [...op.get(i), ...op.append, ...op.get(i), ...op.append];
+    nested.push(...op.emptyList, ...op.put(i + 1), ...twice);
+  }
+  const one = [...op.emptyList, ...op.int(5), ...op.append];
+  for (const list of [nested, [...op.emptyList, ...one, ...op.append]]) {
+    await withFile("map.pt", saved(list), (path) => {
+      assert.throws(() => readTokenMap(path, 2048), {
+        message: /it holds a list of something else than integers$/,
+      });
+    });
+  }
+});
+
 Deno.test("token map: the only tensor of a .safetensors file", async () => {
   const bytes = new Uint8Array(Int32Array.from(IDS).buffer);
   const ids = { dtype: "I32", shape: [IDS.length], bytes };

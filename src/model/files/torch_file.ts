@@ -86,7 +86,10 @@ export function readTorchIds(source: ByteSource, { path }: TorchFile): Iterable<
   try {
     const archive = openTorchArchive(source);
     const found = unpickle(archive.pickle, torchRules(archive));
-    if (Array.isArray(found)) return found.map(Number);
+    if (Array.isArray(found)) {
+      if (found.every((id) => typeof id === "number")) return found;
+      throw new Error("it holds a list of something else than integers");
+    }
     const whole = found instanceof Tensor && found.fault === undefined && found.shape.length === 1;
     if (!whole || !["I64", "I32"].includes(found.dtype)) {
       throw new Error("it holds no list of integers and no tensor of them with one dimension");
