@@ -15,6 +15,7 @@ import type { TensorInfo } from "../../model/files/safetensors.ts";
 import {
   checkDraft,
   checkTarget,
+  draftTensors,
   findTensor,
   refuseHead,
   targetTensors,
@@ -207,7 +208,7 @@ export async function loadWeights(
     models,
     (checkpoint, part) =>
       checkpointWeights(gpu, checkpoint, {
-        onBytes: counter(checkpoint, onProgress),
+        onBytes: counter(checkpoint, specsOf(models, part), onProgress),
         ...quantizers.of(part),
       }),
     options,
@@ -252,8 +253,20 @@ export async function loadWith(
   return draftBuffers ? { ...step.value, draftBuffers } : step.value;
 }
 
-function counter({ name, tensors }: Checkpoint, onProgress: (progress: LoadProgress) => void) {
-  const total = tensors.values().reduce((sum, { size }) => sum + size, 0);
+function specsOf({ target, draft }: OpenedModels, part: Part): TensorSpec[] {
+  if (part === "target") return targetTensors(target.config);
+  return draft ? draftTensors(draft.config) : [];
+}
+
+/** Counts the bytes that are read of the tensors that a model needs: files may have others. Ids are not counted. */
+function counter(
+  checkpoint: Checkpoint,
+  specs: readonly TensorSpec[],
+  onProgress: (progress: LoadProgress) => void,
+) {
+  const { name } = checkpoint;
+  const counted = specs.filter(({ kind }) => kind !== "ids");
+  const total = counted.reduce((sum, spec) => sum + (findTensor(checkpoint, spec)?.size ?? 0), 0);
   let done = 0;
   return (bytes: number) => {
     done += bytes;
