@@ -71,10 +71,11 @@ export async function checkModel(
   const warnings = [...models.warnings, ...quantizeWarnings(models, options)];
   for (const line of warnings) options.onWarning?.(line);
   using file = openTensorFile(path);
-  const ids = readIds(file, path, "input_ids");
-  const greedyIds = file.tensors.has("greedy_ids") ? readIds(file, path, "greedy_ids") : undefined;
-  using gpu = await open(options);
   const { config } = models.target;
+  const idsOf = (name: string) => readIds(file, path, name, config.vocabSize);
+  const ids = idsOf("input_ids");
+  const greedyIds = file.tensors.has("greedy_ids") ? idsOf("greedy_ids") : undefined;
+  using gpu = await open(options);
   // No longer than the texts: some ropes depend on it, as transformers' do on the text's length.
   const longest = Math.max(ids.length, greedyIds?.length ?? 0);
   const settings = { ...options, contextLength: longest, tiers: [chain(0)], sizeFlags: {} };
@@ -132,7 +133,10 @@ async function greedyAgreement(
   const found = [await prefillPrompt(runner, sequence, ids.slice(0, prompt))];
   while (prompt + found.length < expected.length) {
     const [round] = await runner.rounds([sequence], { shape: chain(0), count: 1 });
-    found.push(...round?.sequences[0]?.ids ?? []);
+    const ids = round?.sequences[0]?.ids ?? [];
+    // Logits that are no numbers choose no token.
+    if (ids.length === 0) break;
+    found.push(...ids);
   }
   return agreement(found, expected.slice(prompt));
 }
@@ -147,7 +151,7 @@ function compare(
   let maxRel = 0;
   for (const [i, value] of wanted.entries()) {
     const error = Math.abs((found[i] ?? NaN) - value);
-    maxAbs = error <= maxAbs ? maxAbs : error; // NaN stays
+    maxAbs = Math.max(maxAbs, error); // NaN stays
     if (value !== 0) maxRel = Math.max(maxRel, error / Math.abs(value));
   }
   const relToStd = maxAbs / deviation(wanted);
@@ -187,12 +191,18 @@ function readFloats(
   );
 }
 
-function readIds(file: TensorFiles, path: string, name: string): number[] {
+/** At least one token id of the model. */
+function readIds(file: TensorFiles, path: string, name: string, vocabSize: number): number[] {
   const [bytes, dtype] = readBytes(file, path, name, ["I32", "I64"]);
-  const wide = dtype === "I64";
-  return wide
-    ? [...new BigInt64Array(bytes.buffer)].map(Number)
+  const ids = dtype === "I64"
+    ? Array.from(new BigInt64Array(bytes.buffer), Number)
     : [...new Int32Array(bytes.buffer)];
+  const refuse = (why: string) =>
+    new UsageError(`Cannot check against "${path}": tensor "${name}" ${why}`);
+  if (ids.length === 0) throw refuse("is empty");
+  const wrong = ids.find((id) => id < 0 || id >= vocabSize);
+  if (wrong === undefined) return ids;
+  throw refuse(`has ${wrong}, token ids are 0 to ${vocabSize - 1}`);
 }
 
 function readBytes(

@@ -165,7 +165,7 @@ function logitError(plain: Float32Array, quantized: Float32Array): QuantizedRepo
   for (const [i, value] of plain.entries()) {
     const error = Math.abs((quantized[i] ?? NaN) - value);
     square += error * error;
-    max = error <= max ? max : error; // NaN stays
+    max = Math.max(max, error); // NaN stays
   }
   const std = deviation(plain);
   return { rms: Math.sqrt(square / plain.length) / std, max: max / std };
