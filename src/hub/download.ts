@@ -208,8 +208,9 @@ function checkSpace(
 /** Free bytes on the disk of the nearest folder that is there; unknown counts as enough. */
 export function freeOn(folder: string): number {
   try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize;
+    const { blocks, bavail, bsize } = statfsSync(folder);
+    // Some network file systems do not say how large they are.
+    return blocks === 0 ? Infinity : bavail * bsize;
   } catch {
     const parent = dirname(folder);
     return parent === folder ? Infinity : freeOn(parent);
