@@ -57,6 +57,24 @@ Deno.test("a donor has the layer that NEXTN drafts with; all else is the model's
   });
 });
 
+Deno.test("a tensor of the donor that does not fit is named by the donor's file", async () => {
+  await withExport(async (folder, parent) => {
+    const donor = `${parent}/donor`;
+    await Deno.mkdir(donor);
+    await Deno.copyFile(`${WHOLE}/config.json`, `${donor}/config.json`);
+    const tensors = tensorsOf(`${WHOLE}/model.safetensors`);
+    const name = `${LAYER}enorm.weight`;
+    const { bytes, dtype } = tensors.get(name) ?? assert.fail(name);
+    tensors.set(name, { dtype, shape: [8], bytes: bytes.subarray(0, 16) });
+    await Deno.writeFile(`${donor}/model.safetensors`, fileOf(tensors));
+    assert.throws(() => openModels({ model: folder, donor, algorithm }), {
+      name: "UsageError",
+      message: `Cannot use "${donor}/model.safetensors": tensor "${name}" has shape [8], ` +
+        "expected [64] by config.json",
+    });
+  });
+});
+
 Deno.test("without a donor the missing layer is one line, and a donor of nothing another", async () => {
   await withExport(async (folder) => {
     const json = JSON.parse(await Deno.readTextFile(`${folder}/config.json`));

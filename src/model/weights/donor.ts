@@ -4,7 +4,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { quote } from "../files/fields.ts";
 import { parseModelConfig } from "../config/config.ts";
 import { parseNextnConfig } from "../config/nextn_config.ts";
-import { draftTensors, findTensor, targetTensors } from "./tensors.ts";
+import { checkTensors, draftTensors, findTensor, targetTensors } from "./tensors.ts";
 
 /** Keys that exports drop from config.json together with the tensors. */
 const LENT_KEYS = ["num_nextn_predict_layers"];
@@ -14,7 +14,7 @@ const LENT_KEYS = ["num_nextn_predict_layers"];
  * from there. The config of `own` decides which tensors the model has. Exports of fine-tuned and quantized models often
  * have no NextN layer. The view owns both checkpoints.
  *
- * @throws UsageError where the config of `own` describes no model.
+ * @throws UsageError where the config of `own` describes no model, or a tensor of the donor does not fit it.
  */
 export function withDonor(own: Checkpoint, donor: Checkpoint): Checkpoint {
   const json = (file: string) =>
@@ -24,18 +24,24 @@ export function withDonor(own: Checkpoint, donor: Checkpoint): Checkpoint {
   const tensors = new Map([...donor.tensors, ...own.tensors]);
   const drafts = config.nextnLayers || config.mtp && tensors.has("mtp.fc.weight");
   const nextn = drafts ? draftTensors(parseNextnConfig({ ...own, json, tensors })) : [];
+  const missing = [...targetTensors(config), ...nextn]
+    .filter((spec) => !findTensor(own, spec) && findTensor(donor, spec));
+  // Here a tensor that does not fit is named by the donor's file.
+  checkTensors(donor, missing);
   const lent = new Map(
-    [...targetTensors(config), ...nextn].filter((spec) => !findTensor(own, spec))
-      .flatMap(({ name, aliases = [], stack }) => [name, ...aliases, ...stack?.names ?? []])
+    missing.flatMap(({ name, aliases = [], stack }) => [name, ...aliases, ...stack?.names ?? []])
       .flatMap((name) => {
         const tensor = donor.tensors.get(name);
         return tensor ? [[name, tensor] as const] : [];
       }),
   );
   const from = `${own.name}: ${quote(donor.name)}`;
+  const what = lent.size === 1
+    ? "1 tensor that is missing, it is"
+    : `${lent.size} tensors that are missing, they are`;
   const warning = lent.size === 0
     ? `${from} is not used: no tensor that it has is missing`
-    : `${from} has ${lent.size} tensors that are missing, they are read from there`;
+    : `${from} has ${what} read from there`;
   return {
     ...own,
     json,
