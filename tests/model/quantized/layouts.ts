@@ -238,6 +238,28 @@ export function packedInt4(group: number, symmetric: boolean): Layout {
   };
 }
 
+/** int8 in words, `pack-quantized`, as compressed-tensors writes 8-bit weights alone. */
+export function packedInt8(group: number): Layout {
+  const weights = { num_bits: 8, type: "int", symmetric: true, strategy: "group" };
+  return {
+    config: compressed("pack-quantized", { ...weights, group_size: group }),
+    write(size) {
+      const { prefix, rows, cols } = size;
+      const u = random(8, streamOf(size, 11));
+      const { scale, stored } = scalesOf(`${prefix}.weight_scale`, "BF16", {
+        shape: [rows, Math.ceil(cols / group)],
+        size: 0.001,
+      });
+      const word: At = (n, j) =>
+        [0, 1, 2, 3].reduce((bits, i) => (bits | u(n, 4 * j + i) << 8 * i) >>> 0, 0);
+      return {
+        stored: [i32(`${prefix}.weight_packed`, [rows, cols / 4], word), stored],
+        values: valuesOf(size, (n, k) => (u(n, k) - 128) * scale(n, Math.floor(k / group))),
+      };
+    },
+  };
+}
+
 /** int8, a scale a channel. */
 export function int8(): Layout {
   const weights = { num_bits: 8, type: "int", symmetric: true, strategy: "channel" };
@@ -382,6 +404,7 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
   "awq, groups of 128": awq(128),
   "packed int4, groups of 32": packedInt4(32, true),
   "packed int4, groups of 64, with zeros": packedInt4(64, false),
+  "packed int8, groups of 64": packedInt8(64),
   int8: int8(),
   "fp8, blocks": fp8(
     { quant_method: "fp8", fmt: "e4m3", weight_block_size: [128, 128] },
@@ -436,6 +459,17 @@ export const LAYOUTS: Readonly<Record<string, Layout>> = {
     compressed("float-quantized", { num_bits: 8, type: "float", strategy: "channel" }),
     "weight_scale",
     ({ cols }) => ({ block: [1, cols] }),
+  ),
+  "compressed-tensors fp8, blocks": fp8(
+    compressed("float-quantized", {
+      num_bits: 8,
+      type: "float",
+      strategy: "block",
+      block_structure: [128, 128],
+    }),
+    "weight_scale",
+    () => ({ block: [128, 128] }),
+    "BF16",
   ),
   "compressed-tensors nvfp4": nvfp4(
     compressed("nvfp4-pack-quantized", {
