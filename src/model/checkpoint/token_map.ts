@@ -5,7 +5,7 @@
 import { UsageError } from "../../errors.ts";
 import { MOST_TOPK } from "../../speculate/round_shape.ts";
 import { quote } from "../files/fields.ts";
-import { diskFolder, readJson } from "../files/folder.ts";
+import { openDiskFile, readJson } from "../files/folder.ts";
 import { openTensorFile } from "../files/tensor_files.ts";
 import { readTorchIds } from "../files/torch_file.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
@@ -36,12 +36,9 @@ export function readTokenMap(path: string, vocabSize: number): Int32Array {
 function idsOf(path: string): Iterable<number> {
   const fail = (why: string) => new UsageError(`Cannot use token map ${quote(path)}: ${why}`);
   if (path.endsWith(".safetensors")) return tensorIds(path, fail);
-  const at = path.lastIndexOf("/");
-  const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
-  const file = path.slice(at + 1);
-  using source = folder.open(file);
-  if (source === undefined) throw new UsageError(`Cannot open ${quote(path)}: no such file`);
-  if (!path.endsWith(".json")) return readTorchIds(source, { path, file });
+  const { folder, file, source } = openDiskFile(path);
+  using _open = source;
+  if (!path.endsWith(".json")) return readTorchIds(source, path);
   const json = readJson(folder, file);
   if (Array.isArray(json)) return json;
   throw fail("expected a list of token ids");

@@ -74,8 +74,8 @@ export function parseDraftConfig(
   const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
   const layout = findLayout(config, checkpoint);
   refuseVariants(config, layout);
-  const { decoder, targetHiddenSize } = parseDraftSizes(config);
-  const sizes = { hiddenSize: decoder.hiddenSize, targetHiddenSize };
+  const { named, decoder, targetHiddenSize } = parseDraftSizes(config);
+  const sizes = { named, hiddenSize: decoder.hiddenSize, targetHiddenSize };
   const algorithm = parseAlgorithm(config, layout, sizes);
   const eagle3 = algorithm === "EAGLE3";
   const heads = eagle3
@@ -262,9 +262,8 @@ function draftArchitecture(config: Fields): string {
 function parseAlgorithm(
   config: Fields,
   layout: DraftLayout,
-  sizes: { hiddenSize: number; targetHiddenSize: number },
+  { named, ...sizes }: Pick<DraftSizes, "named" | "targetHiddenSize"> & { hiddenSize: number },
 ): HeadAlgorithm {
-  const named = ARCHITECTURES[draftArchitecture(config)];
   const shape = layout.shape(`${layout.fc}.weight`) ?? [];
   const widths = { EAGLE: 2 * sizes.hiddenSize, EAGLE3: 3 * sizes.targetHiddenSize };
   const found = (["EAGLE", "EAGLE3"] as const).filter((kind) => widths[kind] === shape[1]);

@@ -39,6 +39,18 @@ export function diskFolder(path: string): Folder {
   };
 }
 
+/** One file on disk, opened, and the folder that it is in. @throws UsageError when there is none at `path`. */
+export function openDiskFile(
+  path: string,
+): { readonly folder: Folder; readonly file: string; readonly source: ByteSource } {
+  const at = path.lastIndexOf("/");
+  const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
+  const file = path.slice(at + 1);
+  const source = folder.open(file);
+  if (source === undefined) throw cannotOpen(path, "no such file");
+  return { folder, file, source };
+}
+
 const SNAPSHOT = /(?:^|[/\\])models--([^/\\]+)[/\\]snapshots[/\\]([0-9a-f]{40})$/;
 
 /** The model of a snapshot in the Hugging Face cache. */

@@ -1,7 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { quote } from "./fields.ts";
-import { type ByteSource, diskFolder, type Folder, readJson } from "./folder.ts";
+import { type ByteSource, type Folder, openDiskFile, readJson } from "./folder.ts";
 import { HEADER_START, headerSize, parseHeader, type TensorInfo } from "./safetensors.ts";
 import { readTorchFile } from "./torch_file.ts";
 
@@ -78,11 +78,7 @@ function findWeights(folder: Folder): string {
 
 /** Opens a single file of tensors that is no checkpoint, such as expected values. @throws UsageError as above. */
 export function openTensorFile(path: string): TensorFiles {
-  const at = path.lastIndexOf("/");
-  const folder = diskFolder(at < 0 ? "." : path.slice(0, at) || "/");
-  const file = path.slice(at + 1);
-  const source = folder.open(file);
-  if (source === undefined) throw new UsageError(`Cannot open ${quote(path)}: no such file`);
+  const { folder, file, source } = openDiskFile(path);
   using stack = new DisposableStack();
   stack.use(source);
   const tensors = new Map(readTensors(path, file, source).map((each) => [each.name, each]));

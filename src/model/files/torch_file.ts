@@ -82,7 +82,7 @@ export function readTorchFile(source: ByteSource, { path, file }: TorchFile): Te
  * Token ids that torch.save wrote: a list of integers, or a tensor of them with one dimension.
  * @throws UsageError naming the file and what is wrong with it.
  */
-export function readTorchIds(source: ByteSource, { path }: TorchFile): Iterable<number> {
+export function readTorchIds(source: ByteSource, path: string): Iterable<number> {
   try {
     const archive = openTorchArchive(source);
     const found = unpickle(archive.pickle, torchRules(archive));
