@@ -5,7 +5,14 @@ import type { TensorInfo } from "../../files/safetensors.ts";
 import { quote } from "../../files/fields.ts";
 import { blocksFormat, blocksView } from "./blocks.ts";
 import { ACTIVATIONS, badTensor, readBytes, readWords, withoutGroups } from "./groups.ts";
-import { openModule, type QuantizedModule, type ReadRows, rowWords } from "./modules.ts";
+import {
+  blocks,
+  checkShape,
+  openModule,
+  type QuantizedModule,
+  type ReadRows,
+  rowWords,
+} from "./modules.ts";
 import {
   configFields,
   FP8_OF_TENSORS,
@@ -58,8 +65,8 @@ const KEPT = 2;
  */
 export function quantizedView(checkpoint: Checkpoint): Checkpoint {
   const config = configFields(checkpoint.name, checkpoint.json("config.json"));
-  const blocks = blocksFormat(config);
-  if (blocks !== undefined) return blocksView(checkpoint, blocks);
+  const own = blocksFormat(config);
+  if (own !== undefined) return blocksView(checkpoint, own);
   const scheme = readScheme(config) ?? schemeOfTensors(checkpoint);
   if (scheme === undefined && quantizationOf(config) === undefined) return checkpoint;
   const weights = [...checkpoint.tensors].filter(([name]) => !ACTIVATIONS.test(name));
@@ -138,11 +145,6 @@ function findModules(from: Checkpoint, scheme: Scheme): {
     if (scheme.kept.includes(prefix)) {
       throw badTensor(from, tensor, `is quantized, but config.json says that it is not`);
     }
-    const other = scheme.others?.find(({ matches }) => matches(prefix));
-    if (other !== undefined) {
-      const why = `is quantized in another way than others, by ${quote(other.name)} of config.json`;
-      throw badTensor(from, tensor, `${why}; supported is one for all`);
-    }
     const name = `${prefix}.weight`;
     const size = sizeOf(tensor, scheme);
     if (tensor.shape.length !== 2 || size.cols % GROUP !== 0) {
@@ -191,6 +193,8 @@ function moduleOf(
   const order = part("g_idx", "weight_g_idx");
   if (order && !transposed) throw badTensor(from, order, "is not supported (actorder)");
   const { rows, cols } = scheme;
+  // Configs may have rules for single modules (`dynamic`, `extra_config`): what one has changed shows here.
+  if (transposed) checkShape(from, scales, [blocks(cols, scheme.block?.cols ?? Infinity), rows]);
   checkPackedShape(from, part("weight_shape"), [rows, cols]);
   const format = formatOf(scheme);
   const zeros = format === "u4" ? stored : undefined;

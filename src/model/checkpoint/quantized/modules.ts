@@ -91,7 +91,6 @@ function turned(from: Checkpoint, module: QuantizedModule, { block }: Scheme): S
   const { rows, cols, scales } = module;
   const found = block ?? { rows: 1, cols: Infinity };
   const width = blocks(cols, found.cols);
-  checkShape(from, scales, [width, rows]);
   const stored = readScales(from, scales);
   const bits = new Uint32Array(stored.length);
   for (let at = 0; at < stored.length; at++) {
@@ -100,7 +99,8 @@ function turned(from: Checkpoint, module: QuantizedModule, { block }: Scheme): S
   return { bits, block: found, width };
 }
 
-function blocks(size: number, block: number): number {
+/** How many blocks a size has; one if the block is all of it. */
+export function blocks(size: number, block: number): number {
   return Number.isFinite(block) ? Math.ceil(size / block) : 1;
 }
 

@@ -24,15 +24,6 @@ export interface Scheme {
   readonly zeroStep: 0 | 1;
   /** Modules that are not quantized, as the config lists them. */
   readonly kept: readonly string[];
-  /** Rules that quantize the modules that they name in another way than this one; default none. */
-  readonly others?: readonly OtherRule[];
-}
-
-/** A rule for some modules. What it says of modules that are not quantized, which the tensors show, has no effect. */
-interface OtherRule {
-  /** As in config.json, for messages. */
-  readonly name: string;
-  readonly matches: (module: string) => boolean;
 }
 
 const SUPPORTED =
@@ -99,7 +90,6 @@ function gptq(found: Fields): Scheme {
   for (const key of keys) expect(found, key, ["gptq", "gptq_v2", undefined]);
   expect(found, "is_marlin_format", [false, undefined]);
   const second = keys.some((key) => value(found, key) === "gptq_v2");
-  const dynamic = nested(found, "dynamic");
   return {
     method: "GPTQ 4-bit",
     layout: "gptq",
@@ -107,37 +97,8 @@ function gptq(found: Fields): Scheme {
     block: { rows: 1, cols: groupSize(found, "group_size") },
     zeroStep: second ? 0 : 1,
     kept: [],
-    // Names that begin with "-:" are of modules that are not quantized. As in GPTQModel, a name is matched from its
-    // beginning.
-    others: otherRules(found, dynamic, (key) => {
-      return key.startsWith("-:") ? undefined : `^(?:${key.replace(/^\+:/, "")})`;
-    }),
   };
 }
-
-/** Rules of `from` with other settings than `base` has. @param patternOf the names that a key matches, if any. */
-function otherRules(
-  base: Fields,
-  from: Fields | undefined,
-  patternOf: (key: string) => string | undefined,
-): OtherRule[] {
-  return Object.keys(from?.values ?? {}).flatMap((name) => {
-    const rule = from && nested(from, name);
-    const pattern = patternOf(name);
-    const setting = (key: string) => (rule && value(rule, key)) ?? value(base, key);
-    const same = ["bits", "group_size"].every((key) => setting(key) === value(base, key));
-    if (!rule || pattern === undefined || same || Number(setting("bits")) >= UNQUANTIZED) return [];
-    try {
-      const regex = new RegExp(pattern);
-      return [{ name, matches: (module: string) => regex.test(module) }];
-    } catch {
-      throw unusable(rule, "is for names by a regular expression that is not supported");
-    }
-  });
-}
-
-/** `bits` of modules that are left as they are. */
-const UNQUANTIZED = 16;
 
 /** AutoRound stores the tensors of GPTQ's first format or of AWQ. https://github.com/intel/auto-round */
 function autoRound(found: Fields): Scheme {
@@ -145,11 +106,7 @@ function autoRound(found: Fields): Scheme {
   expect(found, "packing_format", [likeGptq, likeAwq, undefined]);
   expect(found, "data_type", ["int", undefined]);
   const stored = value(found, "packing_format") === likeAwq ? awq(found) : gptq(found);
-  // A key is a whole name, or an expression that may match any part of it.
-  const patternOf = (key: string) =>
-    /[*+?^$()[\]{}|\\]/.test(key) ? key : `^${key.replaceAll(".", "\\.")}$`;
-  const others = otherRules(found, nested(found, "extra_config"), patternOf);
-  return { ...stored, method: "AutoRound 4-bit", others };
+  return { ...stored, method: "AutoRound 4-bit" };
 }
 
 function awq(found: Fields): Scheme {
