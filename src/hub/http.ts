@@ -85,6 +85,14 @@ function originOf(endpoint: string): string {
   throw new UsageError(`Cannot use HF_ENDPOINT "${endpoint}": not an http or https URL`);
 }
 
+/** Seconds for which a busy server asks us to wait; the hub says `RateLimit: "api";r=0;t=55`. 0 where it says none. */
+function secondsToWait(headers: Headers): number {
+  const seconds = Number(headers.get("Retry-After") ?? NaN);
+  if (Number.isFinite(seconds)) return seconds;
+  const [, reset] = /;\s*t=(\d+)/.exec(headers.get("RateLimit") ?? "") ?? [];
+  return reset === undefined ? 0 : Number(reset) + 1;
+}
+
 function refusal(
   { status, headers, url }: Response,
   { name, ...access }: { name: ModelName } & Access,
@@ -101,9 +109,10 @@ function refusal(
   const licence = `accept the licence at ${page} ` +
     (token === undefined ? "and set HF_TOKEN" : `as the account of the token of ${tokenFrom}`);
   if (RETRIED.has(status)) {
-    const seconds = Number(headers.get("Retry-After"));
-    const waitMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
-    return new TransientError(`${new URL(url).host} answers ${status}`, waitMs);
+    return new TransientError(
+      `${new URL(url).host} answers ${status}`,
+      secondsToWait(headers) * 1000,
+    );
   }
   if (status === 401 && /invalid credentials/i.test(message)) {
     return cannot(`${endpoint} does not accept the token of ${tokenFrom}`);

@@ -19,8 +19,9 @@ export class UnreachableError extends UsageError {}
 /** Milliseconds between attempts: one attempt more than there are waits. */
 export const WAITS: readonly number[] = [500, 1000, 2000, 4000, 8000];
 
-const LONGEST_WAIT_MS = 120_000;
-/** A wait that a person notices. */
+/** The hub counts requests for 300 s. */
+const LONGEST_WAIT_MS = 310_000;
+/** A wait that a person notices: not for what is tried only twice. */
 const LONG_WAIT_MS = 2000;
 /** Bytes that show a connection works; the attempts are counted anew after them. */
 const PROGRESS_BYTES = 1 << 20;
@@ -45,6 +46,7 @@ export async function persist<T>(
   attempt: () => Promise<T>,
   { waits, signal, onWait = () => {}, received = () => 0 }: Persistence,
 ): Promise<T> {
+  const longest = waits.length > 1 ? LONGEST_WAIT_MS : LONG_WAIT_MS;
   let failures = 0;
   let before = received();
   while (true) {
@@ -57,7 +59,7 @@ export async function persist<T>(
       before = received();
       const wait = waits[failures];
       failures += 1;
-      if (wait === undefined || error.waitMs > LONGEST_WAIT_MS) {
+      if (wait === undefined || error.waitMs > longest) {
         const times = failures === 1 ? "" : `, tried ${failures} times`;
         throw new UnreachableError(`${what}: ${error.message}${times}`, { cause: error });
       }

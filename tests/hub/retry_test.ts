@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { asker } from "../../src/hub/http.ts";
+import { parseModelName } from "../../src/hub/names.ts";
 import { persist, TransientError } from "../../src/hub/retry.ts";
 
 /** A function that fails the given number of times, then succeeds. */
@@ -38,6 +40,39 @@ Deno.test("a server that wants more patience than anybody has, other errors, an 
   const waiting = persist("x", failing(9), { waits: [60_000], signal: stop.signal });
   queueMicrotask(() => stop.abort());
   await assert.rejects(waiting, { name: "AbortError" });
+});
+
+Deno.test("a server is waited for as long as it says, but not for what is tried only twice", async () => {
+  const asked = async (headers: Record<string, string>) => {
+    const answer = () => new Response(null, { status: 429, headers });
+    const how = { port: 0, hostname: "127.0.0.1", onListen: () => {} };
+    await using server = Deno.serve(how, answer);
+    const endpoint = `http://127.0.0.1:${server.addr.port}`;
+    return await asker(parseModelName("org/toy"), { endpoint, token: undefined })(endpoint, {});
+  };
+  const cases: readonly (readonly [Record<string, string>, number])[] = [
+    [{}, 0],
+    [{ "Retry-After": "7" }, 7000],
+    // As the hub says it.
+    [
+      { RateLimit: '"api";r=0;t=55', "RateLimit-Policy": '"fixed window";"api";q=500;w=300' },
+      56_000,
+    ],
+    [{ RateLimit: "soon" }, 0],
+  ];
+  for (const [headers, waitMs] of cases) {
+    await assert.rejects(asked(headers), { name: "TransientError", waitMs });
+  }
+  await assert.rejects(persist("x", failing(1, 56_000), { waits: [1] }), { message: "x: busy" });
+  const told: string[] = [];
+  const stop = new AbortController();
+  const onWait = (line: string) => {
+    told.push(line);
+    stop.abort();
+  };
+  const persistence = { waits: [1, 1], signal: stop.signal, onWait };
+  await assert.rejects(persist("x", failing(1, 300_000), persistence), { name: "AbortError" });
+  assert.deepEqual(told, ["x: busy; trying again in 300 s"]);
 });
 
 Deno.test("long waits are told", async () => {
