@@ -108,7 +108,9 @@ function refusal(
   const page = `${endpoint}/${name.repo}`;
   const licence = `accept the licence at ${page} ` +
     (token === undefined ? "and set HF_TOKEN" : `as the account of the token of ${tokenFrom}`);
-  if (RETRIED.has(status)) {
+  // A storage refuses an URL whose signature has expired; the hub signs a new one at the next attempt.
+  const expired = status === 403 && code === null && new URL(url).origin !== originOf(endpoint);
+  if (RETRIED.has(status) || expired) {
     return new TransientError(
       `${new URL(url).host} answers ${status}`,
       secondsToWait(headers) * 1000,

@@ -18,6 +18,7 @@ const MENDED: Readonly<Record<string, readonly Fault[]>> = {
     { kind: "status", status: 500 },
     { kind: "status", status: 503 },
   ],
+  "a signature that has expired": [{ kind: "cut", after: 40_000 }, { kind: "status", status: 403 }],
   "a cut, then a server without ranges": [{ kind: "cut", after: 40_000 }, { kind: "no-ranges" }],
 };
 
@@ -143,7 +144,7 @@ Deno.test("refusals say what is to be done", async () => {
       message: message.replaceAll("HUB", server.endpoint),
     });
   }
-  server.fail("/model.safetensors", { kind: "status", status: 403 });
+  server.fail("/config.json", { kind: "status", status: 403 });
   await assert.rejects(download(TOY, cache.hub(server, { token: "hf_right" })), {
     message: `Cannot get "org/toy": gated: accept the licence at ${server.endpoint}/org/toy ` +
       "as the account of the token of HF_TOKEN",
