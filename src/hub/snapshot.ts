@@ -53,7 +53,7 @@ export function cachedSnapshot(
   return { lacks: `"${folders.root}" has no ${lacks}`, begun: true };
 }
 
-/** The first file that a snapshot lacks to be run. A broken index counts as an empty one: a download brings it again. */
+/** The first file that a snapshot lacks to be run. A broken index counts as an empty one: a download replaces it. */
 export function lackingIn(folder: string): string | undefined {
   const readIndex = (file: string) => {
     try {
