@@ -1,4 +1,9 @@
-import { HOST_DRAFT_TOKENS, hostDrafter, isHostAlgorithm } from "../draft/algorithms.ts";
+import {
+  draftsAlone,
+  HOST_DRAFT_TOKENS,
+  hostDrafter,
+  isHostAlgorithm,
+} from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import type { NgramRange } from "../draft/ngram.ts";
 import { UsageError } from "../errors.ts";
@@ -26,7 +31,7 @@ export interface SpeculationOptions {
   readonly speculate?: SpeculationChoice | NamedPolicy;
   /** Verify chains of a STANDALONE draft by rejection sampling. */
   readonly rejection?: RejectionRule;
-  /** How many tokens NGRAM, and HYBRID's, must and may match. */
+  /** How many tokens a drafter that matches n-grams must and may match. */
   readonly ngram?: Partial<NgramRange>;
   /** Thresholds of relaxed acceptance, which is not lossless; default 1 each: off. */
   readonly acceptThresholds?: Partial<AcceptThresholds>;
@@ -112,7 +117,7 @@ export function drafterOf(
   const { numDraftTokens = HOST_DRAFT_TOKENS, numSteps = undefined } =
     speculate && !("policy" in speculate) ? speculate : {};
   // With a draft model, `numSteps` counts the model's steps and does not limit the host's drafts.
-  const most = algorithm === "HYBRID" && draft !== "none" ? undefined : numSteps;
+  const most = !draftsAlone(algorithm) && draft !== "none" ? undefined : numSteps;
   const depth = Math.min(numDraftTokens - 1, most ?? Infinity);
   return depth < 1 ? undefined : hostDrafter(algorithm, { depth, ...ngram });
 }

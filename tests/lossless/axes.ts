@@ -1,9 +1,13 @@
 /** What may differ between two runs without a difference in their texts. */
+import { HOST_ALGORITHMS, type HostAlgorithm } from "../../src/draft/algorithms.ts";
 import { EXHAUSTIVE } from "../exhaustive.ts";
 import type { Configuration } from "./pairs.ts";
 
+const DRAFT_MODELS = ["EAGLE3", "EAGLE", "STANDALONE"] as const;
+type DraftModel = typeof DRAFT_MODELS[number];
+
 export const AXES = {
-  drafter: ["EAGLE3", "EAGLE", "STANDALONE", "NGRAM", "SUFFIX", "HYBRID"],
+  drafter: [...DRAFT_MODELS, ...HOST_ALGORITHMS] as readonly (DraftModel | HostAlgorithm)[],
   /** Steps of a chain, or a tree as `--draft-tree` writes it. */
   shape: ["1", "3", "7", "3:2:6", "5:4:8"],
   /** Who chooses how far a round drafts, see policies.ts. */
@@ -59,8 +63,6 @@ export const RUN_AXES: { readonly [K in keyof Case]: readonly Case[K][] } = {
   requests: valuesOf(AXES.requests),
 };
 
-const MODEL_DRAFTERS = ["EAGLE3", "EAGLE", "STANDALONE"];
-
 /** Values combined with the kernels of hardware: those with kernels of their own, or with other numbers of rows. */
 const ON_HARDWARE: { readonly [K in keyof Case]?: readonly Case[K][] } = {
   // EAGLE's heads have the kernels of EAGLE-3's, whose verified rows have those of NGRAM's.
@@ -90,7 +92,7 @@ export function isPossible(chosen: Partial<Case>): boolean {
       if (value !== undefined && !(values as readonly unknown[]).includes(value)) return false;
     }
   }
-  const isModel = drafter === undefined || MODEL_DRAFTERS.includes(drafter);
+  const isModel = drafter === undefined || DRAFT_MODELS.some((each) => each === drafter);
   const isTree = shape?.includes(":") === true;
   const chooses = policy !== undefined && policy !== "static";
   if (!isModel && (isTree || chooses || elasticDraft)) return false;

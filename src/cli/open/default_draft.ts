@@ -1,6 +1,6 @@
 /** The draft of `run`, `chat` and `serve` where none is named: a known head, else the text itself. */
 import { reason, UsageError } from "../../errors.ts";
-import { isHostAlgorithm } from "../../draft/algorithms.ts";
+import { DEFAULT_HOST_ALGORITHM, draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { parsePlace } from "../../hub/names.ts";
 import { bytesText } from "../../text/numbers.ts";
@@ -22,8 +22,8 @@ interface Attempt {
   readonly text: string;
 }
 
-/** Algorithms for which no head is looked for: they draft without one, or theirs must be named. */
-const WITHOUT_HEAD = ["NONE", "NGRAM", "SUFFIX", "NEXTN", "STANDALONE"];
+/** Kinds of draft models for which none is looked for: there is none, or it must be named. */
+const WITHOUT_HEAD = ["NONE", "NEXTN", "STANDALONE"];
 /** Short waits: a head that the user did not name is not worth a long wait for a network that does not answer. */
 const PATIENCE_MS: readonly number[] = [500];
 const TEXT_ALONE = "from the text itself";
@@ -64,7 +64,7 @@ function takesDefault({ model: named = {}, speculation = {} }: Drafting): boolea
   const { model, draft, algorithm } = named;
   const { speculate } = speculation;
   if (model === undefined || draft !== undefined) return false;
-  if (WITHOUT_HEAD.includes(algorithm ?? "")) return false;
+  if (draftsAlone(algorithm) || WITHOUT_HEAD.includes(algorithm ?? "")) return false;
   const off = speculate !== undefined && "policy" in speculate && speculate.policy === "off";
   return !off && speculate?.numSteps !== 0;
 }
@@ -82,7 +82,7 @@ async function attemptsFor(
 ): Promise<Attempt[]> {
   const head = isHostAlgorithm(algorithm) ? undefined : algorithm;
   const found = autoDraft(parsePlace(model, isThere), { model, algorithm: head });
-  const instead = algorithm ?? "SUFFIX";
+  const instead = algorithm ?? DEFAULT_HOST_ALGORITHM;
   const without: Attempt[] = head !== undefined ? [] : [
     { algorithm: instead, text: `${TEXT_ALONE} (${instead})` },
     ...algorithm === undefined ? [{ text: "none" }] : [],

@@ -9,7 +9,7 @@ import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
-import { isHostAlgorithm } from "../../draft/algorithms.ts";
+import { DEFAULT_HOST_ALGORITHM, draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { draftNextTo, knownDraft, knownModels, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
@@ -69,7 +69,7 @@ export async function locate<Options extends Named>(
     throw new UsageError(`Cannot use "${model}": it is the model that runs where none is named`);
   }
   const target = model === undefined ? undefined : parsePlace(model, isThere);
-  const alone = ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "");
+  const alone = algorithm === "NONE" || draftsAlone(algorithm);
   const { draft, ...chosen } = alone ? options : draftOf(options, target, notices);
   const places: { -readonly [K in "model" | "draft" | "donor" | "tokenMap"]?: string } = {};
   const status = statusLine(notices.io.stderr, { shown: !notices.quiet });
@@ -194,7 +194,7 @@ function draftOf(
     return { draft: found.draft };
   }
   if (!draftsAlone || any !== undefined) throw unknownDraft(found.why);
-  const instead = algorithm ?? "SUFFIX";
+  const instead = algorithm ?? DEFAULT_HOST_ALGORITHM;
   tell(`from the text itself (${instead}; ${found.why})`);
   return { algorithm: instead };
 }

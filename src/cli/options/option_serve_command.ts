@@ -1,4 +1,5 @@
 // Rows of the option table: a command that starts another engine alike.
+import { RANGED } from "./drafter_option.ts";
 import type { Flag } from "./flag.ts";
 import { SPECULATION } from "./option_speculation.ts";
 
@@ -47,7 +48,7 @@ export const SERVE_COMMAND_MODEL = {
 /** The drafter, whose default is not read from the draft's files. */
 export const KNOWN_DRAFTER: Flag = {
   ...SPECULATION.drafter,
-  absent: "the kind of a known draft; NGRAM and HYBRID have min=1,max=12",
+  absent: `the kind of a known draft; ${RANGED} have min=1,max=12`,
 };
 
 /** Where it is to listen; what is not given is left to it. */

@@ -1,6 +1,6 @@
 // Rows of the option table: who drafts, and how far.
 import { ACCEPTANCE_TEXT, acceptanceOf } from "./acceptance_option.ts";
-import { DRAFTER_TEXT, drafterOf, DRAFTERS, MODEL_DRAFTERS } from "./drafter_option.ts";
+import { DRAFTER_TEXT, drafterOf, DRAFTERS, MODEL_DRAFTERS, RANGED } from "./drafter_option.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { MOST_STEPS } from "../../speculate/round_shape.ts";
 
@@ -32,7 +32,7 @@ export const SPECULATION = {
     allows: DRAFTER_TEXT as string,
     help:
       "drafter: EAGLE or EAGLE3, a head on the target's hidden states; NEXTN, the multi-token prediction layer of DeepSeek-V3 checkpoints; STANDALONE, a small model with the same vocabulary; NGRAM or SUFFIX, which copy what followed the same tokens earlier in the text (for NGRAM, :min=N,max=N bounds how many tokens have to match); HYBRID, the head or such a copy, whichever is expected to be accepted further",
-    absent: "the kind of the draft checkpoint; NGRAM and HYBRID have min=1,max=12",
+    absent: `the kind of the draft checkpoint; ${RANGED} have min=1,max=12` as string,
     example: "--drafter NGRAM:min=2,max=5",
   },
   numSteps: {
@@ -52,7 +52,7 @@ export const SPECULATION = {
     help:
       "draft a tree instead of a chain. STEPS:TOPK:TOKENS: levels of the tree, candidates of each node, and rows that are verified. topk=N,tokens=N: the same with the levels from --num-steps. total_token=60,depth=7,top_k=10: the same in EAGLE's words. auto: the tree that SGLang has for the architecture",
     absent:
-      "a chain; for topk=N without tokens, 8 tokens or num-steps + 1 if that is more; 12 with NGRAM, SUFFIX and HYBRID",
+      "a chain; for topk=N without tokens, 8 tokens or num-steps + 1 if that is more; 12 for drafts from the text",
     example: "--draft-tree 5:4:8",
   },
   tokenMap: {

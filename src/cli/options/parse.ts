@@ -4,6 +4,7 @@ import { refuseImpossibleBench } from "./measure/bench_refusals.ts";
 import { refuseImpossibleBreakeven } from "./measure/breakeven_flags.ts";
 import type { CommandName } from "./command.ts";
 import { refuseImpossibleLoad } from "./measure/load_flags.ts";
+import { draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { drafterOf } from "./drafter_option.ts";
 import type { FlagTable } from "./flag.ts";
 import { commandHelp, overview } from "./help.ts";
@@ -314,9 +315,8 @@ function refuseImpossible(
 ): void {
   const { draft, drafter, numSteps, model } = given;
   const algorithm = drafterOf(drafter as string | undefined)?.name;
-  // Two of these draft without a model, HYBRID also with one.
-  const alone = algorithm === "NGRAM" || algorithm === "SUFFIX";
-  const host = alone || algorithm === "HYBRID";
+  const alone = draftsAlone(algorithm);
+  const host = isHostAlgorithm(algorithm);
   // A NextN layer is stored in the target's own files.
   const within = algorithm === "NEXTN";
   const heads = algorithm === "EAGLE" || algorithm === "EAGLE3" || within;

@@ -3,6 +3,7 @@ import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
+import { draftsAlone } from "../../draft/algorithms.ts";
 import { drafterOf } from "./drafter_option.ts";
 import { decimal } from "./decimal.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -85,12 +86,11 @@ export function draftsNothing(policy: string): boolean {
  */
 export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
   const { policy, drafter, draftTree } = given;
-  const alone = typeof drafter === "string" ? drafterOf(drafter)?.name : undefined;
   if (policy === undefined) return;
   const clash = (other: string, why: string) => {
     throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
   };
-  if (alone === "NGRAM" || alone === "SUFFIX") {
+  if (typeof drafter === "string" && draftsAlone(drafterOf(drafter)?.name)) {
     const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
     clash(`--drafter ${drafter}`, why);
   }

@@ -1,4 +1,4 @@
-import { HOST_DRAFT_TOKENS } from "../../draft/algorithms.ts";
+import { HOST_DRAFT_TOKENS, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import { MAIN, parsePlace } from "../../hub/names.ts";
 import { chain } from "../../speculate/round_shape.ts";
@@ -77,7 +77,7 @@ function checkpointOf(text: string): Checkpoint {
 
 /** Does it draft from the text alone? */
 function isHost({ algorithm }: Drafting): boolean {
-  return algorithm === "NGRAM" || algorithm === "SUFFIX";
+  return isHostAlgorithm(algorithm);
 }
 
 function draftingOf(
@@ -86,7 +86,7 @@ function draftingOf(
 ): Drafting | undefined {
   const algorithm = drafterOf(drafter)?.name;
   if (algorithm === "NONE") return undefined;
-  if (algorithm === "NGRAM" || algorithm === "SUFFIX") return { algorithm, draft: undefined };
+  if (algorithm !== "HYBRID" && isHostAlgorithm(algorithm)) return { algorithm, draft: undefined };
   if (draft === undefined || draft === "none") {
     if (algorithm === undefined) return undefined;
     return { algorithm: algorithm === "HYBRID" ? "SUFFIX" : algorithm, draft: undefined };

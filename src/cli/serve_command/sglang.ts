@@ -1,4 +1,5 @@
 import { acceptanceOf } from "../options/acceptance_option.ts";
+import { isHostAlgorithm } from "../../draft/algorithms.ts";
 import { drafterOf } from "../options/drafter_option.ts";
 import type { Drafting, LaunchRequest } from "./launch_request.ts";
 import { type EngineCommand, type Flag, flag, ownNotes } from "./command.ts";
@@ -36,7 +37,7 @@ const NONE: Speculation = { flags: [], notes: [] };
 
 function speculationOf(asked: LaunchRequest, drafting: Drafting): Speculation {
   const { algorithm, draft } = drafting;
-  if (algorithm === "NGRAM" || algorithm === "SUFFIX") return textSpeculation(asked, algorithm);
+  if (isHostAlgorithm(algorithm)) return textSpeculation(asked, algorithm);
   const depth = depthFlags(asked);
   const rest = otherFlags(asked, drafting);
   return {

@@ -1,4 +1,4 @@
-import type { HostAlgorithm } from "../../draft/algorithms.ts";
+import { draftsAlone, type HostAlgorithm, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import { openCheckpoint } from "../../model/checkpoint/checkpoint.ts";
@@ -58,8 +58,8 @@ export interface ModelChoice extends DraftRequest {
    */
   readonly draft?: string;
   /**
-   * What the draft must be; NONE, NGRAM, SUFFIX = no draft model, HYBRID = any or none. Absent: what
-   * the checkpoint is.
+   * What the draft must be; NONE, or a drafter on the host that drafts alone = no draft model, any
+   * other drafter on the host = any or none. Absent: what the checkpoint is.
    */
   readonly algorithm?: Algorithm | HostAlgorithm | "NONE";
   /** File of the tokens that an EAGLE-1/2 draft scores (FR-Spec), see `readTokenMap`. */
@@ -76,7 +76,7 @@ export function openModels(choice: ModelChoice): OpenedModels {
   if (draft) stack.use(draft);
   const models = checkModels(target, draft, choice);
   checkVocabulary(models);
-  const algorithm = choice.algorithm === "HYBRID" ? undefined : choice.algorithm;
+  const algorithm = isHostAlgorithm(choice.algorithm) ? undefined : choice.algorithm;
   if (models.draft && algorithm && algorithm !== models.draft.config.algorithm) {
     throw new UsageError(
       `Cannot use --drafter ${algorithm}: the draft ` +
@@ -180,14 +180,14 @@ export function openOwn(model: string, donor: string | undefined): Checkpoint {
 }
 
 function openDraft({ model, donor, draft, algorithm }: ModelChoice): Checkpoint | undefined {
-  if (draft === "none" || ["NONE", "NGRAM", "SUFFIX"].includes(algorithm ?? "")) return undefined;
+  if (draft === "none" || algorithm === "NONE" || draftsAlone(algorithm)) return undefined;
   if (draft !== undefined) return openCheckpoint(draft);
   // The NextN layer is in the target's own files, the embedded model has none.
   if (algorithm === "NEXTN" && model !== undefined) return openOwn(model, donor);
   if (model === undefined && algorithm !== "STANDALONE") {
     return openEmbedded(algorithm === "EAGLE" ? "eagle1" : "eagle3");
   }
-  if (algorithm === undefined || algorithm === "HYBRID") return undefined;
+  if (algorithm === undefined || isHostAlgorithm(algorithm)) return undefined;
   throw new UsageError(
     `Cannot use --drafter ${algorithm}: no draft is given, add --draft MODEL`,
   );
