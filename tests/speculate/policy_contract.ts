@@ -168,7 +168,7 @@ export function policyContract<State>(name: string, make: (seed: number) => Poli
       const policy = make(1);
       for (const state of [policy.start, ...played(all).states]) {
         const { json, rows } = policy.report(state);
-        assertFinite(json);
+        assertFinite(json, "json");
         assert.deepEqual(JSON.parse(JSON.stringify(json)), json);
         for (const row of rows) {
           assert(row.length === 2 && row[0].length <= 11, `"${row[0]}" has no column after it`);
@@ -360,9 +360,16 @@ function outcomeFor(
   };
 }
 
-function assertFinite(value: Plain): void {
-  if (typeof value === "number") assert(Number.isFinite(value), `${value}`);
-  else if (typeof value === "object" && value !== null) Object.values(value).forEach(assertFinite);
+/** @param path where the value is in the report. */
+function assertFinite(value: Plain, path: string): void {
+  if (typeof value === "number") {
+    assert(
+      Number.isFinite(value),
+      `its report has ${path} ${value}: outcomes may have such numbers`,
+    );
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, each] of Object.entries(value)) assertFinite(each, `${path}.${key}`);
+  }
 }
 
 function deepFreeze<T>(value: T): T {
