@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { anthropicError } from "./anthropic/errors.ts";
 import { ollamaError } from "./ollama/errors.ts";
-import { type Described, describedAnswer, ERRORS, UNHEALTHY } from "./openapi_answers.ts";
+import { ANSWERS, type Described, ERRORS, UNHEALTHY } from "./openapi_answers.ts";
 import { type Route, templateOf } from "./service/route.ts";
 
 /** The OpenAPI document of the routes: what they check bodies with, and what they answer. */
@@ -58,12 +58,19 @@ function operation(route: Route, { path, keyed }: Context): unknown {
       ...route.refuses ? {} : {
         200: {
           description: "The answer",
-          content: contentOf(describedAnswer(method, templateOf(route))),
+          content: contentOf(answerOf(route)),
         },
       },
       ...errorsOf(route, { path, keyed }),
     },
   };
+}
+
+function answerOf(route: Route): Described {
+  const name = `${route.method} ${templateOf(route)}`;
+  const answer = ANSWERS[name];
+  if (answer === undefined) throw new Error(`src/serve/openapi_answers.ts has no "${name}"`);
+  return answer;
 }
 
 function contentOf({ type, schema, stream }: Described): Record<string, unknown> {

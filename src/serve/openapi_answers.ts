@@ -230,8 +230,8 @@ const streaming = (schema: z.ZodType, stream: Described["stream"]): Described =>
   { type: JSON_TYPE, schema, ...stream === undefined ? {} : { stream } }
 );
 
-/** What each route answers, by its method and path; others answer an object. */
-const ANSWERS: Readonly<Record<string, Described>> = {
+/** What each route answers with 200, by its method and its path as `templateOf` has it. */
+export const ANSWERS: Readonly<Record<string, Described>> = {
   "post /v1/chat/completions": streaming(CHAT, events(CHAT_CHUNK, "[DONE]")),
   "post /v1/completions": streaming(COMPLETION, events(COMPLETION, "[DONE]")),
   "post /v1/responses": streaming(RESPONSE, events(RESPONSE_EVENT, "[DONE]")),
@@ -275,9 +275,5 @@ const ANSWERS: Readonly<Record<string, Described>> = {
     max_model_len: count,
   })),
   "post /detokenize": json(z.looseObject({ content: z.string(), prompt: z.string() })),
+  "get /openapi.json": json(z.looseObject({ openapi: z.string(), paths: z.looseObject({}) })),
 };
-
-/** What a route answers with 200. @param template its path as `templateOf` has it. */
-export function describedAnswer(method: string, template: string): Described {
-  return ANSWERS[`${method} ${template}`] ?? json(z.looseObject({}));
-}

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Ajv } from "npm:ajv@8.20.0";
+import { ANSWERS } from "../../src/serve/openapi_answers.ts";
 import { fakeEngine } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { type Json, user } from "./server.ts";
@@ -83,7 +84,7 @@ Deno.test("openapi.json: each answer has the status, the content type and the JS
   }
 });
 
-Deno.test("openapi.json: every route is asked by the test above, and on the page of the server", async () => {
+Deno.test("openapi.json: every route is asked by the test above and on the page of the server, and none but routes have answers", async () => {
   await using server = await fakeServer();
   const { paths } = await server.json("/openapi.json");
   const answering = Object.entries<Json>(paths).flatMap(([path, methods]) =>
@@ -94,6 +95,8 @@ Deno.test("openapi.json: every route is asked by the test above, and on the page
     `${body === undefined ? "get" : "post"} ${template}`
   );
   assert.deepEqual(answering.filter((route) => !asked.includes(route)), []);
+  const described = Object.keys(ANSWERS).map((name) => name.replaceAll(/:(\w+)/g, "{$1}"));
+  assert.deepEqual(described.filter((name) => !answering.includes(name)), []);
   const page = await Deno.readTextFile(new URL("../../docs/server.md", import.meta.url));
   // The page's own files are not part of the API.
   const named = Object.keys(paths).filter((path) => !path.endsWith(".js"))
