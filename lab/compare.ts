@@ -26,6 +26,11 @@ export function matching(cases: readonly string[], texts: readonly string[]): st
   return cases.filter((name) => texts.length === 0 || texts.some((text) => name.includes(text)));
 }
 
+/** The first part of each name, once: `matmul/`. */
+export function groupsOf(cases: readonly string[]): string[] {
+  return [...new Set(cases.map((name) => name.replace(/\/.*/, "/")))];
+}
+
 function medianUs(runs: readonly Measured[]): number {
   return median(runs.map(({ us }) => us));
 }

@@ -7,11 +7,12 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { reason, UsageError } from "../src/errors.ts";
 import { type Checkout, openCheckout } from "./checkout.ts";
-import { hereFirst, matching, type Pairs, table } from "./compare.ts";
+import { groupsOf, hereFirst, matching, type Pairs, table } from "./compare.ts";
 import type { Measured } from "./measure.ts";
 import { serve } from "./serve.ts";
 import { openServer, type Server } from "./server.ts";
 
+const USAGE = "deno task bench:micro [--against REF|DIR] [--blocks N] [NAME...]";
 const ROOT = new URL("..", import.meta.url).pathname;
 const BLOCKS = { alone: 1, compared: 9 };
 
@@ -33,7 +34,8 @@ export function parse(args: readonly string[]): Asked {
     try {
       return parseArgs({ args: [...args], options, allowPositionals: true });
     } catch (error) {
-      throw new UsageError(`Cannot run "bench:micro": ${reason(error)}`);
+      const [why] = reason(error).split(". ");
+      throw new UsageError(`Cannot run "bench:micro": ${why}; usage: ${USAGE}`);
     }
   })();
   const { against, serve } = values;
@@ -59,8 +61,10 @@ async function compare({ against, blocks, names }: Asked, signal: AbortSignal): 
   const here = stack.use(await openServer(ROOT, "this checkout"));
   const cases = matching(here.info.cases, names);
   if (cases.length === 0) {
-    const all = here.info.cases.join(", ");
-    throw new UsageError(`Cannot time "${names.join(" ")}": cases are ${all}`);
+    throw new UsageError(
+      `Cannot time "${names.join(" ")}": lab/cases has no case of that name, there are ` +
+        groupsOf(here.info.cases).join(", "),
+    );
   }
   const known = new Set(there?.info.cases);
   const shared = cases.filter((name) => there === undefined || known.has(name));

@@ -70,6 +70,10 @@ Deno.test("arguments of bench:micro", () => {
   const compared = { ...alone, against: "main", blocks: 9, names: ["down"] };
   assert.deepEqual(parse(["--against", "main", "down"]), compared);
   assert.deepEqual(parse(["--blocks=3", "--against=main", "down"]), { ...compared, blocks: 3 });
+  assert.throws(
+    () => parse(["--help"]),
+    /Unknown option '--help'; usage: deno task bench:micro \[/,
+  );
   for (const args of [["--blocks", "0"], ["--blocks", "x"], ["--wild"], ["--against"]]) {
     assert.throws(() => parse(args), UsageError);
   }

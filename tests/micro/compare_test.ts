@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { hereFirst, matching, speedup, table } from "../../lab/compare.ts";
+import { groupsOf, hereFirst, matching, speedup, table } from "../../lab/compare.ts";
 
 const runs = (us: readonly number[]) => us.map((us) => ({ us, bytes: 4e6, flops: 8e6 }));
 
@@ -21,6 +21,7 @@ Deno.test("cases are chosen by any part of their names", () => {
   assert.deepEqual(matching(cases, []), cases);
   assert.deepEqual(matching(cases, ["down", "choose"]), cases.slice(1));
   assert.deepEqual(matching(cases, ["nothing"]), []);
+  assert.deepEqual(groupsOf(["a/b/1", "a/c/1", "d/1"]), ["a/", "d/"]);
 });
 
 Deno.test("the table: alone, and against another checkout", () => {
