@@ -22,7 +22,7 @@ for (const name of goldensWith("config.v5.json")) {
   });
 }
 
-Deno.test("every architecture has a golden, and a row on the page of models", async () => {
+Deno.test("every architecture has a golden and a row on the page of models, and no other has a row", async () => {
   const tested = goldensWith("config.json").flatMap((name) => {
     const config = Deno.readTextFileSync(new URL(`${name}/config.json`, FOLDERS));
     return JSON.parse(config).architectures as string[];
@@ -38,6 +38,9 @@ Deno.test("every architecture has a golden, and a row on the page of models", as
     ...wrappers.map(({ architecture }) => architecture),
   ]);
   assert.deepEqual(names.filter((name) => !page.includes(`\`${name}\``)), []);
+  const onPage = page.matchAll(/`(\w+For(?:CausalLM|ConditionalGeneration))`/g);
+  const gone = [...onPage].map(([, name = ""]) => name).filter((name) => !names.includes(name));
+  assert.deepEqual(gone, []);
 });
 
 type Change = Readonly<Record<string, unknown>>;

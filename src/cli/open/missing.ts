@@ -2,6 +2,7 @@
 import { basename, dirname } from "node:path";
 import { UsageError } from "../../errors.ts";
 import { nearest } from "../../hub/nearby.ts";
+import { isRandom } from "../options/measure/random_model.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { knownLike } from "./drafts.ts";
 import { isFolder, isThere } from "./is_there.ts";
@@ -16,6 +17,11 @@ export function checkFolder(
   { cached, offline }: { readonly cached: () => readonly string[]; readonly offline: boolean },
 ): void {
   if (isThere(path)) return;
+  if (isRandom(path)) {
+    throw new UsageError(
+      `Cannot open "${path}": random weights are for bench, bench load, breakeven and profile`,
+    );
+  }
   const near = nearIt(path) || (/[/\\]/.test(path) ? "" : namedLike(path, cached(), offline));
   throw new UsageError(`Cannot open "${path}": no such folder${near}`);
 }

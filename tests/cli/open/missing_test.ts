@@ -27,6 +27,14 @@ Deno.test("the embedded model has no name to be given", async () => {
   }
 });
 
+Deno.test("random weights are only measured", async () => {
+  await assert.rejects(locate({ model: "random:llama.json" }, { io: fakeIo(), quiet: true }), {
+    name: "UsageError",
+    message:
+      'Cannot open "random:llama.json": random weights are for bench, bench load, breakeven and profile',
+  });
+});
+
 Deno.test("a folder that is not there: what is near it, and where the path leaves what is there", async () => {
   const at = Deno.makeTempDirSync({ prefix: "eyrie-test-" });
   const env = { HF_HUB_OFFLINE: "1", HF_HUB_CACHE: `${at}/cache` };
