@@ -173,5 +173,6 @@ Deno.test("rewrites are turned off by their names", () => {
   );
   const names = REWRITES.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
+  assert.deepEqual(Object.keys(ELSEWHERE).filter((name) => !names.includes(name)), []);
   for (const { within } of REWRITES) assert.ok(within === undefined || names.includes(within));
 });
