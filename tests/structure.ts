@@ -1,4 +1,4 @@
-/** The shape of the source tree: which file imports which, and how many files a room holds. */
+/** The shape of the source tree: which file imports which. */
 
 const ROOT = new URL("..", import.meta.url);
 
@@ -61,18 +61,18 @@ export function folderOf(file: string): string {
   return file.slice(0, file.lastIndexOf("/"));
 }
 
-/** The room of a file: folders within a room belong to it. */
-export function roomOf(file: string): string {
+/** The folder of a file at the depth at which imports go one way: `src/engine/device`, `kernels/norm`. */
+export function upperFolderOf(file: string): string {
   return folderOf(file).split("/").slice(0, file.startsWith("src/") ? 3 : 2).join("/");
 }
 
-/** Rooms and the rooms that their files import from, themselves left out. */
-export function roomImports(imports: Imports): Map<string, string[]> {
-  const rooms = new Map<string, string[]>();
+/** These folders and those that their files import from, themselves left out. */
+export function folderImports(imports: Imports): Map<string, string[]> {
+  const folders = new Map<string, string[]>();
   for (const [file, targets] of imports) {
-    const room = roomOf(file);
-    const others = targets.map(roomOf).filter((other) => other !== room);
-    rooms.set(room, [...new Set([...rooms.get(room) ?? [], ...others])]);
+    const folder = upperFolderOf(file);
+    const others = targets.map(upperFolderOf).filter((other) => other !== folder);
+    folders.set(folder, [...new Set([...folders.get(folder) ?? [], ...others])]);
   }
-  return rooms;
+  return folders;
 }

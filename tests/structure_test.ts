@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { circles, readImports, roomImports } from "./structure.ts";
+import { circles, folderImports, readImports } from "./structure.ts";
 
 Deno.test("no file leads back to itself through its imports", async () => {
   const imports = await readImports();
@@ -7,8 +7,8 @@ Deno.test("no file leads back to itself through its imports", async () => {
   deepEqual(circles(imports), []);
 });
 
-Deno.test("data goes one way between rooms", async () => {
-  deepEqual(circles(roomImports(await readImports())), []);
+Deno.test("imports go one way between folders", async () => {
+  deepEqual(circles(folderImports(await readImports())), []);
 });
 
 Deno.test("circles are found, also through several steps", () => {

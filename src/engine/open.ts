@@ -190,7 +190,7 @@ export async function openEngine(
     onPrefill: learnPrefill(costs),
     ...defined({ onRound: hooks.onRound, residency }),
     onWarning,
-    mail: hooks.mail,
+    messageWaits: hooks.messageWaits,
   });
   const { submit, idle, close } = engineLoop(scheduler);
   stack.defer(close);
@@ -354,7 +354,7 @@ async function loadRunner(
   });
   const runner = await openRunner(gpu, weights, capacity, {
     profile: device.profile ?? false,
-    ...defined({ mail: hooks.mail, acceptance: speculation.simulateAcceptance }),
+    ...defined({ messageWaits: hooks.messageWaits, acceptance: speculation.simulateAcceptance }),
     thresholds: acceptThresholds,
     promptTarget: hooks.promptTarget,
     meanwhile: drafter?.meanwhile &&

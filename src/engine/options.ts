@@ -115,7 +115,7 @@ export interface LocalHooks extends EngineHooks, LocalDrafting {
   /**
    * Returns true while messages wait that only a turn of the event loop can receive; the engine then takes such a turn.
    */
-  readonly mail?: () => boolean;
+  readonly messageWaits?: () => boolean;
   /** See `PromptTarget`. */
   readonly promptTarget?: PromptTarget;
 }

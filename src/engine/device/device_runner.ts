@@ -61,20 +61,27 @@ export async function openRunner(
   gpu: Gpu,
   loaded: LoadedWeights,
   capacity: EngineSizes,
-  { profile = false, acceptance, thresholds, mail, meanwhile, promptTarget, onCompile = () => {} }:
-    {
-      readonly profile?: boolean;
-      readonly mail?: () => boolean;
-      /** What the host does while the device works. */
-      readonly meanwhile?: (() => void) | undefined;
-      /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
-      readonly acceptance?: readonly number[];
-      /** Thresholds of relaxed acceptance; absent: acceptance is lossless. */
-      readonly thresholds?: AcceptThresholds | undefined;
-      readonly promptTarget?: PromptTarget | undefined;
-      /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
-      readonly onCompile?: (progress: CompileProgress) => void;
-    } = {},
+  {
+    profile = false,
+    acceptance,
+    thresholds,
+    messageWaits,
+    meanwhile,
+    promptTarget,
+    onCompile = () => {},
+  }: {
+    readonly profile?: boolean;
+    readonly messageWaits?: () => boolean;
+    /** What the host does while the device works. */
+    readonly meanwhile?: (() => void) | undefined;
+    /** Probabilities to draw accepted counts with, instead of verifying: for timing. */
+    readonly acceptance?: readonly number[];
+    /** Thresholds of relaxed acceptance; absent: acceptance is lossless. */
+    readonly thresholds?: AcceptThresholds | undefined;
+    readonly promptTarget?: PromptTarget | undefined;
+    /** Called while `warmUp` and `warmUpPacked` run kernels for the first time. */
+    readonly onCompile?: (progress: CompileProgress) => void;
+  } = {},
 ): Promise<Runner> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, loaded, capacity, buffers, promptTarget);
@@ -95,7 +102,7 @@ export async function openRunner(
     words,
     profile,
     meanwhile,
-    ...mail ? { mail } : {},
+    ...messageWaits ? { messageWaits } : {},
   });
   return new DeviceRunner({
     gpu,

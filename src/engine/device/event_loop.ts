@@ -5,29 +5,29 @@ import type { Gpu } from "../../gpu/device.ts";
 const TURN_MS = 100;
 
 /** Longest wait for messages that are on their way. */
-const MAIL_MS = 2;
+const MESSAGES_MS = 2;
 
 /**
- * Receives the messages sent to this thread, as long as `mail` says that some wait. All of them arrive after some 25
- * immediates (0.3 ms in Deno 2.9.6), none after one.
+ * Receives the messages sent to this thread, as long as `messageWaits` says that one waits. All of them arrive after
+ * some 25 immediates (0.3 ms in Deno 2.9.6), none after one.
  */
-export async function receiveMail(mail: () => boolean): Promise<void> {
-  const until = performance.now() + MAIL_MS;
-  while (mail() && performance.now() < until) await setImmediate();
+export async function receiveMessages(messageWaits: () => boolean): Promise<void> {
+  const until = performance.now() + MESSAGES_MS;
+  while (messageWaits() && performance.now() < until) await setImmediate();
 }
 
 /**
  * Returns a function that takes a turn of the event loop at the first call, and then every TURN_MS. An engine in a
- * thread of its own has `mail`, which each call receives; it handles no signals, so two immediates (2 us) are enough
- * for the device's reports. Otherwise a turn waits for a timer (2 ms), because an immediate would return before Deno
+ * thread of its own has `messageWaits`, by which each call receives messages; it handles no signals, so two immediates
+ * (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms), because an immediate would return before Deno
  * has handled a signal.
  */
-export function yieldToEventLoop(mail?: () => boolean): () => Promise<void> {
+export function yieldToEventLoop(messageWaits?: () => boolean): () => Promise<void> {
   let last = -Infinity;
   return async () => {
-    if (mail) await receiveMail(mail);
+    if (messageWaits) await receiveMessages(messageWaits);
     if (performance.now() - last < TURN_MS) return;
-    if (mail) await setImmediate().then(() => setImmediate());
+    if (messageWaits) await setImmediate().then(() => setImmediate());
     else await setTimeout(1);
     last = performance.now();
   };

@@ -2,7 +2,7 @@ import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Runner, SubmittedRounds } from "../device/runner.ts";
-import { receiveMail } from "../device/event_loop.ts";
+import { receiveMessages } from "../device/event_loop.ts";
 import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
@@ -132,8 +132,8 @@ export interface SchedulerOptions {
   /** When the draft leaves the GPU, where it may. */
   readonly residency?: Partial<ResidencyOptions>;
   readonly onWarning?: (line: string) => void;
-  /** See `receiveMail`: new and cancelled requests are received before a round begins. */
-  readonly mail?: (() => boolean) | undefined;
+  /** See `receiveMessages`: new and cancelled requests are received before a round begins. */
+  readonly messageWaits?: (() => boolean) | undefined;
 }
 
 export function openScheduler(
@@ -229,7 +229,7 @@ export function openScheduler(
     if (ran === undefined) return;
     const { group, began, catchUpMs } = ran;
     // The device runs the next group while the host reads and handles the results of this one.
-    const ahead = runner.overlaps && !options.mail?.()
+    const ahead = runner.overlaps && !options.messageWaits?.()
       ? yield* begin(groups.ahead(group))
       : undefined;
     const { states, round: { shape, count }, chosen } = group;
@@ -239,7 +239,7 @@ export function openScheduler(
     if (chosen) syncInterval.learn(states.length, shape, { count, ended });
     else syncInterval.pause();
     if (ahead) begun = { ...ahead, began: ended };
-    else if (!options.mail?.()) begun = yield* begin(groups.next(group, rounds));
+    else if (!options.messageWaits?.()) begun = yield* begin(groups.next(group, rounds));
     const taken = { ...group, rounds, began, ended, catchUpMs };
     counts.wasted += takeGroup({ requests, speculation, proposalGain, onRound }, taken);
   }
@@ -273,7 +273,7 @@ export function openScheduler(
   }
 
   function* step(): Walk<boolean> {
-    if (options.mail?.()) yield receiveMail(options.mail);
+    if (options.messageWaits?.()) yield receiveMessages(options.messageWaits);
     requests.endCancelled();
     if (begun === undefined && !(yield* storePrompts())) return false;
     yield* runGroup();

@@ -1,7 +1,7 @@
 import type { EngineInfo, EngineStatus } from "../engine.ts";
 import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
-import { newBell } from "./message_counter.ts";
+import { type SentMessages, sentMessages } from "./message_counter.ts";
 import { receivedError } from "./errors.ts";
 import type { FromEngine, ToEngine } from "./messages.ts";
 
@@ -19,7 +19,7 @@ interface Answer {
 export class Channel {
   readonly opened: Promise<OpenedEngine>;
   readonly #worker: Worker;
-  readonly #ring: () => void;
+  readonly #sent: SentMessages = sentMessages();
   /** Questions that were not answered yet. */
   readonly #asked = new Map<number, Answer>();
   /** Receivers of the events of requests that have not ended. */
@@ -33,13 +33,11 @@ export class Channel {
   /** Starts the worker `url`, whose module calls `serveThread`. */
   constructor(url: string | URL, { hooks = {}, ...options }: EngineOptions) {
     const { signal, onProgress, onWarning } = hooks;
-    const { memory, bell } = newBell();
-    this.#ring = bell.ring;
     this.opened = this.#opening.promise;
     this.#worker = new Worker(url, { type: "module", name: "engine" });
     this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
       // What is sent before the module has run is lost.
-      if (data.kind === "ready") this.#post({ kind: "open", options, bell: memory });
+      if (data.kind === "ready") this.#post({ kind: "open", options, sent: this.#sent.memory });
       else if (data.kind === "progress") onProgress?.(data.progress);
       else if (data.kind === "warning") onWarning?.(data.line);
       else this.#receive(data);
@@ -137,7 +135,7 @@ export class Channel {
     if (this.#failure) throw this.#failure;
     this.#worker.postMessage(message);
     // Only now: what cannot be copied throws and is not sent, and the thread would look for it for ever.
-    this.#ring();
+    this.#sent.count();
   }
 
   #receive(message: Exclude<FromEngine, { kind: "ready" | "progress" | "warning" }>): void {

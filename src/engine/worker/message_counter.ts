@@ -3,31 +3,33 @@
  * messages sent, in memory that both threads see. Looking at it costs less than a microsecond, a turn
  * of the event loop 1 to 2 ms.
  */
-export interface Bell {
-  /** Adds one to the count: after each message that was sent. */
-  ring(): void;
-}
-
-export interface HeardBell {
-  /** A message was sent that was not received yet. */
-  rings(): boolean;
-  /** A message was received. */
-  heard(): void;
-}
-
-export function newBell(): { readonly memory: SharedArrayBuffer; readonly bell: Bell } {
-  const memory = new SharedArrayBuffer(4);
-  const count = new Int32Array(memory);
-  return { memory, bell: { ring: () => void Atomics.add(count, 0, 1) } };
+export interface SentMessages {
+  readonly memory: SharedArrayBuffer;
+  /** To be called after each message that was sent. */
+  count(): void;
 }
 
 /** The receiving thread's side. */
-export function heardBell(memory: SharedArrayBuffer): HeardBell {
-  const count = new Int32Array(memory);
+export interface ReceivedMessages {
+  /** Whether a message was sent that was not received yet. */
+  oneWaits(): boolean;
+  /** To be called for each message that was received. */
+  count(): void;
+}
+
+export function sentMessages(): SentMessages {
+  const memory = new SharedArrayBuffer(4);
+  const sent = new Int32Array(memory);
+  return { memory, count: () => void Atomics.add(sent, 0, 1) };
+}
+
+/** @param memory that of the sender. */
+export function receivedMessages(memory: SharedArrayBuffer): ReceivedMessages {
+  const sent = new Int32Array(memory);
   let received = 0;
   return {
     // A message may be received before it is counted. The difference of counts that wrap around is right.
-    rings: () => (Atomics.load(count, 0) - received | 0) > 0,
-    heard: () => void received++,
+    oneWaits: () => (Atomics.load(sent, 0) - received | 0) > 0,
+    count: () => void received++,
   };
 }

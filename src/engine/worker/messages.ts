@@ -8,7 +8,8 @@ export type ToEngine =
   | {
     readonly kind: "open";
     readonly options: Omit<EngineOptions, "hooks">;
-    readonly bell: SharedArrayBuffer;
+    /** See `SentMessages`. */
+    readonly sent: SharedArrayBuffer;
   }
   | { readonly kind: "read status"; readonly id: number }
   /** Answered from the thread's message loop, between two rounds. */

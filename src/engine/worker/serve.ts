@@ -1,7 +1,7 @@
 import type { LocalEngine } from "../open.ts";
 import type { EventStream } from "../schedule/event_stream.ts";
 import type { EngineEvent } from "../schedule/events.ts";
-import { heardBell } from "./message_counter.ts";
+import { receivedMessages } from "./message_counter.ts";
 import { sentError } from "./errors.ts";
 import type { FromEngine, SentEvent, ToEngine } from "./messages.ts";
 import type { Port } from "./port.ts";
@@ -11,21 +11,21 @@ export function serveEngine(port: Port): void {
   const post = (message: FromEngine) => port.postMessage(message);
   port.onmessage = async ({ data }) => {
     if (data.kind !== "open") throw new Error(`"${data.kind}" before "open"`);
-    const bell = heardBell(data.bell);
-    bell.heard();
+    const received = receivedMessages(data.sent);
+    received.count();
     try {
       const { openEngine } = await import("../open.ts");
       const engine = await openEngine({
         ...data.options,
         hooks: {
-          mail: bell.rings,
+          messageWaits: received.oneWaits,
           onProgress: (progress) => post({ kind: "progress", progress }),
           onWarning: (line) => post({ kind: "warning", line }),
         },
       });
       const answer = answers(engine, post);
       port.onmessage = (event) => {
-        bell.heard();
+        received.count();
         answer(event.data);
       };
       post({ kind: "opened", info: engine.info, status: engine.status });

@@ -137,7 +137,7 @@ export function simulate(simulation: Simulation): SimulationResult {
     sloItlMs,
     clock: () => runner.now.ms,
     promptsFirst: source.stored,
-    mail: () => source.pending(runner.now.ms, inFlight.size),
+    messageWaits: () => source.pending(runner.now.ms, inFlight.size),
     onRound: takeRound,
   });
   let submitted = 0;

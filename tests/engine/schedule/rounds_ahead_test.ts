@@ -22,8 +22,8 @@ const REQUEST: GenerateRequest = {
 /** Returns in order what happens: groups that begin, rounds that are reported, requests that end. */
 async function log(
   requests: readonly Partial<GenerateRequest>[],
-  { mail = () => false, onBegin = () => {}, roundsPerSync = 4, prepare, policy }: {
-    readonly mail?: () => boolean;
+  { messageWaits = () => false, onBegin = () => {}, roundsPerSync = 4, prepare, policy }: {
+    readonly messageWaits?: () => boolean;
     readonly onBegin?: (submit: (more: Partial<GenerateRequest>) => void) => void;
     readonly roundsPerSync?: number | "auto";
     readonly prepare?: (runner: FakeRunner) => void;
@@ -54,7 +54,7 @@ async function log(
     runner,
     cache,
     roundsPerSync,
-    mail,
+    messageWaits,
     outputs: {
       tokenizer,
       name: "fake",
@@ -108,7 +108,7 @@ Deno.test("a group that surely follows begins before the tokens of the last are 
 Deno.test("none begins early where a text may stop it, a message waits or another request does", async () => {
   const inTurn = ["1 rounds", "begin 4", "4 rounds", "begin 4", "4 rounds", "finish"];
   assert.deepEqual(runs(await log([{ maxTokens: 9, stop: ["none"] }])), inTurn);
-  assert.deepEqual(runs(await log([{ maxTokens: 9 }], { mail: () => true })), inTurn);
+  assert.deepEqual(runs(await log([{ maxTokens: 9 }], { messageWaits: () => true })), inTurn);
   const waits = await log([{ maxTokens: 9 }, { maxTokens: 9 }, { maxTokens: 9 }]);
   const early = waits.findIndex((what, i) =>
     what.startsWith("begin") && waits[i + 1]?.startsWith("begin")

@@ -1,6 +1,9 @@
 // A worker that speaks as an engine's thread does, without an engine.
 import type { EngineInfo, EngineStatus } from "../../../src/engine/engine.ts";
-import { type HeardBell, heardBell } from "../../../src/engine/worker/message_counter.ts";
+import {
+  type ReceivedMessages,
+  receivedMessages,
+} from "../../../src/engine/worker/message_counter.ts";
 import type { FromEngine } from "../../../src/engine/worker/messages.ts";
 import { workerPort } from "../../../src/engine/worker/port.ts";
 
@@ -12,10 +15,10 @@ function post(message: FromEngine): void {
 
 if (port) {
   let pings = 0;
-  let bell: HeardBell | undefined;
+  let received: ReceivedMessages | undefined;
   port.onmessage = ({ data }) => {
-    if (data.kind === "open") bell = heardBell(data.bell);
-    bell?.heard();
+    if (data.kind === "open") received = receivedMessages(data.sent);
+    received?.count();
     if (data.kind === "open") {
       post({
         kind: "opened",
@@ -40,7 +43,7 @@ if (port) {
     }
     // Its status is whether it would look for messages.
     if (data.kind === "read status") {
-      const value = { rings: bell?.rings() } as unknown as EngineStatus;
+      const value = { oneWaits: received?.oneWaits() } as unknown as EngineStatus;
       post({ kind: "status read", id: data.id, value });
     }
     if (data.kind === "close") post({ kind: "closed" });

@@ -22,6 +22,6 @@ Deno.test("a request that cannot be sent is not counted as a message that waits"
   const request = { promptIds: [1], sampling: GREEDY, maxTokens: 1, ignoreEos: false };
   const uncopied = (() => {}) as unknown as string;
   assert.throws(() => engine.submit({ ...request, stop: [uncopied] }), { name: "DataCloneError" });
-  assert.deepEqual(await engine.readStatus(), { rings: false });
+  assert.deepEqual(await engine.readStatus(), { oneWaits: false });
   await engine.terminate();
 });

@@ -96,17 +96,17 @@ export function readbackWords(work: Pick<Submission, "words" | "extra">): number
 
 /**
  * @param source the result, `words` long at most.
- * @param options.mail see yieldToEventLoop.
+ * @param options.messageWaits see yieldToEventLoop.
  * @param options.meanwhile called after each submission, before the host waits for the device.
  * @param options.profile time each program with timestamp queries, where the adapter has them.
  */
 export async function openSubmitter(
   gpu: Gpu,
   source: GPUBuffer,
-  { words, profile, mail, meanwhile = () => {} }: {
+  { words, profile, messageWaits, meanwhile = () => {} }: {
     readonly words: number;
     readonly profile: boolean;
-    readonly mail?: () => boolean;
+    readonly messageWaits?: () => boolean;
     readonly meanwhile?: (() => void) | undefined;
   },
 ): Promise<Submitter> {
@@ -121,7 +121,7 @@ export async function openSubmitter(
     const room = roomFor({ words });
     places.push({ room, readback: await openReadback(gpu, room), ready: new Map(), isFree: true });
   }
-  const yieldNow = yieldToEventLoop(mail);
+  const yieldNow = yieldToEventLoop(messageWaits);
   const submitted = busyDevice<Submission>();
 
   /** A place that no unread group uses, large enough for any number of runs of the work. */

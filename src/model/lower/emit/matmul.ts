@@ -21,8 +21,6 @@ import {
 import { QKV_BUFFERS, qkvEpilogue } from "../../../../kernels/matmul/qkv.ts";
 import { normLanes } from "../../../../kernels/norm/rms_norm.ts";
 import type { Dispatch } from "../../../gpu/kernel.ts";
-import type { DecoderContext } from "../../graph/context.ts";
-import { onPaper } from "../lifetimes.ts";
 import type { MatmulEpilogue, MatmulOp, MatmulPrologue, OpOf } from "../ops.ts";
 import { type Emitting, missing, type Placing, scalesOf } from "./emitting.ts";
 
@@ -112,16 +110,6 @@ export function prologueOf(
   const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
   const partials = { ...sums, rows: of.rows, ...heads, window, splits, sinks, gate: gates };
   return combinedHeads(partials, widen);
-}
-
-/** Number of storage buffers that a matmul binds to bring x to workgroup memory. */
-export function prologueBuffers(
-  context: DecoderContext,
-  op: Pick<MatmulOp, "x" | "matrix" | "prologue">,
-): number {
-  return op.prologue
-    ? Object.keys(prologueOf({ context, at: onPaper }, op, op.prologue).buffers).length
-    : 0;
 }
 
 export function normOf(
