@@ -327,4 +327,5 @@ Deno.test("a policy of the caller's own; nothing is drafted without a draft", ()
     name: "static",
     warnings: ['policy "mine" is not used: there is no draft'],
   });
+  assert.deepEqual(planned({ policy: "off" }, { ...PLAN, algorithm: "NONE" }).warnings, []);
 });

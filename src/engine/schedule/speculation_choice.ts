@@ -64,7 +64,9 @@ interface PlanFor {
 export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): SpeculationPlan {
   const plan = namedPlan(asked, of);
   if (of.algorithm !== "NONE") return plan;
-  of.onWarning(`policy "${plan.speculation.report.policy}" is not used: there is no draft`);
+  if (plan.tiers.some(({ depth }) => depth > 0)) {
+    of.onWarning(`policy "${plan.speculation.report.policy}" is not used: there is no draft`);
+  }
   return staticPlan(chain(0));
 }
 
