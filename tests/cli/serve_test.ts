@@ -59,6 +59,27 @@ Deno.test("serve: interrupted while it loads, it ends after the opening of the e
   assert.deepEqual(ends, ["opening", "serve with 0"]);
 });
 
+Deno.test("serve: a line of the log is not written behind the progress of loading", async () => {
+  const invocation = parseArguments(["serve", "--port", "0"]);
+  assert.ok(invocation.command === "serve");
+  const io = fakeIo({ terminal: true });
+  const opening = Promise.withResolvers<never>();
+  const open: OpenEngine = ({ hooks }) => {
+    hooks?.onProgress?.({ label: "target", done: 1, total: 2 });
+    return opening.promise;
+  };
+  const run = runServe(invocation.options, { open, io, version: "0.0.0" });
+  await io.seen("target [");
+  const [url = ""] = /http:\S+/.exec(io.err()) ?? [];
+  await (await fetch(`${url}/nowhere`)).text();
+  await io.seen("/nowhere");
+  const written = io.err().replaceAll("\r\x1b[K", "|");
+  assert.match(written, /\|[\d:]+ [\d.]+ GET \/nowhere 404/);
+  io.interrupt();
+  opening.reject(new Error("interrupted"));
+  assert.equal(await run, 0);
+});
+
 Deno.test("serve: the last line says how long requests have to end, unless there can be none", async () => {
   const lastLine = async (...flags: string[]) =>
     (await serveOnce(flags, "/health")).err().trimEnd().split("\n").at(-1);

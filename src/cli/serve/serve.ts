@@ -13,6 +13,7 @@ import { speculateOf } from "../open/speculation.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ServeOptions } from "../options/options.ts";
 import { type Io, unlessAborted } from "../terminal/io.ts";
+import { writeLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import { startLines } from "./start_lines.ts";
 import { withoutAbortWarning } from "./abort_warning.ts";
@@ -33,7 +34,7 @@ export async function runServe(
   const { host = LOOPBACK[0] as string, quiet, maxBatch, maxQueue } = options;
   const names = namesOf(options);
   const format = (options.logFormat ?? (quiet ? "none" : "text")) as LogFormat;
-  const log = openLog({ format, write: (line) => context.io.stderr.write(`${line}\n`) });
+  const log = openLog({ format, write: (line) => writeLine(context.io.stderr, line) });
   const { version } = context;
   let opening: ReturnType<OpenEngine> | undefined;
   const open: OpenEngine = (asked) => opening = context.open(asked);

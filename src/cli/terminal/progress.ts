@@ -9,6 +9,8 @@ const BAR_WIDTH = 24;
 /** Milliseconds between two drawings: often enough to look smooth, rarely enough to cost nothing. */
 const REDRAW_MS = 80;
 const CLEAR_LINE = "\r\x1b[K";
+/** A rate of less time than this says nothing. */
+const LEAST_MS = 20;
 
 /** One line, never wider than the terminal: `target [####----] 12.3/45.6 MB, 1.2 GB/s`. */
 export function progressLine(
@@ -17,7 +19,7 @@ export function progressLine(
 ): string {
   const { done, total, unit } = progress;
   if (unit === "kernels") return compileLine(progress, columns);
-  const rate = elapsedMs > 0 ? `, ${bytesText(done / elapsedMs * 1000)}/s` : "";
+  const rate = elapsedMs >= LEAST_MS ? `, ${bytesText(done / elapsedMs * 1000)}/s` : "";
   return barLine(progress, {
     numbers: `${bytesText(done)} of ${bytesText(total)}${rate}`,
     columns,
@@ -119,6 +121,11 @@ export interface StatusLine {
   simulate(world: string, done: number, total: number): void;
   /** Wipes the line before other text is written. */
   clear(): void;
+}
+
+/** Writes a line in the place of what a status line may have drawn on the same terminal. */
+export function writeLine(output: TextSink, line: string): void {
+  output.write(`${output.isTerminal ? CLEAR_LINE : ""}${line}\n`);
 }
 
 /** Draws on `output` when it is a terminal and `shown`. */
