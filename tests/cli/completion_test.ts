@@ -42,6 +42,8 @@ Deno.test({
     assert.deepEqual(await offered("generate", "--quantize", "=", "q4"), ["q4"]);
     assert.deepEqual(await offered("chat", "--policy", ""), POLICY_NAMES);
     assert.deepEqual(await offered("bench", "--policy", "stat"), ["static"]);
+    assert.deepEqual(await offered("bench", "--policy", "ema,stat"), ["ema,static"]);
+    assert.deepEqual(await offered("generate", "--policy", "ema,stat"), []);
     assert.deepEqual(await offered("generate", "--quantize", "="), ["q8", "q4"]);
     assert.deepEqual(await offered("run", "-m", "a"), ["a model"]);
     assert.deepEqual(await offered("run", ""), ["a model"]);

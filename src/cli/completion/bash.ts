@@ -34,6 +34,12 @@ ${commands.map(commandCase).join("\n")}
 _eyrie_words() {
   COMPREPLY=($(compgen -W "$1" -- "$cur"))
 }
+# The last word of a list with commas.
+_eyrie_list() {
+  local before=
+  if [[ $cur == *,* ]]; then before=\${cur%,*},; fi
+  COMPREPLY=($(compgen -P "$before" -W "$1" -- "\${cur##*,}"))
+}
 _eyrie_paths() {
   local IFS=$'\\n'
   compopt -o filenames 2> /dev/null
@@ -46,9 +52,9 @@ complete -F _eyrie eyrie
 function commandCase({ names, flags, longer, operands }: CompletedCommand): string {
   const [first = longer.length > 0 ? longer : "unknown"] = operands.map(({ values }) => values);
   const valued = flags.filter(({ value }) => value !== "");
-  const cases = [...Map.groupBy(valued, ({ values }) => offer(values))].map(([call, flags]) =>
-    `        ${flags.flatMap(({ spellings }) => spellings).join("|")}) ${call}; return ;;`
-  );
+  const cases = [...Map.groupBy(valued, ({ values, list }) => offer(values, { list }))].map((
+    [call, flags],
+  ) => `        ${flags.flatMap(({ spellings }) => spellings).join("|")}) ${call}; return ;;`);
   const spellings = flags.flatMap(({ spellings }) => spellings).join(" ");
   return [
     `    ${names.map((name) => name.includes(" ") ? `'${name}'` : name).join("|")})`,
@@ -60,8 +66,9 @@ function commandCase({ names, flags, longer, operands }: CompletedCommand): stri
 }
 
 /** The call that fills in. */
-function offer(values: Values): string {
+function offer(values: Values, { list = false }: { readonly list?: boolean } = {}): string {
   if (values === "unknown") return ":";
   if (values === "folders") return "_eyrie_paths -d";
-  return values === "files" ? "_eyrie_paths -f" : `_eyrie_words '${values.join(" ")}'`;
+  if (values === "files") return "_eyrie_paths -f";
+  return `_eyrie_${list ? "list" : "words"} '${values.join(" ")}'`;
 }

@@ -10,6 +10,8 @@ export interface CompletedFlag {
   readonly value: string;
   readonly values: Values;
   readonly repeated: boolean;
+  /** Whether it takes several of the values, with commas between them. */
+  readonly list: boolean;
 }
 
 /** What `eyrie help` takes in addition to commands, with a line about each. */

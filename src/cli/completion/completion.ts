@@ -32,6 +32,7 @@ const HELP: CompletedFlag = {
   value: "",
   values: "unknown",
   repeated: false,
+  list: false,
 };
 
 function completedFlag(flag: Flag): CompletedFlag {
@@ -41,6 +42,7 @@ function completedFlag(flag: Flag): CompletedFlag {
     value: placeholder(flag),
     values: flagValues(flag),
     repeated: flag.type === "list",
+    list: flag.type === "names",
   };
 }
 
