@@ -109,7 +109,7 @@ export function mayLeave(
 }
 
 /** The drafter that `--drafter` names; undefined if it does not draft on the host or has nothing to draft. */
-export function drafterOf(
+export function hostDrafterOf(
   { algorithm, draft }: ModelChoice,
   { speculate, ngram }: SpeculationOptions,
 ): HostDrafter | undefined {

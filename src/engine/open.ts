@@ -9,7 +9,7 @@ import { type AcceptThresholds, relaxing } from "../speculate/accept_thresholds.
 import { chain, distinctTiers, type DraftShape, isChain } from "../speculate/round_shape.ts";
 import type { Runner } from "./device/runner.ts";
 import { openRunner } from "./device/device_runner.ts";
-import { checkRejection, drafterOf, mayLeave, planOf } from "./drafting.ts";
+import { checkRejection, hostDrafterOf, mayLeave, planOf } from "./drafting.ts";
 import { predictionDrafter } from "../draft/algorithms.ts";
 import type { HostDrafter } from "../draft/host_drafter.ts";
 import { type Capacity, fitMemory, type FitQuery, loadOrAdvise } from "./load/fits.ts";
@@ -93,7 +93,7 @@ export async function openEngine(
   const { model = {}, device = {}, limits = {}, speculation: speculating = {}, hooks = {} } =
     options;
   const { random } = model;
-  const { drafter = drafterOf(model, speculating), onWarning = () => {} } = hooks;
+  const { drafter = hostDrafterOf(model, speculating), onWarning = () => {} } = hooks;
   if (drafter) checkDrafter(drafter, speculating);
   const predicting = drafter === undefined && limits.predictions ? predictionDrafter() : undefined;
   checkCosts(device.costs);

@@ -9,7 +9,7 @@ import {
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { prepareModels } from "../../src/engine/device/models.ts";
-import { drafterOf } from "../../src/engine/device/programs.ts";
+import { deviceDrafterOf } from "../../src/engine/device/programs.ts";
 import { promptBody, promptDraft } from "../../src/engine/device/prompt_plans.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
@@ -43,7 +43,12 @@ async function kernelsOf(
   const buffers = roundBuffers(gpu, capacity);
   const prepared = prepareModels(gpu, weights, capacity, buffers);
   const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) };
-  const parts = { target: prepared.target, drafter: drafterOf(prepared, buffers), buffers, ...of };
+  const parts = {
+    target: prepared.target,
+    drafter: deviceDrafterOf(prepared, buffers),
+    buffers,
+    ...of,
+  };
   const plans: Plan[] = [
     ...[0, 3].flatMap((numSteps) =>
       [1, 4].flatMap((batch) =>

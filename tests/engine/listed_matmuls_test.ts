@@ -11,7 +11,7 @@ import {
 } from "../../src/engine/device/buffers.ts";
 import { PLAIN_SAMPLING } from "../../src/engine/device/choice/choice.ts";
 import { type Models, prepareModels } from "../../src/engine/device/models.ts";
-import { drafterOf } from "../../src/engine/device/programs.ts";
+import { deviceDrafterOf } from "../../src/engine/device/programs.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import { loadWeights, type ModelChoice, openModels } from "../../src/engine/load/load.ts";
 import { matmulsOf } from "../../src/engine/matrices/matmuls.ts";
@@ -76,7 +76,7 @@ for (const [name, choice] of CHOICES) {
 
 /** The dispatches of a round with the draft steps of SIZES. */
 function plansOf(models: Models, buffers: RoundBuffers): Dispatch[] {
-  const drafter = drafterOf(models, buffers);
+  const drafter = deviceDrafterOf(models, buffers);
   const parts = {
     target: models.target,
     drafter,

@@ -8,7 +8,7 @@ import {
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
-import { drafterOf } from "../../src/engine/device/programs.ts";
+import { deviceDrafterOf } from "../../src/engine/device/programs.ts";
 import { promptBody, promptDraft, promptHead } from "../../src/engine/device/prompt_plans.ts";
 import { roundPlans } from "../../src/engine/device/round_plans.ts";
 import {
@@ -85,7 +85,7 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
   const { target } = models;
-  const drafter = drafterOf(models, buffers);
+  const drafter = deviceDrafterOf(models, buffers);
   const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) };
   const parts = { target, drafter, buffers, ...of };
   const steps = drafter ? STEPS : [0];
@@ -139,7 +139,7 @@ async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
   const buffers = roundBuffers(gpu, capacity);
   const models = prepareModels(gpu, await opened({}).load(gpu), capacity, buffers);
   const { target } = models;
-  const drafter = drafterOf(models, buffers);
+  const drafter = deviceDrafterOf(models, buffers);
   const of = {
     mostRows: mostRows(capacity),
     firstRows: firstRowsAt(capacity),
@@ -211,7 +211,7 @@ Deno.test("parts that rounds share are the same whatever the round chooses by, a
     const { target } = models;
     const parts = {
       target,
-      drafter: drafterOf(models, buffers),
+      drafter: deviceDrafterOf(models, buffers),
       buffers,
       mostRows: mostRows(capacity),
       firstRows: firstRowsAt(capacity),

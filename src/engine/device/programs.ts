@@ -102,7 +102,7 @@ const CELL_BUCKET = 256;
 const SHORT_CELL_BUCKET = 64;
 
 /** What drafts on the device. */
-export function drafterOf(
+export function deviceDrafterOf(
   { target, draft, standalone }: Models,
   buffers: RoundBuffers,
 ): DeviceDrafter | undefined {
@@ -124,7 +124,7 @@ export function enginePrograms(
   const { target, promptTarget, elastic } = models;
   const moving = elastic ? [...elastic.paged, ...elastic.weights, ...elastic.kv] : [];
   const { compile, created, replace } = compiler(gpu, new Set(moving));
-  const drafter = drafterOf(models, buffers);
+  const drafter = deviceDrafterOf(models, buffers);
   const choiceBuffers = (kind: SamplingKind) => choiceKinds.buffers(kind);
   const parts: RoundParts = {
     target,
