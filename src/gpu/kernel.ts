@@ -65,7 +65,7 @@ export interface CellRange {
 export type Plan = readonly Dispatch[];
 
 /** The dispatches of `plan` that run for some number of cells in a range, restricted to it. */
-export function within(plan: Plan, { from, upTo }: CellRange): Dispatch[] {
+export function forCellsIn(plan: Plan, { from, upTo }: CellRange): Dispatch[] {
   return plan.map((each) => {
     const { forCells = { from: 0, upTo: Infinity } } = each;
     return {

@@ -1,5 +1,5 @@
 /** Attention over heads of keys and values on matrix units: one order of sums at any number of rows. */
-import { bytesOf, type Dispatch, dispatch, within } from "../../../src/gpu/kernel.ts";
+import { bytesOf, type Dispatch, dispatch, forCellsIn } from "../../../src/gpu/kernel.ts";
 import type { AttentionUnits } from "../../../src/gpu/matrices_on_units.ts";
 import {
   type AttentionBuffers,
@@ -94,8 +94,8 @@ function parted(
   if (tablePages * PAGE <= cells) return [...short()];
   if (cells <= 0) return [...long()];
   return [
-    ...within(short(), { from: 0, upTo: cells }),
-    ...within(long(), { from: cells + 1, upTo: Infinity }),
+    ...forCellsIn(short(), { from: 0, upTo: cells }),
+    ...forCellsIn(long(), { from: cells + 1, upTo: Infinity }),
   ];
 }
 

@@ -9,11 +9,11 @@ import { throwDeviceErrors } from "../device/event_loop.ts";
 import type { Runner } from "../device/runner.ts";
 import { mostCells } from "../device/sequence.ts";
 import {
+  distinctIds,
   type GrowthPoint,
   openSequences,
   pointCells,
   randomChain,
-  randomIds,
   setBack,
 } from "./growth/growth.ts";
 import { warmMs } from "./warm.ts";
@@ -169,7 +169,7 @@ async function preparePrompt(
   const sequences = openSequences(runner, stack, { batch: 1, cells: rows + 1 });
   const [sequence] = sequences ?? [];
   if (sequence === undefined) throw tooSmall({ batch: 1, cells: rows + 1 });
-  sequence.ids.push(...randomIds(runner, rows));
+  sequence.ids.push(...distinctIds(runner, rows));
   await runner.prefill([{ sequence, to: rows }]);
   const planOf: Prepared["planOf"] = (without) => runner.programs.promptPlan(rows, without);
   return { planOf, cells: mostCells([sequence]) };

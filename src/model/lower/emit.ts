@@ -16,7 +16,7 @@ import { copyRows, gatherRows, scatterRows } from "../../../kernels/round/move_r
 import { from } from "../../../kernels/lib/row_blocks.ts";
 import { verifyRows } from "../../../kernels/round/round.ts";
 import { slicePartialCount, slicePartials } from "../../../kernels/sample/slice_partials.ts";
-import { type Dispatch, within } from "../../gpu/kernel.ts";
+import { type Dispatch, forCellsIn } from "../../gpu/kernel.ts";
 import { workgroupInvocations } from "../../gpu/workgroup.ts";
 import type { DecoderContext } from "../graph/context.ts";
 import {
@@ -46,7 +46,7 @@ import type { LoweredOp, MatmulOp, OpOf } from "./ops.ts";
 export function emit(to: Emitting, op: LoweredOp): Dispatch[] {
   const all = dispatchesOf(to, op);
   const { forCells } = op;
-  return forCells ? within(all, forCells) : all;
+  return forCells ? forCellsIn(all, forCells) : all;
 }
 
 function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {

@@ -125,7 +125,7 @@ export async function measurePrefill(
   const ms: number[] = [];
   // The first run compiles.
   for (let run = -1; run < times && !signal?.aborted; run++) {
-    pretend(sequence, randomIds(runner, context), from);
+    pretend(sequence, distinctIds(runner, context), from);
     const began = performance.now();
     while (sequence.stored < context) {
       const to = Math.min(context, sequence.stored + chunkRows);
@@ -191,7 +191,7 @@ export async function setBack(
   context: number,
 ): Promise<void> {
   for (const [i, sequence] of sequences.entries()) {
-    const ids = randomIds(runner, context, i);
+    const ids = distinctIds(runner, context, i);
     pretend(sequence, ids, context - 1);
     await prefillPrompt(runner, sequence, ids, context - 1);
   }
@@ -207,13 +207,13 @@ function pretend(sequence: Sequence, ids: readonly number[], stored: number): vo
 /** A proposal of `count` drafts in a chain. */
 export function randomChain(runner: Runner, count: number, seed: number): Proposal {
   return {
-    tokens: randomIds(runner, count, seed + 1),
+    tokens: distinctIds(runner, count, seed + 1),
     parents: Array.from({ length: count }, (_, i) => i),
   };
 }
 
 /** Distinct tokens, as far as the target has enough. */
-export function randomIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
+export function distinctIds({ models }: Pick<Runner, "models">, count: number, seed = 0): number[] {
   const { vocabSize } = models.target.config;
   return Array.from({ length: count }, (_, i) => (7 + 31 * i + 101 * seed) % vocabSize);
 }
