@@ -200,6 +200,16 @@ Deno.test("zero points of 8 bits that are zeros are those of symmetric weights",
   assert.deepEqual(numbersOf(checkpoint), values);
 });
 
+Deno.test("scales of blocks that are stored by columns are refused", () => {
+  const { stored } = FP8.write({ prefix: "m", rows: 256, cols: 384 });
+  const turned = changed(stored, "m.weight_scale_inv", () => ({ shape: [3, 2] }));
+  using checkpoint = open(FP8.config, turned);
+  assert.throws(() => numbersOf(checkpoint), {
+    name: "UsageError",
+    message: /"m\.weight_scale_inv" has shape \[3,2\], expected 3 in a row$/,
+  });
+});
+
 Deno.test("a g_idx of zeros, as early files have it, is the order of columns", () => {
   const { stored, values } = GPTQ.write(SIZE);
   const zeros = changed(stored, "m.g_idx", ({ bytes }) => ({ bytes: bytes.map(() => 0) }));

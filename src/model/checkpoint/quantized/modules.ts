@@ -83,6 +83,11 @@ function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme):
   if (bits.length !== count) {
     throw badTensor(from, module.scales, `has ${bits.length} scales, expected ${count}`);
   }
+  const { shape } = module.scales;
+  // As many, but of columns of blocks where rows are expected.
+  if (width > 1 && shape.length > 1 && shape.at(-1) !== width) {
+    throw badTensor(from, module.scales, `has shape ${quote(shape)}, expected ${width} in a row`);
+  }
   return { bits, block: found, width };
 }
 
