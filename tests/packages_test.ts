@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+import { readPages } from "./docs.ts";
 import denoJson from "../deno.json" with { type: "json" };
 
 /**
@@ -30,11 +31,11 @@ function specifiersIn(text: string): string[] {
   return [...text.matchAll(statements)].flatMap((found) => found.slice(1).filter((each) => each));
 }
 
-/** Packages that main.ts and all that it leads to import. */
-async function runtimePackages(): Promise<Map<string, string>> {
+/** Packages that a module and all that it leads to import, each with a module that does. */
+async function packagesOf(module: string): Promise<Map<string, string>> {
   const packages = new Map<string, string>();
   const seen = new Set<string>();
-  const queue = ["main.ts"];
+  const queue = [module];
   for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
     if (seen.has(file)) continue;
     seen.add(file);
@@ -47,7 +48,6 @@ async function runtimePackages(): Promise<Map<string, string>> {
       }
     }
   }
-  ok(seen.size > 300, `${seen.size} modules`);
   return packages;
 }
 
@@ -57,7 +57,8 @@ function nameOf(specifier: string): string {
 }
 
 Deno.test("the program imports packages of deno.json's alone, and those are there for it", async () => {
-  const packages = await runtimePackages();
+  const packages = await packagesOf("main.ts");
+  ok(packages.size > 10, `${packages.size} packages`);
   const known = Object.keys(denoJson.imports);
   const unknown = [...packages].filter(([specifier]) => !known.includes(nameOf(specifier)));
   deepEqual(unknown, []);
@@ -73,6 +74,30 @@ Deno.test("deno.lock names no package but those of deno.json and their types", a
   const mend =
     "a `deno test` or `deno cache` without --lock tests/deno.lock: git checkout deno.lock";
   deepEqual(others, [], mend);
+});
+
+Deno.test("commands of tools that import other packages leave deno.lock as it is", async () => {
+  const files = [...await readPages()];
+  for (const folder of ["lab", "tools"]) {
+    const paths = await Array.fromAsync(Deno.readDir(new URL(folder, ROOT)));
+    for (const { name } of paths.filter(({ name }) => name.endsWith(".ts"))) {
+      const path = `${folder}/${name}`;
+      files.push([path, await Deno.readTextFile(new URL(path, ROOT))]);
+    }
+  }
+  const changing: string[] = [];
+  for (const [file, text] of files) {
+    for (
+      const [command, flags = "", module = ""] of text.matchAll(
+        /deno run ((?:-\S+ |tests\/deno\.lock )*)((?:lab|tools)\/[\w/]+\.ts)/g,
+      )
+    ) {
+      if (flags.includes("--lock tests/deno.lock")) continue;
+      const packages = [...(await packagesOf(module)).keys()];
+      if (packages.some((each) => each.startsWith("npm:"))) changing.push(`${file}: ${command}`);
+    }
+  }
+  deepEqual(changing, []);
 });
 
 /** What a folder takes on a disk whose blocks are 4 KiB, as `du` counts. */

@@ -1,7 +1,10 @@
 /**
- * `deno run -A tools/grammars.ts [SCHEMAS] [GRAMMARS]`: random JSON schemas and grammars (half of them
- * regular expressions, half EBNF) with the embedded vocabulary, without a model. It checks that every
- * finished output is valid (by ajv, RegExp or our own recognizer) and is the same with chains, trees and
+ * Random JSON schemas and grammars (half of them regular expressions, half EBNF) with the embedded
+ * vocabulary, without a model:
+ *
+ *     deno run -A --lock tests/deno.lock tools/grammars.ts [SCHEMAS] [GRAMMARS]
+ *
+ * It checks that every finished output is valid (by ajv, RegExp or our own recognizer) and is the same with chains, trees and
  * forced drafts. Default 1,000 and 300; the seeds are 0, 1, ...
  */
 import { openGrammars } from "../src/grammar/grammars.ts";

@@ -1,6 +1,7 @@
 /**
- * `deno run -A tools/page_picture.ts URL OUTPUT.png [light|dark] [WIDTH]`: a picture of the server's
- * page after an answer, by Debian's Chromium.
+ * A picture of the server's page after an answer, by Debian's Chromium:
+ *
+ *     deno run -A --lock tests/deno.lock tools/page_picture.ts URL OUTPUT.png [light|dark] [WIDTH]
  */
 import puppeteer from "npm:puppeteer-core@25.16.0";
 
