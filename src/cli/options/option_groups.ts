@@ -296,6 +296,7 @@ export const TALK = {
   },
   quiet: {
     flag: "--quiet",
+    short: "-q",
     type: "switch",
     help: "print no progress, notes, warnings or statistics, only errors",
   },
