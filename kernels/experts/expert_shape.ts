@@ -51,10 +51,10 @@ const MOST_ALONE = 12;
 
 /**
  * Tile sizes on hardware: [most jobs of an expert on average, tile]. Where few rows have the same expert, the cache
- * serves its weights to the second, and no workgroup has to look for jobs of the same expert: 4 and 8 rows take 4.14 and
- * 5.15 ms (Qwen3.6-35B-A3B in q8, on an H200 with builtin), and 4.86 and 5.92 in tiles of 2; gpt-oss's 3.76 and 5.92, and
- * 5.82 and 8.59. Small tiles of packed integers save registers. Numbers of 4 bits become floats in registers: a prompt of
- * 512 tokens of gpt-oss takes 148 ms with tiles of 4 and 340 with those of 8.
+ * serves its weights to the second, and no workgroup has to look for jobs of the same expert: on an H200 with builtin 4
+ * and 8 rows of Qwen3.6-35B-A3B in q8 take 4.14 and 5.15 ms, and 4.86 and 5.92 in tiles of 2; those of gpt-oss 3.76 and
+ * 5.92, and 5.82 and 8.59. Small tiles of packed integers save registers. Numbers of 4 bits become floats in registers:
+ * a prompt of 512 tokens of gpt-oss takes 148 ms with tiles of 4 and 340 with those of 8.
  */
 const BY_AVERAGE = {
   floats: [[0.5, 1], [2, 2], [32, 4]],
