@@ -52,6 +52,8 @@ interface PartialAnswer {
   rounds: Json[];
   /** Output tokens that were reported. */
   tokens: number;
+  /** Whether a text came without a count: a later one is then of more than its own chunk. */
+  uncounted: boolean;
 }
 
 /**
@@ -72,6 +74,7 @@ export async function complete(
     finishReason: undefined,
     usage: {},
     tokens: 0,
+    uncounted: false,
     timings: undefined,
     metrics: undefined,
     rounds: [],
@@ -125,15 +128,17 @@ function readChunk(partial: PartialAnswer, chunk: Json, onPiece: (piece: Piece) 
   partial.reasoning += reasoning;
   partial.rounds.push(...rounds);
   partial.finishReason = textOf(choice["finish_reason"]) ?? partial.finishReason;
-  const tokens = tokensUntil(partial);
-  const newTokens = tokens === undefined ? undefined : tokens - partial.tokens;
+  const written = text !== "" || reasoning !== "";
+  const tokens = tokensUntil(partial, objectOf(chunk["usage"]));
+  partial.uncounted ||= written && tokens === undefined;
+  const newTokens = tokens === undefined || partial.uncounted ? undefined : tokens - partial.tokens;
   partial.tokens = tokens ?? partial.tokens;
-  if (text !== "" || reasoning !== "" || newTokens) onPiece({ text, reasoning, tokens: newTokens });
+  if (written || newTokens) onPiece({ text, reasoning, tokens: newTokens });
 }
 
-/** Output tokens up to this chunk, where it says how many. */
-function tokensUntil({ rounds, usage }: PartialAnswer): number | undefined {
-  if (rounds.length === 0) return numberOf(usage["completion_tokens"]);
+/** Output tokens up to this chunk, where it says how many. Some servers say 0 until the end. */
+function tokensUntil({ rounds }: PartialAnswer, usage: Json): number | undefined {
+  if (rounds.length === 0) return numberOf(usage["completion_tokens"]) || undefined;
   return rounds.reduce((sum, { tokens }) => sum + (numberOf(tokens) ?? 0), 0);
 }
 

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { complete } from "../../src/remote/complete.ts";
+import { endpointOf } from "../../src/remote/endpoint.ts";
+import { playback, stream } from "./playback.ts";
+
+const data = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
+const delta = (content: string, finish_reason: string | null = null) => ({
+  choices: [{ index: 0, delta: { content }, finish_reason }],
+});
+const counted = (completion_tokens: number) => ({
+  usage: { prompt_tokens: 5, completion_tokens, total_tokens: 5 + completion_tokens },
+});
+
+const STREAMS: readonly [what: string, chunks: readonly object[], tokens: unknown][] = [
+  [
+    "each chunk has the count until there",
+    [{ ...delta(""), ...counted(0) }, { ...delta("a"), ...counted(1) }, {
+      ...delta("bc", "stop"),
+      ...counted(3),
+    }],
+    [1, 2],
+  ],
+  [
+    "the chunk that ends the answer has the count of all",
+    [delta("a"), delta("b"), delta("c"), { ...delta("", "stop"), ...counted(3) }],
+    [undefined, undefined, undefined],
+  ],
+  [
+    "the first chunk has a count of 0 and the last one that of all",
+    [{ ...delta(""), ...counted(0) }, delta("a"), delta("b"), {
+      ...delta("c", "stop"),
+      ...counted(3),
+    }],
+    [undefined, undefined, undefined],
+  ],
+  [
+    "every chunk has a count of 0",
+    [{ ...delta("a"), ...counted(0) }, { ...delta("b", "stop"), ...counted(0) }, {
+      choices: [],
+      ...counted(2),
+    }],
+    [undefined, undefined],
+  ],
+];
+
+for (const [what, chunks, tokens] of STREAMS) {
+  Deno.test(`tokens of the pieces of an answer: ${what}`, async () => {
+    await using server = playback(() => stream(...chunks.map(data), "data: [DONE]\n\n"));
+    const endpoint = endpointOf(server.url, () => undefined);
+    const pieces: (number | undefined)[] = [];
+    await complete(
+      { endpoint, kind: "other", model: "m" },
+      {
+        prompt: { raw: "x" },
+        fields: {},
+        signal: new AbortController().signal,
+      },
+      ({ tokens }) => void pieces.push(tokens),
+    );
+    assert.deepEqual(pieces, tokens);
+  });
+}
