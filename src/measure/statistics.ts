@@ -95,10 +95,11 @@ export function medianRatio(logRatios: readonly number[]): Ratio {
   const count = sorted.length;
   const at = (index: number) => Math.exp(sorted[index] ?? NaN);
   // Probability that one end misses the median: fewer than k of `count` fair coins show heads.
-  let [k, missed, term] = [0, 0, 0.5 ** count];
-  while (2 * (missed + term) <= 0.05) {
-    missed += term;
-    term *= (count - k) / (k + 1);
+  // In logarithms: 0.5 ** count is 0 from 1075 on, and no term after it would be another number.
+  let [k, missed, logTerm] = [0, 0, count * Math.log(0.5)];
+  while (2 * (missed + Math.exp(logTerm)) <= 0.05) {
+    missed += Math.exp(logTerm);
+    logTerm += Math.log((count - k) / (k + 1));
     k++;
   }
   return {
