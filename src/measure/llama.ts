@@ -49,7 +49,7 @@ export function llamaPlans(plan: Plan, { name, sized }: Workload): LlamaPlans {
   };
 }
 
-/** Wraps a session. `cells` collects the results of its cells by setting, warm-up excluded. */
+/** Wraps a session. `cells` collects the results of its whole cells by setting, warm-up excluded. */
 export function keepingCells(session: BenchSession): {
   readonly session: BenchSession;
   readonly cells: Map<unknown, CellResult[]>;
@@ -57,7 +57,9 @@ export function keepingCells(session: BenchSession): {
   const cells = new Map<unknown, CellResult[]>();
   const runCell: BenchSession["runCell"] = async (spec, signal) => {
     const cell = await session.runCell(spec, signal);
-    if (spec.repeat >= 0) cells.set(spec.setting, [...cells.get(spec.setting) ?? [], cell]);
+    // An interrupted cell has a part of its answers.
+    if (spec.repeat < 0 || signal.aborted) return cell;
+    cells.set(spec.setting, [...cells.get(spec.setting) ?? [], cell]);
     return cell;
   };
   return { session: { ...session, runCell }, cells };
@@ -74,7 +76,7 @@ export function llamaRows(
   cells: ReadonlyMap<unknown, readonly CellResult[]>,
 ): LlamaRow[] {
   const row = (test: string, setting: unknown, rate: typeof promptRate): LlamaRow[] => {
-    const samples = (cells.get(setting) ?? []).map(rate);
+    const samples = (cells.get(setting) ?? []).map(rate).filter((one) => one !== undefined);
     if (samples.length === 0) return [];
     const { mean, sd }: Spread = spread(samples);
     return [{
@@ -98,15 +100,19 @@ export function llamaRows(
 }
 
 /** Prompt tokens per second until the first token of each answer. */
-function promptRate({ requests }: Pick<CellResult, "requests">): number {
-  const seconds = sum(requests.map(({ prompt }) => prompt.ms)) / 1000;
-  return seconds > 0 ? sum(requests.map(({ prompt }) => prompt.tokens)) / seconds : 0;
+function promptRate({ requests }: Pick<CellResult, "requests">): number | undefined {
+  return rateOf(requests.map(({ prompt }) => prompt));
 }
 
 /** Output tokens per second, without the first token of each answer. */
-function answerRate({ requests }: Pick<CellResult, "requests">): number {
-  return sum(requests.map(({ answer }) => Math.max(0, answer.tokens - 1))) /
-    (sum(requests.map(({ answer }) => answer.ms)) / 1000);
+function answerRate({ requests }: Pick<CellResult, "requests">): number | undefined {
+  return rateOf(requests.map(({ answer: { tokens, ms } }) => ({ tokens: tokens - 1, ms })));
+}
+
+/** Undefined where nothing took time: every answer of the cell is a single token. */
+function rateOf(parts: readonly { readonly tokens: number; readonly ms: number }[]) {
+  const seconds = sum(parts.map(({ ms }) => ms)) / 1000;
+  return seconds > 0 ? sum(parts.map(({ tokens }) => tokens)) / seconds : undefined;
 }
 
 const COLUMNS: readonly Column<LlamaRow>[] = [

@@ -30,6 +30,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
   const { session, cells } = keepingCells(opened);
   const talk = talkOf({ io, status, quiet });
   for (const plan of [plans.prompt, plans.answer]) {
+    if (io.signal.aborted) break;
     for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
       talk(event);
       if (event.kind === "different") return 1;

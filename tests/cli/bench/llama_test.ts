@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
-import type { LlamaRow } from "../../../src/measure/llama.ts";
+import { keepingCells, llamaPlans, type LlamaRow, llamaRows } from "../../../src/measure/llama.ts";
+import { armsOf } from "../../../src/measure/plan.ts";
+import { sweep } from "../../../src/measure/sweep.ts";
+import { openWorkload } from "../../../src/measure/workload/workload.ts";
 import type { BenchRequest } from "../../../src/measure/runner.ts";
 import { runLlama } from "../../../src/cli/bench/llama.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
-import { fakeSession } from "../../measure/fake.ts";
+import { fakeCell, fakeSession } from "../../measure/fake.ts";
 import { fakeIo } from "../fake.ts";
 
 async function run(...args: string[]) {
@@ -74,4 +77,37 @@ Deno.test("bench --table llama-bench: flags that its tests decide are refused", 
       message: /with "--table llama-bench"/,
     });
   }
+});
+
+const ARMS = armsOf({ numSteps: [0] });
+
+/** Rows of a session that measures answers alone, until `stop` stops it. */
+async function answersOf(runCell: Parameters<typeof fakeSession>[0], stop: AbortController) {
+  const workload = openWorkload("fledgling:all", () => "");
+  const plans = llamaPlans(
+    { cases: [], arms: ARMS, blocks: 3, seed: 1 },
+    workload,
+  );
+  const { session, cells } = keepingCells(fakeSession(runCell));
+  const limits = { present: new Map(), signal: stop.signal };
+  for await (const _ of sweep(plans.answer, session, limits));
+  return llamaRows(plans, session, cells);
+}
+
+Deno.test("bench --table llama-bench: Ctrl+C leaves out the answers that it cut", async () => {
+  const stop = new AbortController();
+  const [answer] = await answersOf((spec, _, turn) => {
+    if (spec.repeat === 1 && spec.setting === ARMS[0]?.setting) stop.abort();
+    return Promise.resolve(fakeCell(spec, turn));
+  }, stop);
+  assert.equal(answer?.samples_ts.length, 1);
+});
+
+Deno.test("bench --table llama-bench: answers of one token have no rate", async () => {
+  const rows = await answersOf((spec, _, turn) => {
+    const cell = fakeCell(spec, turn);
+    const requests = cell.requests.map((one) => ({ ...one, answer: { tokens: 1, ms: 0 } }));
+    return Promise.resolve({ ...cell, requests });
+  }, new AbortController());
+  assert.deepEqual(rows, []);
 });
