@@ -379,6 +379,17 @@ Deno.test("Ctrl+C keeps the rows so far; --resume measures the rest", async () =
   });
 });
 
+Deno.test("a case that fails ends the bench with the rows of those before it", async () => {
+  const io = fakeIo();
+  const session = fakeSession((spec) =>
+    spec.batch === 2
+      ? Promise.reject(new UsageError("Cannot generate"))
+      : Promise.resolve(fakeCell(spec))
+  );
+  await assert.rejects(run([...QUICK, "--batch-sizes", "1,2"], { session, io }), UsageError);
+  assert.equal(io.out().split("\n").filter((line) => line.startsWith("|")).length, 2 + 3);
+});
+
 Deno.test("Ctrl+C while the model loads", async () => {
   const io = fakeIo();
   const invocation = parseArguments(["bench"]);

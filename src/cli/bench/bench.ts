@@ -47,15 +47,19 @@ export async function runBench(
   let different = false;
   const { turn } = context;
   const limits = { present: rowFile.earlier, signal: io.signal, ...turn ? { turn } : {} };
-  for await (const event of sweep(plan, session, limits)) {
-    talk(event);
-    if (event.kind === "different") different = true;
-    if (event.kind !== "rows") continue;
-    rowFile.add(event.rows);
-    results.add(event.rows);
+  try {
+    for await (const event of sweep(plan, session, limits)) {
+      talk(event);
+      if (event.kind === "different") different = true;
+      if (event.kind !== "rows") continue;
+      rowFile.add(event.rows);
+      results.add(event.rows);
+    }
+  } finally {
+    // After an error too: the cases that were measured before it are shown.
+    status.clear();
+    results.end();
   }
-  status.clear();
-  results.end();
   if (different) return 1;
   if (io.signal.aborted) return INTERRUPTED;
   if (config !== undefined) writeConfig(config, results.rows(), io);
