@@ -96,7 +96,8 @@ export async function runBackends(
     }
     const skipped = runs.flatMap((run) => run.skipped.map((text) => `${run.name}: ${text}`));
     if (table === "rewrites") {
-      writeRewrites({ rows: rows as RewriteRow[], skipped }, { options, file, io });
+      const stopped = io.signal.aborted || runs.some(({ code }) => code !== 0);
+      writeRewrites({ rows: rows as RewriteRow[], skipped, stopped }, { options, file, io });
     } else {
       const given = context.bandwidth !== undefined;
       writeGrowth(rows as GrowthRow[], { options, file, io, facts: { ...facts, skipped }, given });

@@ -28,7 +28,7 @@ export async function runGrowth(
   const { growth, io, args, version, bandwidth, now = () => new Date() } = context;
   const { depths, batchSizes, rows: rowAxis, repeat, format = "md" } = options;
   const file = optionalOutput(options.output, options);
-  const { rows, skipped } = await measurePoints(options, context, {
+  await measurePoints(options, context, {
     streams: format === "jsonl" && file === undefined,
     measure: (models) =>
       growth({
@@ -42,9 +42,11 @@ export async function runGrowth(
         ...defined({ bandwidth }),
         signal: io.signal,
       }),
+    write({ rows, skipped }) {
+      const facts = { command: commandText("bench", args), date: now(), version, skipped };
+      writeGrowth(rows, { options, file, io, facts, given: bandwidth !== undefined });
+    },
   });
-  const facts = { command: commandText("bench", args), date: now(), version, skipped };
-  writeGrowth(rows, { options, file, io, facts, given: bandwidth !== undefined });
   return io.signal.aborted ? INTERRUPTED : 0;
 }
 

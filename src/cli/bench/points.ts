@@ -24,21 +24,25 @@ export interface MeasuredPoints<Row> {
   readonly rows: readonly Row[];
   /** A line for each point that was left out. */
   readonly skipped: readonly string[];
+  /** It ended before everything was measured. */
+  readonly stopped: boolean;
 }
 
 /**
  * Measures points of the models that the options name.
  *
  * @param of.streams each row is written to standard output as a line of JSON.
+ * @param of.write is called once at the end, after an error too if anything was measured before it.
  */
 export async function measurePoints<Row>(
   options: BenchOptions,
   { io, located }: PointsContext,
-  { streams, measure }: {
+  { streams, measure, write }: {
     readonly streams: boolean;
     readonly measure: (models: readonly ModelRequest[]) => AsyncGenerator<PointEvent<Row>>;
+    readonly write: (measured: MeasuredPoints<Row>) => void;
   },
-): Promise<MeasuredPoints<Row>> {
+): Promise<void> {
   const { quiet } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
   const models: ModelRequest[] = [];
@@ -54,10 +58,13 @@ export async function measurePoints<Row>(
       rows.push(event.row);
       if (streams) io.stdout.write(`${JSON.stringify(event.row)}\n`);
     }
-  } finally {
+  } catch (error) {
     status.clear();
+    if (rows.length > 0) write({ rows, skipped, stopped: true });
+    throw error;
   }
-  return { rows, skipped };
+  status.clear();
+  write({ rows, skipped, stopped: io.signal.aborted });
 }
 
 /** A request for each of the names, which are separated by commas. */

@@ -1,5 +1,4 @@
 import { UsageError } from "../../errors.ts";
-import type { RewriteRow } from "../../measure/rewrites/row.ts";
 import type { MeasureRewrites } from "../../measure/rewrites/session.ts";
 import {
   rewritesCsv,
@@ -11,7 +10,7 @@ import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
-import { type MeasuredPoints, measurePoints, type PointsContext } from "./points.ts";
+import { measurePoints, type PointsContext } from "./points.ts";
 
 export interface RewritesContext extends PointsContext {
   readonly rewrites: MeasureRewrites;
@@ -33,12 +32,12 @@ export async function runRewrites(
   const { repeat, format = "md" } = options;
   checkWithout(context.without, { io, quiet: options.quiet });
   const file = optionalOutput(options.output, options);
-  const found = await measurePoints(options, context, {
+  await measurePoints(options, context, {
     streams: format === "jsonl" && file === undefined,
     measure: (models) =>
       rewrites({ models, context: depths, batch: batchSizes, rows, chunk: CHUNK, repeat, signal }),
+    write: (found) => writeRewrites(found, { options, file, io }),
   });
-  writeRewrites(found, { options, file, io });
   return signal.aborted ? INTERRUPTED : 0;
 }
 
@@ -56,7 +55,7 @@ function checkWithout(without: ReadonlySet<string>, notices: { io: Io; quiet: bo
 
 /** Writes the rows as the flags say; with `jsonl` to standard output they have been written. */
 export function writeRewrites(
-  found: MeasuredPoints<RewriteRow>,
+  found: RewritesFound,
   { options, file, io }: {
     readonly options: Pick<BenchOptions, "format">;
     readonly file: OutputFile | undefined;
@@ -64,13 +63,12 @@ export function writeRewrites(
   },
 ): void {
   const { format = "md" } = options;
-  const all = { rows: found.rows, skipped: found.skipped, stopped: io.signal.aborted };
-  file?.write(textOf(all, format));
+  file?.write(textOf(found, format));
   const shown = file === undefined ? format : "md";
   if (shown === "jsonl") return;
   const short = io.stdout.isTerminal && (file ?? options.format) === undefined;
   io.stdout.write(
-    short ? rewritesTerminal(all, { columns: io.stdout.columns() }) : textOf(all, shown),
+    short ? rewritesTerminal(found, { columns: io.stdout.columns() }) : textOf(found, shown),
   );
 }
 

@@ -4,7 +4,7 @@ import type { GrowthEvent, GrowthRequest } from "../../../src/measure/growth/ses
 import { runGrowth } from "../../../src/cli/bench/growth.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { fakeIo } from "../fake.ts";
+import { type FakeIo, fakeIo } from "../fake.ts";
 
 const ROW: GrowthRow = {
   format: "eyrie-growth-1",
@@ -42,9 +42,14 @@ const EVENTS: readonly GrowthEvent[] = [
 
 async function run(
   args: readonly string[],
-  { interrupt = false, bandwidth }: { interrupt?: boolean; bandwidth?: number } = {},
+  { interrupt = false, bandwidth, fails = false, io = fakeIo() }: {
+    readonly interrupt?: boolean;
+    readonly bandwidth?: number;
+    /** After the first row. */
+    readonly fails?: boolean;
+    readonly io?: FakeIo;
+  } = {},
 ) {
-  const io = fakeIo();
   const invocation = parseArguments(["bench", "--table", "growth", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: GrowthRequest[] = [];
@@ -60,6 +65,7 @@ async function run(
       for (const event of EVENTS) {
         yield await Promise.resolve(event);
         if (interrupt && event.kind === "row") return io.interrupt();
+        if (fails && event.kind === "row") throw new UsageError("Cannot read the second model");
       }
     },
   });
@@ -122,6 +128,12 @@ Deno.test("bench --table growth: after Ctrl+C what was measured is shown", async
   assert.equal(code, 130);
   assert.match(out, /\| +512 \|/);
   assert.ok(!out.includes("1024"));
+});
+
+Deno.test("bench --table growth: a model that fails leaves what was measured before it", async () => {
+  const io = fakeIo();
+  await assert.rejects(run([], { fails: true, io }), UsageError);
+  assert.match(io.out(), /\| +512 \|/);
 });
 
 Deno.test("bench --table growth: flags that it does not go with", () => {

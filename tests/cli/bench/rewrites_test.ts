@@ -4,7 +4,7 @@ import type { RewritesRequest } from "../../../src/measure/rewrites/session.ts";
 import { runRewrites } from "../../../src/cli/bench/rewrites.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
 import { UsageError } from "../../../src/errors.ts";
-import { fakeIo } from "../fake.ts";
+import { type FakeIo, fakeIo } from "../fake.ts";
 
 const ROW: RewriteRow = {
   format: "eyrie-rewrites-1",
@@ -29,15 +29,18 @@ const ROW: RewriteRow = {
 
 interface Run {
   readonly interrupt?: boolean;
+  /** After the first row. */
+  readonly fails?: boolean;
+  readonly io?: FakeIo;
   readonly terminal?: boolean;
   readonly without?: readonly string[];
 }
 
 async function run(
   args: readonly string[],
-  { interrupt = false, terminal = false, without = [] }: Run = {},
+  { interrupt = false, fails = false, terminal = false, without = [], io = fakeIo({ terminal }) }:
+    Run = {},
 ) {
-  const io = fakeIo({ terminal });
   const invocation = parseArguments(["bench", "--table", "rewrites", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: RewritesRequest[] = [];
@@ -50,6 +53,7 @@ async function run(
       yield { kind: "point", text: "m, context 512", done: 0, total: 1 };
       yield { kind: "row", row: ROW };
       if (interrupt) return io.interrupt();
+      if (fails) throw new UsageError("Cannot read the second model");
       yield { kind: "skipped", what: "m, without x", why: "no kernel" };
       yield await Promise.resolve({ kind: "row", row: { ...ROW, rewrite: "all" } });
     },
@@ -99,6 +103,13 @@ Deno.test("bench --table rewrites: after Ctrl+C what was measured is shown", asy
   assert.match(out, /\| split_k \|/);
   assert.ok(!out.includes("| all"));
   assert.match(out, /\nstopped: an empty field was not reached/);
+});
+
+Deno.test("bench --table rewrites: a model that fails leaves what was measured before it", async () => {
+  const io = fakeIo();
+  await assert.rejects(run([], { fails: true, io }), UsageError);
+  assert.match(io.out(), /\| split_k \|/);
+  assert.match(io.out(), /\nstopped: an empty field was not reached/);
 });
 
 Deno.test("bench --table rewrites: a terminal has the columns that fit, --format md all of them", async () => {
