@@ -53,6 +53,20 @@ Deno.test("simulate: policies beside every static depth and the oracles, in each
   }
 });
 
+Deno.test("simulate: an oracle that is asked for runs once, and so does a policy that is named twice", async () => {
+  const line = "--policy oracle,ema,ema --batch-sizes 2 --rounds 9 --repeat 1";
+  const { tables: [table] } = await tablesOf(line);
+  const names = table?.rows.map(({ policy }) => policy) ?? [];
+  assert.deepEqual([names.slice(0, 2), names.length], [["oracle", "ema"], 2 + 8 + 1]);
+});
+
+Deno.test("simulate: a run in which nothing takes time has no NaN", async () => {
+  const line = "--policy ema --concurrency 4 --num-requests 5 --output-tokens 1 --repeat 3";
+  const { code, out } = await run(line);
+  assert.equal(code, 0);
+  assert.doesNotMatch(out, /NaN/);
+});
+
 Deno.test("simulate: without --policy, those whose steps the cost table lacks are left out", async () => {
   const { code, out, err } = await run(
     "--costs sglang-glm-4.7 --scenario phases-1 --rounds 9 --repeat 1 --format json",

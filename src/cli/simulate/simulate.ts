@@ -150,7 +150,7 @@ function policiesOf(
 }
 
 function policyArms(names: readonly string[]): Arm[] {
-  return names.map((text) => {
+  return [...new Set(names)].map((text) => {
     if (text === ORACLE.name) return ORACLE;
     if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;
     const { policy, options } = policyOf(text, "--policy");

@@ -86,7 +86,9 @@ function rowOf(
   references: { readonly [Key in keyof Regret]: readonly SimulationResult[] },
 ): SimulatedRow {
   const throughput = mean(results);
-  const regret = (reference: readonly SimulationResult[]) => 1 - throughput / mean(reference);
+  // Where nothing takes time there is no throughput, and no regret: prompts of the toy machine, one-token answers.
+  const regret = (reference: readonly SimulationResult[]) =>
+    throughput === mean(reference) ? 0 : 1 - throughput / mean(reference);
   const averaged = (of: (result: SimulationResult) => number) => average(results.map(of));
   const finished = results.flatMap(({ finished }) => finished);
   return {

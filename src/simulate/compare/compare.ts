@@ -42,10 +42,10 @@ export interface ArmResult {
   readonly result: SimulationResult;
 }
 
-/** Policies as they were asked for, then every static depth, then the oracles. */
+/** Policies as they were asked for, then every static depth, then the oracles, each once. */
 export function armsOf(policies: readonly Arm[], pricing: Pricing): Arm[] {
   const statics = depthsOf(pricing).map((depth) => staticArm(depth));
-  return [...policies, ...statics, ORACLE, BATCH_ORACLE];
+  return [...new Set([...policies, ...statics, ORACLE, BATCH_ORACLE])];
 }
 
 export const ORACLE: Arm = {
