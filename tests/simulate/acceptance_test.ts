@@ -16,7 +16,7 @@ import { acceptanceOf } from "../../src/simulate/acceptance/text.ts";
 import { drawAccepted } from "../reference/simulated.ts";
 
 const START = { ms: 0, tokens: 0 };
-const LONG = { end: START, seed: 3 };
+const LONG = { tokens: 0, seed: 3 };
 
 function close(found: number, expected: number, tolerance: number): void {
   assert.ok(Math.abs(found - expected) < tolerance, `${found} is not ${expected}`);

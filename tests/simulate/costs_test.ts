@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { geometric } from "../../src/simulate/acceptance/model.ts";
+import { phasesOfTime } from "../../src/simulate/acceptance/phases.ts";
 import { pricesOf } from "../../src/simulate/costs/machine_prices.ts";
 import { tablePricing, totalMs } from "../../src/simulate/costs/pricing.ts";
 import { REWARD_FORMAT, rewardPricing } from "../../src/simulate/costs/rewards.ts";
@@ -10,7 +11,7 @@ import { COST_PRESETS } from "../../tools/cost_presets.ts";
 import { COST_PRESETS as FILES } from "../../src/cli/simulate/cost_presets.ts";
 import { COSTS, MACHINE, simulationOf, statically } from "./worlds.ts";
 
-const OF = { end: { ms: 0, tokens: 0 }, seed: 1 };
+const OF = { tokens: 0, seed: 1 };
 
 Deno.test("a round's parts add up to what the policies' lookup says", () => {
   const table = { ...COSTS, host: 6, perCell: 0.01 };
@@ -58,6 +59,22 @@ Deno.test("rates: simulated throughput is the published one, between sizes along
     assert.ok(Math.abs(rate(batch, steps) / published - 1) < 0.015, `${batch} ${steps}`);
   }
   assert.throws(() => rate(1, 2), /Cannot simulate 2 steps with "test": it has 1, 3/);
+});
+
+Deno.test("rates: acceptance that changes with the time has the published ones on average over its phases", () => {
+  const acceptance = phasesOfTime([0.35, 0.85], 500);
+  const pricing = rewardPricing(REWARDS, acceptance, OF);
+  for (const [steps, published] of [[1, 300], [3, 240]] as const) {
+    const { throughput } = simulate(simulationOf([], {
+      pricing,
+      acceptance,
+      policy: statically(steps),
+      source: batchSource(() => 4, { seed: 2, promptTokens: 1, outputTokens: 1e9 }),
+      machine: { ...MACHINE, maxBatch: 4 },
+      until: { ms: 100_000 },
+    }));
+    assert.ok(Math.abs(throughput / published - 1) < 0.015, `${steps}: ${throughput}`);
+  }
 });
 
 Deno.test("the published machines are what tools/cost_presets.ts makes", () => {

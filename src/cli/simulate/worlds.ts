@@ -88,8 +88,8 @@ function scenarioWorld(
     about,
     make(seed) {
       // A table of rates needs the acceptance, which repeats itself: any unit of time will do.
-      const end = { ms: rounds, tokens: 2 * rounds * scenario.typicalBatch };
-      const pricing = prices(scenario.acceptance(1), { end, seed });
+      const tokens = 2 * rounds * scenario.typicalBatch;
+      const pricing = prices(scenario.acceptance(1), { tokens, seed });
       const { source, acceptance, maxBatch, until } = staged(scenario, pricing, { rounds, seed });
       // With several rounds per sync, the batch of a group of rounds would outlive its time.
       const machine = machineOf(options, { maxBatch, roundsPerSync: 1 });
@@ -127,7 +127,7 @@ function loadWorld(
     name: load.name,
     about: `acceptance ${acceptance.name}`,
     make: (seed) => ({
-      pricing: prices(acceptance, { end: { ms: 0, tokens: 0 }, seed }),
+      pricing: prices(acceptance, { tokens: 0, seed }),
       acceptance,
       seed,
       source: () => load.source(seed),

@@ -7,6 +7,8 @@ import { acceptUniform, normalAt, uniformAt } from "./chance.ts";
 export interface AcceptanceModel {
   /** The text of the user. */
   readonly name: string;
+  /** After this simulated time its chances begin again; absent where they do not depend on the time. */
+  readonly cycleMs?: number | undefined;
   /**
    * The model for one request.
    *
@@ -82,6 +84,7 @@ export function spreadOut(model: AcceptanceModel, { requests, tokens }: Spread):
   if (requests === 0 && tokens === 0) return model;
   return {
     name: `${model.name},spread=${requests},tokens=${tokens}`,
+    cycleMs: model.cycleMs,
     open(seed, first) {
       const inner = model.open(seed, first);
       const own = requests * normalAt(seed, 0, SPREAD);
@@ -131,31 +134,40 @@ export function acceptedFrom(
   return depth;
 }
 
-/** The number of requests that a mean is taken over, and of tokens of each. */
-const [SAMPLES, SAMPLE_TOKENS] = [512, 256];
+/** The number of requests that a mean is taken over, of tokens of each, and of moments of a cycle. */
+const [SAMPLES, SAMPLE_TOKENS, MOMENTS] = [512, 256, 64];
 
 /**
  * Mean tokens that a sequence gains in a round at a depth, 1 to depth + 1. The mean is over requests of equal
- * length that are spread over the whole run.
+ * length that are spread over the whole run. Where chances change with the time it is over equal times of a cycle,
+ * which have equally many rounds.
+ *
+ * @param run.tokens of all requests.
  */
 export function meanTokens(
   model: AcceptanceModel,
   depth: number,
-  { end, seed }: { readonly end: Progress; readonly seed: number },
+  run: { readonly tokens: number; readonly seed: number },
 ): number {
-  let rounds = 0;
-  let tokens = 0;
-  for (let sample = 0; sample < SAMPLES; sample++) {
-    const part = (sample + 0.5) / SAMPLES;
-    const now = { ms: part * end.ms, tokens: part * end.tokens };
-    const own = hash32(seed, sample, SAMPLE);
-    const request = model.open(own, 0);
-    for (let at = 0; at < SAMPLE_TOKENS;) {
-      const taken = 1 + acceptedFrom(at, depth, { seed: own, request, now });
-      at += taken;
-      tokens += taken;
-      rounds++;
+  const { cycleMs = 0 } = model;
+  const moments = cycleMs > 0 ? MOMENTS : 1;
+  let sum = 0;
+  for (let moment = 0; moment < moments; moment++) {
+    let rounds = 0;
+    let tokens = 0;
+    for (let sample = moment; sample < SAMPLES; sample += moments) {
+      const part = (sample + 0.5) / SAMPLES;
+      const now = { ms: cycleMs * (moment + 0.5) / moments, tokens: part * run.tokens };
+      const own = hash32(run.seed, sample, SAMPLE);
+      const request = model.open(own, 0);
+      for (let at = 0; at < SAMPLE_TOKENS;) {
+        const taken = 1 + acceptedFrom(at, depth, { seed: own, request, now });
+        at += taken;
+        tokens += taken;
+        rounds++;
+      }
     }
+    sum += tokens / rounds;
   }
-  return tokens / rounds;
+  return sum / moments;
 }

@@ -25,7 +25,11 @@ export function phasesOfText(alphas: readonly number[], dwell: number): Acceptan
 export function phasesOfTime(alphas: readonly number[], everyMs: number): AcceptanceModel {
   const chance = (_: number, __: number, { ms }: Progress) =>
     alphas[Math.floor(ms / everyMs) % alphas.length] ?? 0;
-  return { name: `phases:${alphas.join("/")},every=${everyMs / 1000}`, open: () => ({ chance }) };
+  return {
+    name: `phases:${alphas.join("/")},every=${everyMs / 1000}`,
+    cycleMs: alphas.length * everyMs,
+    open: () => ({ chance }),
+  };
 }
 
 /**

@@ -1,12 +1,12 @@
 import { parseCosts } from "../../speculate/costs/parse.ts";
-import type { AcceptanceModel, Progress } from "../acceptance/model.ts";
+import type { AcceptanceModel } from "../acceptance/model.ts";
 import { type Pricing, tablePricing } from "./pricing.ts";
 import { parseRewards, REWARD_FORMAT, rewardPricing } from "./rewards.ts";
 
 /** Where prices come from: rewards have them only together with an acceptance. */
 export type PriceSource = (
   acceptance: AcceptanceModel,
-  of: { readonly end: Progress; readonly seed: number },
+  run: { readonly tokens: number; readonly seed: number },
 ) => Pricing;
 
 /**
@@ -17,7 +17,7 @@ export type PriceSource = (
 export function pricesOf(json: unknown): PriceSource {
   if (formatOf(json) === REWARD_FORMAT) {
     const rewards = parseRewards(json);
-    return (acceptance, of) => rewardPricing(rewards, acceptance, of);
+    return (acceptance, run) => rewardPricing(rewards, acceptance, run);
   }
   const pricing = tablePricing(parseCosts(json));
   return () => pricing;

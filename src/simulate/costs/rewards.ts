@@ -1,6 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { CostError } from "../../speculate/costs/parse.ts";
-import { type AcceptanceModel, meanTokens, type Progress } from "../acceptance/model.ts";
+import { type AcceptanceModel, meanTokens } from "../acceptance/model.ts";
 import type { Pricing } from "./pricing.ts";
 
 /** Throughput that was published for batch sizes and depths, which does not separate costs from acceptance. */
@@ -55,16 +55,16 @@ function isRising(list: unknown, least: number): list is readonly number[] {
  * largest one r itself is. Policies get no cost table, and prompts and catching up take no time, because nothing was
  * published about them.
  *
- * @param end of the run, over which the acceptance is averaged.
+ * @param run.tokens of all requests, over which the acceptance is averaged.
  */
 export function rewardPricing(
   rewards: RewardTable,
   acceptance: AcceptanceModel,
-  { end, seed }: { readonly end: Progress; readonly seed: number },
+  run: { readonly tokens: number; readonly seed: number },
 ): Pricing {
   const { steps } = rewards;
   const tokens = new Map(
-    steps.map((depth) => [depth, meanTokens(acceptance, depth, { end, seed })]),
+    steps.map((depth) => [depth, meanTokens(acceptance, depth, run)]),
   );
   return {
     name: rewards.source,
