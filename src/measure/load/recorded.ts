@@ -17,7 +17,7 @@ export function recordingOf(
   if (rounds.length === 0) return undefined;
   return {
     ...machine && { machine: { policy, ...machine, costs: costsOf(result) } },
-    requests: requests.map(({ dueMs, promptTokens, outputTokens, cachedTokens }) => (
+    requests: requests.map(({ dueMs, promptTokens = 0, outputTokens, cachedTokens }) => (
       { atMs: dueMs, promptTokens, outputTokens, ...cachedTokens ? { cachedTokens } : {} }
     )),
     rounds: rounds.map(({ beganMs, ms, numSteps, batch, requests, drafts, accepted }) => (
@@ -30,7 +30,7 @@ export function recordingOf(
 function costsOf({ machine, requests, rounds, prefills = [] }: LoadCellResult): CostTable | null {
   const costs = machine?.costs ?? null;
   if (costs === null) return null;
-  const positions = requests.map(({ promptTokens }) => promptTokens);
+  const positions = requests.map(({ promptTokens = 0 }) => promptTokens);
   const priced = rounds.map((round) => {
     const { batch, numSteps: steps, together: roundsPerSync, requests, accepted, ms } = round;
     const drafts = round.drafts.reduce((a, b) => a + b, 0);

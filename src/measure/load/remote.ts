@@ -116,7 +116,7 @@ function remoteSender(
             heard(tokens ?? 1);
           });
           ended(answer);
-          const { promptTokens = 0, outputTokens = chunks, cachedTokens, text, reasoning } = answer;
+          const { promptTokens, outputTokens = chunks, cachedTokens, text, reasoning } = answer;
           return {
             promptTokens,
             outputTokens,

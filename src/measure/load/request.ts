@@ -35,7 +35,8 @@ export interface PreparedRequest {
 
 /** The lengths and the hash of an answer. */
 export interface Answer {
-  readonly promptTokens: number;
+  /** Absent if a server does not count them. */
+  readonly promptTokens?: number | undefined;
   readonly outputTokens: number;
   /** Prompt tokens that were in the prefix cache; absent if not known. */
   readonly cachedTokens?: number;

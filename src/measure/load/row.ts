@@ -51,7 +51,8 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   /** Seconds from the start to the end of the last answer. */
   readonly duration: number;
   readonly completed: number;
-  readonly total_input_tokens: number;
+  /** Null if a server does not count the tokens of prompts; so are the fields below that they are part of. */
+  readonly total_input_tokens: number | null;
   readonly total_output_tokens: number;
   readonly request_throughput: number;
   /** Requests per second that met the objectives; null if there are none. */
@@ -59,7 +60,7 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly slo_ttft_ms: number | null;
   readonly slo_tpot_ms: number | null;
   readonly output_throughput: number;
-  readonly total_token_throughput: number;
+  readonly total_token_throughput: number | null;
   /** Prompt tokens that were not in the prefix cache per second of prefill; null for a server. */
   readonly prefill_throughput: number | null;
   /** The share of `duration` that prefill took, 0 to 1; null for a server. */
@@ -85,7 +86,7 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   readonly switches: number;
   readonly preemptions: number;
   readonly timeline: LoadTimeline;
-  readonly input_lens: readonly number[];
+  readonly input_lens: readonly (number | null)[];
   readonly output_lens: readonly number[];
   /** When each request arrived, in seconds from the start. */
   readonly start_times: readonly number[];
@@ -119,7 +120,8 @@ export function rowOf(
   const served = acceptance !== undefined;
   const prefills = result.prefills === undefined ? null : prefillsOf(result.prefills);
   const times = requests.map(requestTimes);
-  const input = requests.map(({ promptTokens }) => promptTokens);
+  const input = requests.map(({ promptTokens = null }) => promptTokens);
+  const inputTokens = input.includes(null) ? null : sum(input.map((tokens) => tokens ?? 0));
   const output = requests.map(({ outputTokens }) => outputTokens);
   const good = times.filter((each) => meets(each, slo)).length;
   const hasSlo = slo.ttftMs !== undefined || slo.tpotMs !== undefined;
@@ -146,14 +148,14 @@ export function rowOf(
     kv_tokens: result.machine?.kvTokens ?? null,
     duration: seconds,
     completed: requests.length,
-    total_input_tokens: sum(input),
+    total_input_tokens: inputTokens,
     total_output_tokens: sum(output),
     request_throughput: requests.length / seconds,
     request_goodput: hasSlo ? good / seconds : null,
     slo_ttft_ms: slo.ttftMs ?? null,
     slo_tpot_ms: slo.tpotMs ?? null,
     output_throughput: sum(output) / seconds,
-    total_token_throughput: (sum(input) + sum(output)) / seconds,
+    total_token_throughput: inputTokens === null ? null : (inputTokens + sum(output)) / seconds,
     prefill_throughput: prefills && prefillRate(prefills),
     prefill_time_share: prefills && prefillShare(prefills, seconds),
     ...named("ttft", times.map(({ ttft }) => ttft)),

@@ -74,6 +74,26 @@ Deno.test("bench load --remote with vLLM: counters before and after", async () =
   assert.deepEqual([temperature, max_tokens, ignore_eos], [0, 128, undefined]);
 });
 
+Deno.test("bench load --remote with a server that counts nothing: prompts are unknown, chunks are counted", async () => {
+  const delta = (content: string, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`;
+  await using server = playback(({ path }) =>
+    path === "/v1/models"
+      ? JSON.stringify({ data: [{ id: "m" }] })
+      : path === "/v1/chat/completions"
+      ? stream(delta("a"), delta("b"), delta("c", "stop"), "data: [DONE]\n\n")
+      : undefined
+  );
+  const { code, out, err } = await load(server.url);
+  assert.equal(code, 0, err);
+  const [row] = JSON.parse(out);
+  assert.deepEqual(
+    [row.input_lens[0], row.total_input_tokens, row.total_token_throughput],
+    [null, null, null],
+  );
+  assert.equal(row.output_lens[0], 3);
+});
+
 Deno.test("bench load --remote with SGLang: its mean accept length; the table and the page", async () => {
   await using server = sglang();
   const json = await load(server.url);
