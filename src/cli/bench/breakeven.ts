@@ -45,7 +45,7 @@ export async function runBreakeven(
   }[format]();
   file?.write(text);
   io.stdout.write(file === undefined ? text : breakEvenText(report));
-  return 0;
+  return options.measure && io.signal.aborted ? INTERRUPTED : 0;
 }
 
 function stepsOf({ steps }: BreakevenOptions, most: number): number[] {
@@ -90,7 +90,8 @@ async function measured(
     if (event.kind === "rows") rows.push(...event.rows);
   }
   status.clear();
-  if (io.signal.aborted) return INTERRUPTED;
+  // Ctrl+C leaves the blocks that are whole.
+  if (rows.length === 0) return INTERRUPTED;
   const batch = ["batch", String(options.batchSize)] as const;
   return measuredReport(rows, rounds, [...sharedFacts(rows), batch], opened.costs);
 }

@@ -153,7 +153,18 @@ Deno.test("breakeven --measure: NEXTN drafts from the model's own files", async 
   assert.deepEqual([requests[0]?.model, requests[0]?.algorithm], ["m", "NEXTN"]);
 });
 
-Deno.test("breakeven --measure: Ctrl+C ends it without a table; different texts are a failure", async () => {
+Deno.test("breakeven --measure: Ctrl+C ends it with the blocks that are whole", async () => {
+  const io = fakeIo();
+  const session = fakeSession((spec: CellSpec) => {
+    if (spec.repeat === 2) io.interrupt();
+    return Promise.resolve(fakeCell(spec));
+  });
+  const { code, out } = await run("--measure --num-steps 1,3", { session, io });
+  assert.equal(code, 130);
+  assert.match(out, /^best +\d steps?, /m);
+});
+
+Deno.test("breakeven --measure: Ctrl+C in the first block ends it without a table; different texts are a failure", async () => {
   const io = fakeIo();
   const stopped = fakeSession((spec: CellSpec) => {
     io.interrupt();
