@@ -47,17 +47,21 @@ export function inPlanOrder(rows: readonly LoadRow[], arms: readonly LoadArm[]):
   return rows.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-/** One summary for each load and policy, in the order of the rows; ratios are to the policy of the first row. */
+/**
+ * One summary for each load and policy, in the order of the rows. Ratios are to the policy of the first row; a load that
+ * Ctrl+C stopped before that policy was measured has none.
+ */
 export function summaries(rows: readonly LoadRow[]): LoadSummary[] {
-  return [...Map.groupBy(rows, ({ load }) => load).values()].flatMap(ofLoad);
+  return [...Map.groupBy(rows, ({ load }) => load).values()]
+    .flatMap((ofOne) => ofLoad(ofOne, rows[0]?.label));
 }
 
 /** Rows of one policy under one load. */
 type Arm = readonly [first: LoadRow, ...others: LoadRow[]];
 
-function ofLoad(rows: readonly LoadRow[]): LoadSummary[] {
+function ofLoad(rows: readonly LoadRow[], baseLabel: string | undefined): LoadSummary[] {
   const arms = [...Map.groupBy(rows, ({ label }) => label).values()] as unknown as Arm[];
-  const [base] = arms;
+  const base = arms.find(([{ label }]) => label === baseLabel);
   const best = (value: (row: LoadRow) => number) =>
     arms.filter(([{ fixed, again }]) => fixed && !again)
       .toSorted((a, b) => average(b.map(value)) - average(a.map(value)))[0];

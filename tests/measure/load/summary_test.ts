@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { rateCase } from "../../../src/measure/load/plan.ts";
 import { inPlanOrder, summaries } from "../../../src/measure/load/summary.ts";
 import { loadMarkdown, loadTerminal } from "../../../src/measure/load/table.ts";
+import { loadVerdicts } from "../../../src/measure/load/verdict.ts";
 import { planOf, sampleLoadRows } from "./fake.ts";
 
 const CASES = [rateCase(20, 1, { requests: 30 }), rateCase(200, 1, { requests: 40 })];
@@ -89,6 +90,17 @@ Deno.test("a block that only some policies have is not paired", () => {
   );
   deepEqual([off?.rows.length, ema?.rows.length], [3, 2]);
   equal(ema?.throughputRatio?.low, null, "two pairs have no interval");
+});
+
+Deno.test("a load that was stopped before its first policy compares with no other", () => {
+  const rows = ROWS.filter(({ load, label }) => load === "20 req/s" || label !== ROWS[0]?.label);
+  const all = summaries(rows);
+  const stopped = all.filter(({ load }) => load === "200 req/s");
+  equal(stopped.length, 3);
+  for (const { throughputRatio, latencyRatio } of stopped) {
+    deepEqual([throughputRatio, latencyRatio], [null, null]);
+  }
+  deepEqual(loadVerdicts(all).map((line) => line.split(":")[0]), ["20 req/s"]);
 });
 
 Deno.test("the table has what varies; what was chosen by batch size, and the noise", () => {
