@@ -83,7 +83,11 @@ function byLoad(all: readonly LoadSummary[], drawing: Drawing): PageNode[] {
 function overTime(load: string, all: readonly LoadSummary[], drawing: Drawing): PageNode[] {
   const { element } = drawing.page;
   const shown = all.filter(({ again }) => !again);
-  const first = shown[0]?.rows[0]?.timeline;
+  const [{ label = "", rows: [row] = [] } = {}] = shown;
+  const first = row?.timeline;
+  const arrivals = row?.max_concurrency === null
+    ? "Requests arrive at the same times for all policies."
+    : `A request arrives when another one has ended: the arrivals are those of ${label}.`;
   const seen = shown.some(({ rows: [row] }) => (row?.rounds ?? 0) > 0);
   const tracks = TRACKS.filter(({ values }) =>
     shown.some(({ rows: [row] }) => row && values(row.timeline).some((value) => value !== null))
@@ -92,7 +96,7 @@ function overTime(load: string, all: readonly LoadSummary[], drawing: Drawing): 
     wideFigure(drawing.page, caption, (width) => draw(width, `${caption}, ${load}`));
   return [
     element("h2", {}, `Over time: ${load}`),
-    element("p", {}, "The first block. Requests arrive at the same times for all policies."),
+    element("p", {}, `The first block. ${arrivals}`),
     policyLegend(shown, drawing),
     element(
       "div",

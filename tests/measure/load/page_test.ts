@@ -3,7 +3,7 @@ import { parseHTML } from "npm:linkedom@0.18.12";
 import { parseSchedule } from "../../../src/arrivals/schedule.ts";
 import { policyLooks } from "../../../src/measure/load/series_style.ts";
 import { loadHtml } from "../../../src/measure/load/page.ts";
-import { rateCase, scheduleCase } from "../../../src/measure/load/plan.ts";
+import { closedCase, rateCase, scheduleCase } from "../../../src/measure/load/plan.ts";
 import type { LoadRow } from "../../../src/measure/load/row.ts";
 import { summaries } from "../../../src/measure/load/summary.ts";
 import { loadVerdicts } from "../../../src/measure/load/verdict.ts";
@@ -56,6 +56,15 @@ Deno.test("arrivals, throughput, queue, batch and steps are drawn over time for 
     equal(all(svg as Node, 'g[aria-label="dot"] path').length, 2 * POLICIES.length, caption);
   }
   ok(charts(pageOf(CHANGING), "Goodput by load").length === 0, "one load");
+});
+
+Deno.test("a closed loop has arrivals of each policy's own, and the page says whose it draws", async () => {
+  const closed = await sampleLoadRows(planOf({ cases: [closedCase(2, 8)] }, POLICIES));
+  const said = (rows: readonly LoadRow[]) =>
+    all(pageOf(rows), "p").map(({ textContent }) => textContent).join(" ");
+  ok(said(closed).includes(`the arrivals are those of ${POLICIES[0]}`));
+  ok(!said(closed).includes("the same times"));
+  ok(said(ROWS).includes("Requests arrive at the same times for all policies"));
 });
 
 Deno.test("each load's verdict is on the page, as below the table on standard output", () => {
