@@ -4,7 +4,9 @@ import type { Percentiles, Ratio } from "./statistics.ts";
 
 /** Three significant digits without an exponent: `0.123`, `12.3`, `1234`. */
 export function digits(value: number): string {
-  const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  // Of the rounded value: 9.999 is 10.0, not 10.00.
+  const rounded = Math.abs(Number(value.toPrecision(3)));
+  const magnitude = rounded === 0 ? 0 : Math.floor(Math.log10(rounded));
   return value.toFixed(Math.min(3, Math.max(0, 2 - magnitude)));
 }
 

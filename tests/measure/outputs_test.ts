@@ -193,6 +193,9 @@ Deno.test("digits: three that matter", () => {
     [12.34, "12.3"],
     [123.4, "123"],
     [12345, "12345"],
+    [0.9996, "1.00"],
+    [9.999, "10.0"],
+    [99.96, "100"],
   ];
   for (const [value, text] of cases) equal(digits(value), text);
 });
