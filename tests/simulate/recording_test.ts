@@ -43,6 +43,8 @@ Deno.test("a recording that is broken is refused with the line's number", () => 
   assert.throws(() => readRecording(`${REQUEST}\n${beyond}`), /line 2 is neither/);
   assert.throws(() => readRecording(ROUND), /it has no requests/);
   assert.throws(() => readRecording(REQUEST), /it has no rounds/);
+  const late = REQUEST.replace(/"atMs":[\d.]+/, '"atMs":1e9');
+  assert.throws(() => readRecording(`${late}\n${ROUND}`), /before its first request/);
 });
 
 const MACHINE = {

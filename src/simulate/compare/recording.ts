@@ -94,6 +94,9 @@ export function readRecording(text: string): Recording {
   const unknown = rounds.flatMap(({ requests = [] }) => requests)
     .find((request) => request >= requests.length);
   if (unknown !== undefined) throw new RecordingError(`its rounds have a request ${unknown}`);
+  if (measuredMs({ requests, rounds }) <= 0) {
+    throw new RecordingError("its last round ends before its first request arrives");
+  }
   return { ...machine && { machine }, requests, rounds };
 }
 
@@ -180,9 +183,13 @@ export function streamsOf({ requests: { length }, rounds }: Recording): Recorded
 }
 
 /** Tokens a second from the first request to the last round. */
-export function measuredThroughput({ requests, rounds }: Recording): number {
-  const tokens = requests.reduce((sum, { outputTokens }) => sum + outputTokens, 0);
-  const from = Math.min(...requests.map(({ atMs }) => atMs));
+export function measuredThroughput(recording: Recording): number {
+  const tokens = recording.requests.reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+  return 1000 * tokens / measuredMs(recording);
+}
+
+function measuredMs({ requests, rounds }: Recording): number {
+  const from = requests.reduce((first, { atMs }) => Math.min(first, atMs), Infinity);
   const to = rounds.reduce((last, { tMs }) => Math.max(last, tMs), 0);
-  return 1000 * tokens / (to - from);
+  return to - from;
 }
