@@ -181,6 +181,22 @@ Deno.test("simulate: a recorded run with the costs that it was measured with", a
   }
 });
 
+Deno.test("simulate: a recording of more requests than a call has arguments", async () => {
+  const path = await Deno.makeTempFile({ suffix: ".jsonl" });
+  try {
+    const requests = Array.from(
+      { length: 200_000 },
+      (_, n) => `{"atMs":${1000 * n},"promptTokens":1,"outputTokens":9}\n`,
+    );
+    const round = JSON.stringify({ tMs: 9, batch: 1, numSteps: 0, accepted: [0], ms: 1 });
+    await Deno.writeTextFile(path, requests.join("") + round);
+    const { tables } = await tablesOf(`--recording ${path} --policy off --rounds 1 --repeat 1`);
+    assert.equal(tables[0]?.rows[0]?.rounds, 1);
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
 Deno.test("simulate: fixed batches by acceptance, over plain decoding", async () => {
   const line = "--policy hybrid --batch-sizes 1,16 --rounds 300 --repeat 1 --simulate-acceptance";
   const { tables } = await tablesOf(`${line} geometric:0;geometric:0.9`);

@@ -143,10 +143,10 @@ interface Load {
 }
 
 function recordedLoad({ recording: { requests }, path }: Recorded): Load {
-  const first = Math.min(...requests.map(({ atMs }) => atMs));
-  const arrivals = requests.map((request, seed) => (
-    { ...request, atMs: request.atMs - first, seed }
-  )).toSorted((a, b) => a.atMs - b.atMs);
+  const sorted = requests.map((request, seed) => ({ ...request, seed }))
+    .toSorted((a, b) => a.atMs - b.atMs);
+  const first = sorted[0]?.atMs ?? 0;
+  const arrivals = sorted.map((request) => ({ ...request, atMs: request.atMs - first }));
   return { name: path, source: () => openSource(arrivals, { promptTokens: 1, outputTokens: 1 }) };
 }
 
