@@ -29,21 +29,31 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
   if (opened === undefined) return INTERRUPTED;
   const { session, cells } = keepingCells(opened);
   const talk = talkOf({ io, status, quiet });
-  for (const plan of [plans.prompt, plans.answer]) {
-    if (io.signal.aborted) break;
-    for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
-      talk(event);
-      if (event.kind === "different") return 1;
+  const write = () => {
+    const rows = llamaRows(plans, session, cells);
+    if (rows.length === 0) return;
+    const text = {
+      md: () => llamaMarkdown(rows),
+      json: () => `${JSON.stringify(rows, null, 2)}\n`,
+      jsonl: () => rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+    }[format as "md" | "json" | "jsonl"]();
+    file?.write(text);
+    io.stdout.write(file === undefined ? text : llamaMarkdown(rows));
+  };
+  let different = false;
+  try {
+    for (const plan of [plans.prompt, plans.answer]) {
+      if (io.signal.aborted) break;
+      for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
+        talk(event);
+        different ||= event.kind === "different";
+      }
+      if (different) return 1;
     }
+  } finally {
+    // After an error too: the rows that were measured before it are shown.
+    status.clear();
+    if (!different) write();
   }
-  status.clear();
-  const rows = llamaRows(plans, session, cells);
-  const text = {
-    md: () => llamaMarkdown(rows),
-    json: () => `${JSON.stringify(rows, null, 2)}\n`,
-    jsonl: () => rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
-  }[format as "md" | "json" | "jsonl"]();
-  file?.write(text);
-  io.stdout.write(file === undefined ? text : llamaMarkdown(rows));
   return io.signal.aborted ? INTERRUPTED : 0;
 }

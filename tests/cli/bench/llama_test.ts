@@ -6,15 +6,19 @@ import { openWorkload } from "../../../src/measure/workload/workload.ts";
 import type { BenchRequest } from "../../../src/measure/runner.ts";
 import { runLlama } from "../../../src/cli/bench/llama.ts";
 import { parseArguments } from "../../../src/cli/options/parse.ts";
+import { UsageError } from "../../../src/errors.ts";
 import { fakeCell, fakeSession } from "../../measure/fake.ts";
-import { fakeIo } from "../fake.ts";
+import { type FakeIo, fakeIo } from "../fake.ts";
 
 async function run(...args: string[]) {
+  return await runOn(fakeSession(), fakeIo(), ...args);
+}
+
+async function runOn(fake: ReturnType<typeof fakeSession>, io: FakeIo, ...args: string[]) {
   const invocation = parseArguments(["bench", "--table", "llama-bench", ...args]);
   assert.ok(invocation.command === "bench");
-  const io = fakeIo();
   const session = {
-    ...fakeSession(),
+    ...fake,
     size: { bytes: 3.56 * 2 ** 30, parameters: 6.74e9 },
   };
   const requests: BenchRequest[] = [];
@@ -80,6 +84,17 @@ Deno.test("bench --table llama-bench: flags that its tests decide are refused", 
 });
 
 const ARMS = armsOf({ numSteps: [0] });
+
+Deno.test("bench --table llama-bench: answers that fail leave the rate of the prompt", async () => {
+  const io = fakeIo();
+  const session = fakeSession((spec) =>
+    spec.promptTokens === 512
+      ? Promise.resolve(fakeCell(spec))
+      : Promise.reject(new UsageError("the prompt has 3003 tokens"))
+  );
+  await assert.rejects(runOn(session, io, "--repeat", "2"), UsageError);
+  assert.match(io.out(), /\| pp512 \|/);
+});
 
 /** Rows of a session that measures answers alone, until `stop` stops it. */
 async function answersOf(runCell: Parameters<typeof fakeSession>[0], stop: AbortController) {
