@@ -17,7 +17,8 @@ export interface SimulatedRow {
   readonly rounds: number;
   readonly switches: number;
   readonly mean_depth: number;
-  readonly mean_accept_length: number;
+  /** Null if there was no round. */
+  readonly mean_accept_length: number | null;
   readonly mean_batch: number;
   readonly preemptions: number;
   readonly waits: number;
@@ -90,6 +91,7 @@ function rowOf(
   const regret = (reference: readonly SimulationResult[]) =>
     throughput === mean(reference) ? 0 : 1 - throughput / mean(reference);
   const averaged = (of: (result: SimulationResult) => number) => average(results.map(of));
+  const lengths = results.flatMap(({ meanAcceptLength }) => meanAcceptLength ?? []);
   const finished = results.flatMap(({ finished }) => finished);
   return {
     ...of,
@@ -112,7 +114,7 @@ function rowOf(
     rounds: averaged(({ rounds }) => rounds),
     switches: averaged(({ switches }) => switches),
     mean_depth: averaged(({ meanDepth }) => meanDepth),
-    mean_accept_length: averaged(({ meanAcceptLength }) => meanAcceptLength),
+    mean_accept_length: lengths.length === 0 ? null : average(lengths),
     mean_batch: averaged(({ meanBatch }) => meanBatch),
     preemptions: averaged(({ preemptions }) => preemptions),
     waits: averaged(({ waits }) => waits),

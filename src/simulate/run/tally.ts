@@ -51,8 +51,8 @@ export interface SimulationResult {
   readonly switches: number;
   /** Drafts verified a sequence and round. */
   readonly meanDepth: number;
-  /** Drafts accepted a sequence and round, and one. */
-  readonly meanAcceptLength: number;
+  /** Drafts accepted a sequence and round, and one; null if there was no round. */
+  readonly meanAcceptLength: number | null;
   /** Sequences a round. */
   readonly meanBatch: number;
   readonly preemptions: number;
@@ -130,7 +130,7 @@ export function openTally(): Tally {
         throughput: ms > 0 ? 1000 * tokens / ms : 0,
         switches,
         meanDepth: sequences > 0 ? drafts / sequences : 0,
-        meanAcceptLength: sequences > 0 ? 1 + accepted / sequences : 0,
+        meanAcceptLength: sequences > 0 ? 1 + accepted / sequences : null,
         meanBatch: rounds > 0 ? sequences / rounds : 0,
         catchUps,
         catchUpMs,
