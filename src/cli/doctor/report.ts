@@ -163,12 +163,11 @@ function cacheText(cache: CacheState): string {
 
 function tuningLines({ path, adapters, problem }: TuningContents): string[] {
   if (path === undefined) return [line("tuning", "no home folder known: not kept")];
-  if (problem !== undefined) return [line("tuning", problem)];
-  if (adapters.length === 0) return [line("tuning", `${path} (nothing measured yet)`)];
+  if (adapters.length === 0) return [line("tuning", problem ?? `${path} (nothing measured yet)`)];
   const each = adapters.map(({ adapter, launches }) =>
     line("", `${launches} launches measured on ${adapter}`)
   );
-  return [line("tuning", path), ...each];
+  return [line("tuning", problem ?? path), ...each];
 }
 
 function verdict({ adapter, fix }: DoctorReport): string {

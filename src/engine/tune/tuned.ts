@@ -52,7 +52,7 @@ export async function tuneWeights(
   const key = adapterKey(gpu.info, driverVersion());
   const cached = path === undefined || choice === "again"
     ? undefined
-    : readTuning(path, onWarning).get(key);
+    : readTuning(path, key, onWarning);
   const known = usable(gpu, groups, cached?.launches ?? new Map());
   const tuned = await autotune(gpu, groups, { tuning: rules, known });
   const { launches } = tuned;

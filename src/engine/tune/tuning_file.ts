@@ -26,9 +26,6 @@ export interface Measured {
   readonly joined: ReadonlyMap<string, boolean>;
 }
 
-/** By adapter. */
-type TuningTable = ReadonlyMap<string, Measured>;
-
 const NOTHING: Measured = { launches: new Map(), joined: new Map() };
 
 /** The file summed up. */
@@ -37,6 +34,7 @@ export interface TuningContents {
   readonly path: string | undefined;
   /** The number of measured launches of each adapter, which is named by `adapterKey`. */
   readonly adapters: readonly { readonly adapter: string; readonly launches: number }[];
+  /** Why nothing of it, or of an adapter, can be read. */
   readonly problem: string | undefined;
 }
 
@@ -84,79 +82,111 @@ export function driverVersion(): string {
 }
 
 /**
- * The file's tables; none where there is no file.
+ * What the file has of an adapter; nothing where there is no file.
  *
- * @param onWarning is called for a file that cannot be read or is none of ours; it counts as none.
+ * @param onWarning is called for a file, or an adapter's measurements, that cannot be read: they count as none.
  */
-export function readTuning(path: string, onWarning: (line: string) => void): TuningTable {
+export function readTuning(
+  path: string,
+  key: string,
+  onWarning: (line: string) => void,
+): Measured {
   try {
-    return parseTuning(JSON.parse(Deno.readTextFileSync(path)));
+    return measuredOf(readTables(path), key);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return new Map();
     onWarning(`cannot use the tuning cache "${path}": ${reason(error)}; measuring again`);
-    return new Map();
+    return NOTHING;
   }
 }
 
-/** What the file holds, for `doctor`; problem says why nothing of it is used. */
+/** What the file holds, for `doctor`; problem says why nothing of it, or of an adapter, can be read. */
 export function lookAtTuning(path: string | undefined): TuningContents {
+  if (path === undefined) return { path, adapters: [], problem: undefined };
   let problem: string | undefined;
-  const table = path === undefined ? new Map() : readTuning(path, (line) => problem = line);
-  const adapters = [...table as TuningTable].map(([adapter, { launches, joined }]) => ({
-    adapter,
-    launches: [...launches.values()].reduce((sum, rows) => sum + rows.size, joined.size),
-  }));
+  const readable = <T>(read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      problem ??= `cannot use the tuning cache "${path}": ${reason(error)}`;
+      return undefined;
+    }
+  };
+  const tables = readable(() => readTables(path)) ?? NO_TABLES;
+  const adapters = Object.keys(tables.adapters).flatMap((adapter) => {
+    const measured = readable(() => measuredOf(tables, adapter));
+    if (measured === undefined) return [];
+    const { launches, joined } = measured;
+    const count = [...launches.values()].reduce((sum, rows) => sum + rows.size, joined.size);
+    return [{ adapter, launches: count }];
+  });
   return { path, adapters, problem };
 }
 
-/** Adds what was measured on an adapter to the file. A folder that takes no file is a warning. */
+/**
+ * Adds what was measured on an adapter to the file, and leaves the others as they are, also what another version wrote
+ * and this one cannot read. A folder that takes no file is a warning.
+ */
 export function writeTuning(
   path: string,
   key: string,
   { launches, joined }: Measured,
   onWarning: (line: string) => void,
 ): void {
-  const table = new Map(readTuning(path, () => {}));
-  const before = table.get(key) ?? NOTHING;
+  let tables = NO_TABLES;
+  try {
+    tables = readTables(path);
+  } catch {
+    // Nothing of it can be kept.
+  }
+  const before = readTuning(path, key, () => {});
   const merged = [...launches].map(([shape, rows]) =>
     [shape, new Map([...before.launches.get(shape) ?? [], ...rows])] as const
   );
-  table.set(key, {
-    launches: new Map([...before.launches, ...merged]),
-    joined: new Map([...before.joined, ...joined]),
-  });
+  const shapes = [...new Map([...before.launches, ...merged])]
+    .map(([shape, rows]) => [shape, Object.fromEntries(rows)]);
+  const json = {
+    format: FORMAT,
+    adapters: { ...tables.adapters, [key]: Object.fromEntries(shapes) },
+    joined: { ...tables.joined, [key]: Object.fromEntries([...before.joined, ...joined]) },
+  };
   try {
-    replaceFile(path, `${JSON.stringify(tuningJson(table), null, 1)}\n`);
+    replaceFile(path, `${JSON.stringify(json, null, 1)}\n`);
   } catch (error) {
     onWarning(`cannot write the tuning cache "${path}": ${reason(error)}`);
   }
 }
 
-function tuningJson(table: TuningTable): Record<string, unknown> {
-  const adapters = [...table].map(([key, { launches }]) => [
-    key,
-    Object.fromEntries([...launches].map(([shape, rows]) => [shape, Object.fromEntries(rows)])),
-  ]);
-  const joined = [...table].map(([key, { joined }]) => [key, Object.fromEntries(joined)]);
-  return {
-    format: FORMAT,
-    adapters: Object.fromEntries(adapters),
-    joined: Object.fromEntries(joined),
-  };
+/** The file's tables by adapter, unread. */
+interface Tables {
+  readonly adapters: Readonly<Record<string, unknown>>;
+  readonly joined: Readonly<Record<string, unknown>>;
 }
 
-/** @throws Error when it is not this format. */
-function parseTuning(json: unknown): TuningTable {
-  const { format, adapters, joined = {} } = objectOf(json);
+const NO_TABLES: Tables = { adapters: {}, joined: {} };
+
+/** None where there is no file. @throws Error when it is not this format. */
+function readTables(path: string): Tables {
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return NO_TABLES;
+    throw error;
+  }
+  const { format, adapters, joined = {} } = objectOf(JSON.parse(text));
   if (format !== FORMAT) throw new Error(`its format is not ${FORMAT}`);
-  return new Map(
-    Object.entries(objectOf(adapters)).map(([key, shapes]) => [key, {
-      launches: new Map(
-        Object.entries(objectOf(shapes)).map(([shape, rows]) => [shape, parseRows(rows)]),
-      ),
-      joined: parseJoined(objectOf(joined)[key] ?? {}),
-    }]),
-  );
+  return { adapters: objectOf(adapters), joined: objectOf(joined) };
+}
+
+/** @throws Error when the adapter's tables are not this format. */
+function measuredOf({ adapters, joined }: Tables, key: string): Measured {
+  if (!Object.hasOwn(adapters, key)) return NOTHING;
+  return {
+    launches: new Map(
+      Object.entries(objectOf(adapters[key])).map(([shape, rows]) => [shape, parseRows(rows)]),
+    ),
+    joined: parseJoined(joined[key] ?? {}),
+  };
 }
 
 function parseJoined(json: unknown): ReadonlyMap<string, boolean> {
