@@ -33,6 +33,8 @@ const HIDDEN = 256;
 const eagle3 = embeddedHead("eagle3");
 const eagle1 = embeddedHead("eagle1");
 const embedTokens = embeddedHead("target").tensors["model.embed_tokens.weight"] as Stored;
+// The row of a token that these texts do not have is another, so that the head's own is loaded.
+const ownEmbedding = { ...embedTokens, bytes: embedTokens.bytes.with(-1, 0x7b) };
 
 let gpu: Gpu | undefined;
 
@@ -119,7 +121,7 @@ const EAGLE3_FORMATS: Readonly<Record<string, HeadFiles>> = {
       ...eagle3.config,
       eagle_config: { eagle_aux_hidden_state_layer_ids: [1, 3, 4], use_aux_hidden_state: true },
     },
-    tensors: { ...eagle3.tensors, "embed_tokens.weight": embedTokens },
+    tensors: { ...eagle3.tensors, "embed_tokens.weight": ownEmbedding },
   }),
   "AngelSlim and Tengyunw: pytorch_model.bin, head_dim, null fields": torchFiles({
     config: { ...eagle3.config, target_hidden_size: HIDDEN, rope_scaling: null },
@@ -138,7 +140,7 @@ const EAGLE3_FORMATS: Readonly<Record<string, HeadFiles>> = {
       target_hidden_size: null,
       tie_word_embeddings: false,
     }),
-    tensors: { ...rename(eagle3.tensors, layers0), "embed_tokens.weight": embedTokens },
+    tensors: { ...rename(eagle3.tensors, layers0), "embed_tokens.weight": ownEmbedding },
   }),
   "NVIDIA: vLLM's name, a Qwen3 layer type without its norms": safetensorsFiles({
     config: {
@@ -154,7 +156,7 @@ const EAGLE3_FORMATS: Readonly<Record<string, HeadFiles>> = {
 const EAGLE1_FORMATS: Readonly<Record<string, HeadFiles>> = {
   "yuhuili: pytorch_model.bin, own embedding, no bias key": torchFiles({
     config: { ...but(eagle1.config, "bias"), ...LLAMA },
-    tensors: { ...eagle1.tensors, "embed_tokens.weight": embedTokens },
+    tensors: { ...eagle1.tensors, "embed_tokens.weight": ownEmbedding },
   }),
   "SGLang's export: a prefix": safetensorsFiles({
     config: eagle1.config,

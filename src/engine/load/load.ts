@@ -34,6 +34,7 @@ import {
   openWeightArenas,
 } from "./make_weights.ts";
 import { openQuantizers, type Part } from "./quantize.ts";
+import { shareTensors } from "./shared_tensors.ts";
 import { type UnitsChoice, withTensorMatrices } from "../matrices/tensor.ts";
 import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 
@@ -83,8 +84,10 @@ export function openModels(choice: ModelChoice): OpenedModels {
         `"${models.draft.checkpoint.name}" is ${models.draft.config.algorithm}`,
     );
   }
+  const { draft: read } = models;
+  const shared = read && { ...read, config: shareTensors(read, models.target) };
   stack.move();
-  return models;
+  return { ...models, draft: shared };
 }
 
 /**
