@@ -226,7 +226,7 @@ async function engineOpener(
   checkReadable(import.meta.url);
   const { engineInWorker } = await import("./src/engine/worker/client.ts");
   const open = engineInWorker(import.meta.url);
-  const notices = { io, quiet, draftsAlone: true };
+  const notices = { io, quiet, textDrafts: true };
   if (drafts) {
     const { draftingByDefault } = await import("./src/cli/open/default_draft.ts");
     return draftingByDefault(open, notices);

@@ -9,7 +9,7 @@ import type { Snapshot } from "../../hub/snapshot.ts";
 import { modelText, parseFilePlace, parsePlace, type Place } from "../../hub/names.ts";
 import { cachedRepos } from "../../hub/scan.ts";
 import { type HubSettings, hubSettings } from "../../hub/settings.ts";
-import { draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
+import { DEFAULT_HOST_ALGORITHM, draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { didYouMean } from "../options/nearest.ts";
 import { draftNextTo, knownDraft, knownModels, unknownDraft } from "./drafts.ts";
 import { refuseGguf } from "./gguf.ts";
@@ -33,6 +33,8 @@ export interface Named {
 export interface Notices {
   readonly io: Io;
   readonly quiet: boolean;
+  /** Where no draft is known for the model, draft from the text itself instead of failing. */
+  readonly textDrafts?: boolean;
   /** Where the cache and the hub are; absent: as the environment says. */
   readonly hub?: HubSettings;
 }
@@ -175,20 +177,26 @@ export async function folderOf(
   return place.path;
 }
 
-/** The draft, where `auto` is the one that is known for the model. @throws UsageError where none is. */
+/** The draft; if `auto` finds none, the algorithm that drafts without a model. */
 function draftOf(
   { model, draft, algorithm }: Named,
   target: Place | undefined,
-  { io, quiet }: Notices,
-): Pick<Named, "draft"> {
+  { io, quiet, textDrafts = false }: Notices,
+): Pick<Named, "draft" | "algorithm"> {
   if (draft !== "auto") return draft === undefined ? {} : { draft };
   // The embedded model has its own heads: one of them is the default.
   if (model === undefined || target === undefined) return {};
+  const tell = (line: string) => quiet || io.stderr.write(`draft: ${line}\n`);
   const any = isHostAlgorithm(algorithm) ? undefined : algorithm;
   const found = autoDraft(target, { model, algorithm: any });
-  if (!("draft" in found)) throw unknownDraft(found.why);
-  if (!quiet) io.stderr.write(`draft: ${found.draft} (${found.source})\n`);
-  return { draft: found.draft };
+  if ("draft" in found) {
+    tell(`${found.draft} (${found.source})`);
+    return { draft: found.draft };
+  }
+  if (!textDrafts || any !== undefined) throw unknownDraft(found.why);
+  const instead = algorithm ?? DEFAULT_HOST_ALGORITHM;
+  tell(`from the text itself (${instead}; ${found.why})`);
+  return { algorithm: instead };
 }
 
 /** The draft that `auto` stands for and how it was found, or why there is none. */
