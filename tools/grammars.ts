@@ -4,8 +4,8 @@
  *
  *     deno run -A --lock tests/deno.lock tools/grammars.ts [SCHEMAS] [GRAMMARS]
  *
- * It checks that every finished output is valid (by ajv, RegExp or our own recognizer) and is the same with chains, trees and
- * forced drafts. Default 1,000 and 300; the seeds are 0, 1, ...
+ * It checks that every finished output is valid (by ajv, RegExp or our own recognizer) and is the same with chains,
+ * trees and forced drafts. Default 1,000 and 300; the seeds are 0, 1, ...
  */
 import { openGrammars } from "../src/grammar/grammars.ts";
 import { type CaseKind, checkCase } from "../tests/grammar/cases.ts";

@@ -168,7 +168,7 @@ function fewestRows({ heads, headDim }: Heads, gate?: HeadsGate): number {
 }
 
 /** Whether attention without matrix units can reduce the scales of its output's rows. */
-export function splitsLowerScales(heads: Heads, adapter: Adapter): boolean {
+export function splitsReduceScales(heads: Heads, adapter: Adapter): boolean {
   return !inLanes(heads, adapter);
 }
 

@@ -10,7 +10,7 @@ import {
   type AttentionBuffers,
   type AttentionShape,
   partialWords,
-  splitsLowerScales,
+  splitsReduceScales,
   splitsStoreHalf,
   splitWords,
 } from "./attention.ts";
@@ -57,7 +57,7 @@ export function attentionWords(
 
 /** Whether attention can gate its output: where its last dispatch, which is not of matrix units, adds partial sums. */
 export function attentionGates(heads: Heads, adapter: Adapter): boolean {
-  return unitsOf(heads, adapter) === undefined && splitsLowerScales(heads, adapter);
+  return unitsOf(heads, adapter) === undefined && splitsReduceScales(heads, adapter);
 }
 
 /** Whether attention can store its output as f16: where its last dispatch adds the partial sums of many rows. */
@@ -67,5 +67,5 @@ export function attentionStoresHalf(shape: Omit<AttentionShape, "label" | "scale
 
 /** Whether attention can reduce the scales of its output's rows, see lib/reduce_scale.wgsl. */
 export function attentionReducesScales(heads: Heads, adapter: Adapter): boolean {
-  return unitsOf(heads, adapter) !== undefined || splitsLowerScales(heads, adapter);
+  return unitsOf(heads, adapter) !== undefined || splitsReduceScales(heads, adapter);
 }

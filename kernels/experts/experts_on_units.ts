@@ -43,8 +43,8 @@ export function expertScales(
 }
 
 /**
- * Whether a gated epilogue of `expertMatmul` may reduce the scales of the jobs of some rows (`scaledEpilogue`): on matrix
- * units, for at most as many rows as a unit has. More rows were not timed.
+ * Whether a gated epilogue of `expertMatmul` may reduce the scales of the jobs of some rows (`scaledEpilogue`): on
+ * matrix units, for at most as many rows as a unit has. More rows were not timed.
  */
 export function expertsStoreScales(
   matrix: Pick<Matrix, "shards">,

@@ -51,7 +51,7 @@ export function isHostAlgorithm(name: string | undefined): name is HostAlgorithm
   return name !== undefined && Object.hasOwn(KINDS, name);
 }
 
-/** Whether a drafter of this name drafts on the host and no draft model beside it. */
+/** Whether this is the name of a host drafter that runs without a draft model. */
 export function draftsAlone(name: string | undefined): boolean {
   return isHostAlgorithm(name) && KINDS[name].besideModel !== true;
 }

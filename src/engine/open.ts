@@ -78,8 +78,8 @@ export interface LocalEngine extends Engine, Disposable {
 /**
  * Opens device and models, loads the weights and makes the round programs of the tier that requests get by default, or
  * of all tiers if the policy is adaptive; with these, their packed rounds if the policy has some, and the rounds of
- * a host drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch` above
- * 1. All other programs are made when they are first needed.
+ * a host drafter. Programs of prompts are made here only for `preparePrompts`, or for an ITL limit with `maxBatch`
+ * above 1. All other programs are made when they are first needed.
  *
  * @throws UsageError when there is no adapter, a checkpoint cannot be used or the GPU's memory is
  * too small: before loading where its size is known, else when a buffer cannot be allocated.

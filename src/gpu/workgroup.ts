@@ -7,7 +7,7 @@ export interface WorkgroupVariable {
   /** Type of an element, without white space. */
   readonly of: string;
   readonly count: number;
-  /** Whether it is an array of a built-in type, whose length is a number or a product of numbers in the kernel's text. */
+  /** Whether it is an array of a built-in type, whose length is a number or a product of numbers in the WGSL. */
   readonly literal: boolean;
   readonly bytes: number;
 }

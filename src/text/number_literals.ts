@@ -54,7 +54,11 @@ function numbersOutside(value: unknown, path: readonly string[] | undefined): un
   return literal === undefined ? value : Number(literal);
 }
 
-/** JSON.parse; JSON.stringify writes the value's numbers with the literals that they have in `text`. @throws SyntaxError */
+/**
+ * JSON.parse; JSON.stringify writes the value's numbers with the literals that they have in `text`.
+ *
+ * @throws SyntaxError
+ */
 export function parseToWrite(text: string): unknown {
   return LITERAL_JSON.parse(text, (_, value, { source }) => {
     return typeof value === "number" && source !== undefined && String(value) !== source

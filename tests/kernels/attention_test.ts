@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import {
   attention,
   partialWords,
-  splitsLowerScales,
+  splitsReduceScales,
   splitWords,
 } from "../../kernels/attention/attention.ts";
 import type { Heads } from "../../kernels/lib/heads.ts";
@@ -229,7 +229,7 @@ for (const { times, ...shape } of SINKING) {
   });
 }
 
-for (const shape of SHAPES.filter((shape) => splitsLowerScales(headsOf(shape), shape))) {
+for (const shape of SHAPES.filter((shape) => splitsReduceScales(headsOf(shape), shape))) {
   // The least and the most invocations a head, and some of which a part idles.
   const { test } = shape.software || shape.headDim === 8 ? Deno : drawn;
   test(`attention: notes the scales of its rows, ${nameOf(shape)}`, async () => {

@@ -33,8 +33,8 @@ export interface UnitsRules {
   /** Workgroups of a whole segment each that keep the GPU busy; if there are fewer, they take fewer splits each. */
   readonly enough: number;
   /**
-   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with UNMERGED_SPLITS splits each take these,
-   * shorter contexts take one split each.
+   * Workgroups that keep the GPU busy where rows are few: contexts that make as many with UNMERGED_SPLITS splits each
+   * take these, shorter contexts take one split each.
    */
   readonly enoughUnmerged: number;
   /** Chooses the workgroup for these rows, with `span` splits each. */

@@ -21,12 +21,12 @@ import { roundRows } from "./round_tiles.ts";
 import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** The prologue with the buffer of the scales that its first workgroup resets to the largest. */
-function withLowered(prologue: Prologue): Prologue {
+function withResetScales(prologue: Prologue): Prologue {
   const { resets } = prologue;
   if (!resets) return prologue;
   return {
     ...prologue,
-    name: `${prologue.name}_lowers`,
+    name: `${prologue.name}_resets`,
     buffers: { ...prologue.buffers, reduced: resets.reduced },
     constants: { ...prologue.constants, ...scaleConstants(resets) },
   };
@@ -99,7 +99,7 @@ export function matmulOnUnits(
         ...of,
         tile: few,
         xIsF16,
-        prologue: prologue && withLowered(prologue),
+        prologue: prologue && withResetScales(prologue),
       });
     }
     const columns = shard.rows;

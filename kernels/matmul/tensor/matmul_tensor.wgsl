@@ -34,8 +34,8 @@ override FIRST: u32; // first output column of the shard
 override SPLIT_K: u32;
 
 //#if OUT_SCALES
-// As below, for an epilogue that passes what it stores to `consider`: reduces the scale of a row of `out` to that of its
-// largest number. It does so once per workgroup, because all workgroups reduce the same few numbers, one after the
+// As below, for an epilogue that passes what it stores to `consider`: reduces the scale of a row of `out` to that of
+// its largest number. It does so once per workgroup, because all workgroups reduce the same few numbers, one after the
 // other.
 
 //#import lib/scale_of

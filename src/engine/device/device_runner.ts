@@ -168,7 +168,7 @@ class DeviceRunner implements Runner {
   readonly #choice: SamplingKinds;
   /** Pages of the layers with windows, if these have rings of pages. */
   readonly #windows: WindowPages | undefined;
-  /** By slot: after which tokens the device does no further round of it. */
+  /** By slot: the tokens after which the device stops the sequence. */
   readonly #ends: TextEnds[] = [];
   constructor(parts: Parts) {
     const { gpu, models, capacity, buffers, choice, programs, submitter, profile } = parts;

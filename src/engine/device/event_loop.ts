@@ -19,8 +19,8 @@ export async function receiveMessages(messageWaits: () => boolean): Promise<void
 /**
  * Returns a function that takes a turn of the event loop at the first call, and then every TURN_MS. An engine in a
  * thread of its own has `messageWaits`, by which each call receives messages; it handles no signals, so two immediates
- * (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms), because an immediate would return before Deno
- * has handled a signal.
+ * (2 us) are enough for the device's reports. Otherwise a turn waits for a timer (2 ms), because an immediate would
+ * return before Deno has handled a signal.
  */
 export function yieldToEventLoop(messageWaits?: () => boolean): () => Promise<void> {
   let last = -Infinity;

@@ -81,8 +81,7 @@ export interface Runner {
   /** Replaces the sequence's first pages by others that hold the same. */
   setPages(sequence: Sequence, pages: readonly number[]): void;
   /**
-   * Sets how the sequence's tokens are chosen, and where the device does no further round of it: until this is called
-   * again.
+   * Sets how the sequence's tokens are chosen and where the device stops it. Holds until it is called again.
    *
    * @param promptTokens leading ids that penalties take for the prompt; absent: all that the next
    * prefill stores.
@@ -128,7 +127,7 @@ export interface Runner {
   ): Promise<SubmittedRounds> | SubmittedRounds;
 }
 
-/** After which tokens the device does no further round of a sequence. */
+/** Where the device stops a sequence: its rows in later rounds are padding. */
 export interface TextEnds {
   /** Token ids, of which MOST_STOPS count; default none. */
   readonly stopIds?: readonly number[];

@@ -21,7 +21,7 @@ interface Read<Config> {
 
 /**
  * The draft's config without its own embedding and head where they are the target's to the byte: then the target's are
- * used, and no second copy takes memory (1.2 GB each for Qwen3-8B). Tensors that differ do so in the first bytes.
+ * used, and no second copy takes memory (1.2 GB each for Qwen3-8B). Comparing ends at the first chunk that differs.
  */
 export function shareTensors<Config extends AnyDraftConfig>(
   draft: Read<Config>,

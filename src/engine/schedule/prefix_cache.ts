@@ -187,7 +187,7 @@ class PageTree implements PrefixCache {
   readonly #freePlaces: number[];
   /** By the last node of the prefix; the least recently used first. */
   readonly #states = new Map<Node, PlacedState>();
-  /** Places that are being written, each with the last node of the prefix it was taken for. */
+  /** Places that are being written, each with the last node of its prefix. */
   readonly #taken = new Map<number, Node>();
 
   constructor(pool: PagePool, options: PrefixCacheOptions) {

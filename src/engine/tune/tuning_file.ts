@@ -7,8 +7,8 @@
  *       "joined": { KEY: { MLP: boolean } }
  *     }
  *
- * KEY is `adapterKey`, SHAPE is `shapeKey`, MLP is `joinedKey`. A writer reads the file again, adds what it measured and
- * replaces the file by a rename: concurrent processes lose a measurement at worst.
+ * KEY is `adapterKey`, SHAPE is `shapeKey`, MLP is `joinedKey`. A writer reads the file again, adds what it measured
+ * and replaces the file by a rename: concurrent processes lose a measurement at worst.
  */
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
@@ -132,13 +132,13 @@ export function writeTuning(
   { launches, joined }: Measured,
   onWarning: (line: string) => void,
 ): void {
-  let tables = NO_TABLES;
+  let [tables, before] = [NO_TABLES, NOTHING];
   try {
     tables = readTables(path);
+    before = measuredOf(tables, key);
   } catch {
-    // Nothing of it can be kept.
+    // What cannot be read is written anew.
   }
-  const before = readTuning(path, key, () => {});
   const merged = [...launches].map(([shape, rows]) =>
     [shape, new Map([...before.launches.get(shape) ?? [], ...rows])] as const
   );

@@ -48,8 +48,8 @@ export function inPlanOrder(rows: readonly LoadRow[], arms: readonly LoadArm[]):
 }
 
 /**
- * One summary for each load and policy, in the order of the rows. Ratios are to the policy of the first row; a load that
- * Ctrl+C stopped before that policy was measured has none.
+ * One summary for each load and policy, in the order of the rows. Ratios are to the policy of the first row; a load
+ * that Ctrl+C stopped before that policy was measured has none.
  */
 export function summaries(rows: readonly LoadRow[]): LoadSummary[] {
   return [...Map.groupBy(rows, ({ load }) => load).values()]

@@ -217,7 +217,7 @@ export function emitFused(
   const { tuning } = to.context;
   const [one, ...more] = emit(to, first);
   if (!one || more.length > 0) return undefined;
-  // On matrix units, one row's workgroups are one subgroup each, and many must run at once: there is no room for others.
+  // On matrix units, one row's workgroups are one subgroup each, and many must run at once: no room for others.
   if (workgroupInvocations(one) <= (tuning.tensor?.unit.lanes ?? 0)) return undefined;
   const asked = [
     to,

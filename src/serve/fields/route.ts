@@ -23,7 +23,7 @@ export interface Take extends Pick<ApiCall, "ignore"> {
 
 type About = Omit<Route, "method" | "body" | "handle"> & {
   readonly fields: TakingTable;
-  /** Where the body has the arguments of earlier calls, whose numbers keep their literals; see `parseWithLiteralsAt`. */
+  /** Where the body has arguments of earlier calls, whose numbers keep their literals; see `parseWithLiteralsAt`. */
   readonly calls?: readonly string[];
   /** Removes tools, items or the like from the body before the schema checks it. */
   readonly prepare?: (body: Body, take: Take) => Body;

@@ -61,7 +61,7 @@ function fuseMatmuls(edits: Edits, first: OpOf<"matmul">, context: DecoderContex
   }
 }
 
-/** The norm of the rows that both matmuls read, if it is faster that each norms them itself, in workgroups of one size. */
+/** The norm of the rows that both matmuls read, if it is faster that each norms them, in workgroups of one size. */
 function normOf(
   edits: Edits,
   { first, second }: Readonly<Record<"first" | "second", OpOf<"matmul">>>,
