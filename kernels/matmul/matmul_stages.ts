@@ -180,7 +180,8 @@ export function canBeResident(matrix: Matrix, use: MatmulUse): boolean {
 /**
  * Blocks that each lane loads ahead. The loop body is unrolled over them: for integer products of more rows it is no
  * longer than with stages of 64. One row of floats has registers for more, which pays where a matrix is small. Integers
- * are loaded all at once or only a few ahead, because their code is the longest.
+ * are loaded all at once or only a few ahead, because their code is the longest: of many blocks one, with which a round
+ * of Qwen3.6-27B in q4 takes 6.72 ms instead of 6.83 (H200).
  *
  * @param spread whether each invocation has half the outputs.
  */
@@ -193,8 +194,9 @@ export function aheadOf(
   const { format } = matrix;
   const blocks = stage / BLOCK_VEC8S[format] / lanesOf(matrix, tuning);
   const integers = isInteger(format);
-  const short = !spread && (rows > FEW_ROWS || matrix.rows * matrix.cols >= MANY_WEIGHTS) ||
-    integers && blocks > MOST_STEPS;
+  const large = matrix.rows * matrix.cols >= MANY_WEIGHTS;
+  if (integers && rows === 1 && large && blocks > MANY_BLOCKS) return 1;
+  const short = !spread && (rows > FEW_ROWS || large) || integers && blocks > MOST_STEPS;
   const most = (integers ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }
