@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
-import { checkModels, loadWeights } from "../../src/engine/load/load.ts";
+import { checkModels, type LoadProgress, loadWeights } from "../../src/engine/load/load.ts";
+import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { openEmbedded } from "../../src/model/checkpoint/embedded.ts";
 import { openGpu } from "../gpu/shared.ts";
+
+const GOLDEN = new URL("../golden/gpt_oss_mxfp4", import.meta.url).pathname;
 
 Deno.test("the progress of loading ends at its total, whatever other tensors the files have", async () => {
   const target = openEmbedded("target");
@@ -18,4 +21,13 @@ Deno.test("the progress of loading ends at its total, whatever other tensors the
   });
   assert.deepEqual([...last.keys()], ["fledgling/target", "fledgling/eagle3"]);
   for (const [label, [done, total]] of last) assert.equal(done, total, label);
+});
+
+Deno.test("it ends there for scales that are packed narrower than they are read", async () => {
+  using models = checkModels(openCheckpoint(GOLDEN), undefined);
+  using gpu = await openGpu();
+  let last: LoadProgress | undefined;
+  await loadWeights(gpu, models, { onProgress: (progress) => last = progress });
+  assert.ok(last && last.total > 0);
+  assert.equal(last.done, last.total);
 });

@@ -203,7 +203,7 @@ Deno.test("weights: tensors of several types in one matrix become float32 exactl
     [f32("bf16"), rows("f16", 0, 2)],
     [rows("f16", 2, 6), f32("f32")],
   ]);
-  assert.equal(loaded, 4 * 16 * 16);
+  assert.equal(loaded, (6 + 6) * 16 * 2 + 4 * 16 * 4);
   const pair = load.pair("p", tensors[0], tensors[1]);
   await assertShards(pair, [
     [rows("bf16", 0, 4), rows("f16", 0, 4)],

@@ -89,7 +89,7 @@ export function randomWeights(gpu: Gpu, options: RandomOptions): RandomWeights {
 
   /** Fills in random codes, and one power of two as scale that comes nearest to the other matrices' deviation. */
   function fillMxfp4({ matrix: { cols, shards }, streams }: Fill) {
-    const upload = uploader(gpu, () => {});
+    const upload = uploader(gpu);
     const exponent = Math.round(127 + Math.log2((std ?? 1 / Math.sqrt(cols)) / E2M1_DEVIATION));
     for (const [i, { operand, scales }] of shards.entries()) {
       const codes = new Uint8Array(randomWords(hash32(seed, streams[i] ?? 0, 0)).buffer);

@@ -71,16 +71,12 @@ export function bytesOf({ buffer }: { readonly buffer: ArrayBuffer }): Uint8Arra
 }
 
 /** Returns a function that writes to a part of an operand; it submits and drains so that staging memory is bounded. */
-export function uploader(
-  gpu: Gpu,
-  onBytes: (bytes: number) => void,
-): Upload {
+export function uploader(gpu: Gpu): Upload {
   const { queue } = gpu.device;
   let sinceSubmit = 0;
   let sinceDrain = 0;
   return ({ buffer, offset = 0 }: Operand, at: number, part: Uint8Array): void => {
     queue.writeBuffer(buffer, offset + at, part as Uint8Array<ArrayBuffer>);
-    onBytes(part.length);
     sinceSubmit += part.length;
     sinceDrain += part.length;
     if (sinceSubmit < SUBMIT_EVERY) return;

@@ -22,7 +22,7 @@ import { batches, type Segment } from "./shards.ts";
 import { type RowStream, UPLOAD_BLOCK, uploader, write } from "./upload.ts";
 
 export interface CheckpointWeightsOptions {
-  /** Called after each block with its number of bytes, for a progress bar. */
+  /** Called after each read with its number of bytes, for a progress bar: a tensor that is used is read once. */
   readonly onBytes?: (bytes: number) => void;
   /** Quantizes matrices, if their width allows it. */
   readonly quantize?: { readonly to: Quantization; readonly quantizer: Quantizer };
@@ -37,8 +37,15 @@ export function checkpointWeights(
   options: CheckpointWeightsOptions = {},
 ): WeightSource {
   const { onBytes = () => {}, quantize, lanes = tuning(gpu.info.software).lanes } = options;
-  const upload = uploader(gpu, onBytes);
-  const stream: RowStream = { checkpoint, upload, block: new Uint8Array(UPLOAD_BLOCK) };
+  const read: Checkpoint["read"] = (tensor, at, into) => {
+    checkpoint.read(tensor, at, into);
+    onBytes(into.length);
+  };
+  const stream: RowStream = {
+    checkpoint: { read },
+    upload: uploader(gpu),
+    block: new Uint8Array(UPLOAD_BLOCK),
+  };
 
   /** Uploads rows in the format `to`: unchanged, or as float32 if tensors of several types are stacked. */
   function bring(
@@ -79,8 +86,7 @@ export function checkpointWeights(
     vector(out, tensors, offset, factor = 1) {
       const values = tensors.flatMap((tensor) => {
         const bytes = new Uint8Array(tensor.size);
-        checkpoint.read(tensor, 0, bytes);
-        onBytes(tensor.size);
+        read(tensor, 0, bytes);
         return [...widen(bytes, tensor.dtype)];
       });
       write(gpu, out, Float32Array.from(values, (value) => offset + factor * value));
