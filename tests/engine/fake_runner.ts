@@ -170,13 +170,11 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
         checkDraft(sequence);
         return done ? { id: sequence.ids.pop() as number, logprobs: undefined } : undefined;
       });
-      if (runner.overlaps) {
-        begun++;
-        const before = begun;
-        await whileRunning?.();
-        if (begun > before) runner.behindPrompts++;
-        begun--;
-      }
+      const unread = runner.overlaps ? 1 : 0;
+      begun += unread;
+      await whileRunning?.();
+      if (begun > unread) runner.behindPrompts++;
+      begun -= unread;
       // The host knows the tokens only now.
       for (const [i, { sequence }] of chunks.entries()) {
         const chosen = tokensChosen[i];
