@@ -173,6 +173,67 @@ Deno.test({
       assert.match(faults.splice(0).join("\n"), /^Failed to load resource.* status of 400 [^\n]*$/);
     });
 
+    await t.step(
+      "an answer that cannot be regenerated stays, and a message goes back to what is typed",
+      async () => {
+        const { service } = server.server;
+        const typed = () => page.$eval("#text", (e) => (e as unknown as { value: string }).value);
+        const before = await texts(page, "article");
+        service.stopping = true;
+        await page.click(".regenerate");
+        await page.waitForSelector("#notice:not([hidden])");
+        assert.deepEqual([await texts(page, "article"), await typed()], [before, ""]);
+        await page.evaluate(
+          `document.querySelector("#text").value = "first";
+         document.querySelector("#form").requestSubmit();
+         document.querySelector("#text").value = "second";`,
+        );
+        await page.waitForFunction('document.querySelector("#text").value !== "second"');
+        assert.deepEqual([await texts(page, "article"), await typed()], [
+          before,
+          "first\n\nsecond",
+        ]);
+        service.stopping = false;
+        await set(page, "#text", "");
+        assert.match(
+          faults.splice(0).join("\n"),
+          /^(Failed to load resource.* status of 503 .*\n?){2}$/,
+        );
+      },
+    );
+
+    await t.step("two tabs keep each other's conversations", async () => {
+      const other = await browser.newPage();
+      await other.goto(server.url);
+      for (
+        const [tab, prompt] of [[page, "Count from 3 to 5."], [
+          other,
+          "Count from 3 to 6.",
+        ]] as const
+      ) {
+        await tab.bringToFront();
+        await tab.click("#new");
+        await tab.type("#text", prompt);
+        await tab.keyboard.press("Enter");
+        await said(tab, 1);
+      }
+      await other.reload();
+      const [first, second] = await texts(other, "#conversations option");
+      assert.deepEqual([first, second], ["Count from 3 to 6.", "Count from 3 to 5."]);
+      await other.close();
+    });
+
+    await t.step("without storage the page works", async () => {
+      const page = await browser.newPage();
+      page.on("pageerror", (error) => faults.push(String(error)));
+      await page.evaluateOnNewDocument(`for (const name of ["localStorage", "sessionStorage"]) {
+        Object.defineProperty(window, name, { get() { throw new DOMException("", "SecurityError"); } });
+      }`);
+      await page.goto(server.url);
+      await page.waitForFunction('document.querySelector("#model").textContent.includes("EAGLE3")');
+      await page.close();
+    });
+
     await t.step("Markdown is shown as elements, and never as a model's own HTML", async () => {
       const source = [
         "## Fox & <b>den</b>",
@@ -212,6 +273,13 @@ Deno.test({
         ],
       );
       assert.equal((await texts(page, ".said pre"))[0], "const a = '<i>';");
+      turn.content = ">".repeat(5000); // overflows the lexer's stack
+      await page.evaluate(
+        `localStorage.setItem("eyrie.conversations", ${JSON.stringify(JSON.stringify(kept))})`,
+      );
+      await page.reload();
+      await said(page, 1);
+      assert.deepEqual(await texts(page, ".said"), [turn.content]);
       await page.close();
     });
 

@@ -30,17 +30,17 @@ function newConversation() {
 }
 
 /** Where storage is full or forbidden, conversations are only lost at a reload: the error is ignored. */
-function stored(name) {
+function stored(name, storage = "localStorage") {
   try {
-    return localStorage.getItem(name);
+    return globalThis[storage].getItem(name);
   } catch {
     return null;
   }
 }
 
-function store(name, value) {
+function store(name, value, storage = "localStorage") {
   try {
-    localStorage.setItem(name, value);
+    globalThis[storage].setItem(name, value);
   } catch {
     // As above.
   }
@@ -321,10 +321,15 @@ function bar({ accepted, drafted }) {
 
 /**
  * The elements of a Markdown text. They are made of the lexer's tokens and never of HTML, so nothing
- * that a model writes becomes markup of its own choice.
+ * that a model writes becomes markup of its own choice. The lexer is recursive: a text whose nesting (thousands of
+ * `>`) overflows its stack is shown as it is.
  */
 function markdown(source) {
-  return lexer(source, { gfm: true, breaks: true }).flatMap(block);
+  try {
+    return lexer(source, { gfm: true, breaks: true }).flatMap(block);
+  } catch {
+    return [element("p", "plain", source)];
+  }
 }
 
 function withAll(name, children, className = "") {
@@ -495,9 +500,9 @@ function regenerate() {
   if (numberOf("temperature") !== 0 && numberOf("seed") !== undefined) {
     byId("seed").value = (numberOf("seed") + 1) % 2 ** 32;
   }
-  while (current.turns.at(-1)?.role === "assistant") current.turns.pop();
+  const earlier = current.turns.pop();
   showConversation();
-  answer();
+  answer(earlier);
 }
 
 function say() {
@@ -512,8 +517,8 @@ function say() {
   answer();
 }
 
-/** Answers the last message of the current conversation. */
-async function answer() {
+/** Answers the last message of the current conversation. @param earlier the answer that this one replaces. */
+async function answer(earlier) {
   notify("");
   const controller = new AbortController();
   const { signal } = controller;
@@ -528,7 +533,7 @@ async function answer() {
     turns.push(first.turn);
     if (byId("plain").checked) await compare(first, signal);
   } catch (error) {
-    failed(error, { turns, first });
+    failed(error, { turns, first, earlier });
   }
   running = undefined;
   send.textContent = "Send";
@@ -554,7 +559,7 @@ async function compare(drafted, signal) {
 }
 
 /** An answer was stopped, refused or broken off: what is there is kept, and so is what was typed. */
-function failed(error, { turns, first }) {
+function failed(error, { turns, first, earlier }) {
   const { view, controller } = running;
   const stopped = controller.signal.aborted;
   if (view.turn.content !== "" || view.turn.reasoning !== "") {
@@ -563,14 +568,18 @@ function failed(error, { turns, first }) {
     if (view === first) turns.push(view.turn);
   } else {
     view.article.remove();
-    // A message without an answer goes back to where it was typed, unless another conversation is shown.
-    const question = view === first ? turns.pop() : undefined;
-    if (question && turns === current.turns) {
-      [...document.querySelectorAll("article.user")].at(-1)?.remove();
-      if (text.value === "") text.value = question.content;
-    }
+    if (view === first) withdraw(turns, earlier);
   }
   if (!stopped) notify(...noticeOf(error));
+}
+
+/** Nothing was answered: the earlier answer stays, and a message without one goes back to where it was typed. */
+function withdraw(turns, earlier) {
+  if (earlier) turns.push(earlier);
+  const question = earlier ? undefined : turns.pop();
+  if (turns !== current.turns) return;
+  if (question) text.value = [question.content, text.value].filter(Boolean).join("\n\n");
+  showConversation();
 }
 
 /** The message for a refusal, and the buttons that help. */
@@ -651,13 +660,19 @@ byId("shade").addEventListener("change", () => {
   if (!running) showConversation();
 });
 key.addEventListener("change", () => {
-  sessionStorage.setItem("key", key.value);
+  store("key", key.value, "sessionStorage");
   showModel();
+});
+// Another tab has kept its conversations: without them, the next write of this one would remove them.
+addEventListener("storage", ({ key }) => {
+  if (key !== STORE) return;
+  conversations = readConversations();
+  listConversations();
 });
 for (const id of SETTINGS) {
   byId(id).value = stored(`eyrie.${id}`) ?? byId(id).value;
   byId(id).addEventListener("change", ({ target }) => store(`eyrie.${id}`, target.value));
 }
-key.value = sessionStorage.getItem("key") ?? "";
+key.value = stored("key", "sessionStorage") ?? "";
 showConversation();
 showModel();
