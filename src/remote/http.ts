@@ -1,7 +1,7 @@
 import { RemoteError, UsageError } from "../errors.ts";
 import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { type Json, parsed, textOf } from "./json.ts";
+import { type Json, objectOf, parsed, textOf } from "./json.ts";
 
 /** A request to a server. */
 export interface RemoteRequest {
@@ -84,12 +84,13 @@ function networkReason(error: unknown): string {
   return text.replace(/^.*client error \(\w+\): /, "").replace(/ \(os error \d+\)$/, "");
 }
 
-async function textIn(response: Response, signal: AbortSignal): Promise<string> {
+/** The body; "" where it breaks off. @throws the signal's reason where it aborts. */
+export async function textIn(response: Response, signal: AbortSignal): Promise<string> {
   try {
     return await response.text();
   } catch (error) {
     if (signal.aborted) throw error;
-    return ""; // it broke off; the status says what there is to say
+    return "";
   }
 }
 
@@ -143,17 +144,16 @@ function retryText({ headers }: Response): string {
 /** Most characters of a server's message. */
 const MOST = 300;
 
-/** A server's error message: read from the shapes of OpenAI, older vLLM and FastAPI, else the text itself. */
-function message(text: string): string {
+/** A server's error message, on one line: of a JSON object with an error, else the text itself. */
+export function message(text: string): string {
   const json = parsed(text);
   const said = isObject(json) ? errorText(json) : /^\s*</.test(text) ? "" : text;
   const line = said.replaceAll(/\s+/g, " ").trim();
   return line.length > MOST ? `${line.slice(0, MOST)}...` : line;
 }
 
-/** The message of an object that has an error in it. */
-export function errorText(json: Json): string {
-  const { error } = json;
-  if (isObject(error)) return textOf(error["message"]) ?? JSON.stringify(error);
-  return [error, json["message"], json["detail"]].map(textOf).find(Boolean) ?? "";
+/** Reads the shapes of OpenAI, older vLLM and FastAPI, whose `detail` is a list where a field is wrong. */
+function errorText({ error, message, detail }: Json): string {
+  const said = [objectOf(error)["message"], error, message, detail].find(Boolean) ?? "";
+  return textOf(said) ?? JSON.stringify(said);
 }

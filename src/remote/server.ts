@@ -1,7 +1,7 @@
 import { RemoteError, UsageError } from "../errors.ts";
 import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { ask } from "./http.ts";
+import { ask, textIn } from "./http.ts";
 import { type Json, listOf, objectOf, parsed, textOf } from "./json.ts";
 
 /** Servers that report how they speculate. */
@@ -34,11 +34,10 @@ export async function openServer(
     absent: model === undefined ? [] : [404, 405],
     signal,
   });
-  const text = await response.text();
-  const json = parsed(text);
+  const json = parsed(await textIn(response, signal));
   if (response.ok && !isObject(json)) {
     throw new RemoteError(
-      `Cannot use "${endpoint.shown}": its ${new URL(url).pathname} is no JSON; ` +
+      `Cannot use "${endpoint.shown}": its ${new URL(url).pathname} is no JSON, or was cut off; ` +
         "is it a server of OpenAI's API?",
     );
   }

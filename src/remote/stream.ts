@@ -2,7 +2,7 @@ import { createParser } from "eventsource-parser";
 import { RemoteError } from "../errors.ts";
 import { isObject } from "../objects.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { ask, errorText, type RemoteRequest } from "./http.ts";
+import { ask, message, type RemoteRequest, textIn } from "./http.ts";
 import { type Json, parsed } from "./json.ts";
 
 /** What OpenAI's streams end with. */
@@ -20,9 +20,10 @@ export async function* events(
 ): AsyncGenerator<Json | typeof DONE, void, void> {
   const response = await ask(endpoint, sent);
   const type = response.headers.get("content-type") ?? "";
-  if (response.body === null || !type.includes("text/event-stream")) {
-    await response.body?.cancel();
-    throw broken(endpoint, `it sent ${type === "" ? "nothing" : type}, not a stream of events`);
+  if (response.body === null || !/^text\/event-stream/i.test(type)) {
+    const said = message(await textIn(response, sent.signal));
+    const because = said === "" ? "" : `: ${said}`;
+    throw broken(endpoint, `it sent ${type || "no type"}, not a stream of events${because}`);
   }
   for await (const data of dataOf(response.body, { endpoint, signal: sent.signal })) {
     if (data === DONE) {
@@ -73,5 +74,5 @@ function eventOf(data: string, endpoint: Endpoint): Json {
   }
   const { error } = json;
   if (error === undefined || error === null) return json;
-  throw broken(endpoint, `it failed in the middle: ${errorText(json)}`);
+  throw broken(endpoint, `it failed in the middle: ${message(data)}`);
 }

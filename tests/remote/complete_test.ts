@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { complete } from "../../src/remote/complete.ts";
 import { endpointOf } from "../../src/remote/endpoint.ts";
-import { playback, stream } from "./playback.ts";
+import { playback, recorded, stream } from "./playback.ts";
 
 const data = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
 const delta = (content: string, finish_reason: string | null = null) => ({
@@ -60,3 +60,23 @@ for (const [what, chunks, tokens] of STREAMS) {
     assert.deepEqual(pieces, tokens);
   });
 }
+
+Deno.test("an answer is the same however its stream is cut, with CRLF, comments and any case of the type", async () => {
+  const text = recorded("vllm_chat.sse").replaceAll("\n\n", "\n\n: comment\n\n");
+  const crlf = text.replaceAll("\n", "\r\n");
+  const bytes = Array.from(
+    new TextEncoder().encode(crlf.replace("{", '{"\u{1f98a}":1,')),
+    (byte) => Uint8Array.of(byte),
+  );
+  const answers = [];
+  for (const pieces of [[new TextEncoder().encode(text)], bytes]) {
+    const headers = { "content-type": "Text/Event-Stream" };
+    await using server = playback(() => new Response(ReadableStream.from(pieces), { headers }));
+    const signal = new AbortController().signal;
+    const asked = { prompt: { raw: "x" }, fields: {}, signal };
+    const endpoint = endpointOf(server.url, () => undefined);
+    answers.push(await complete({ endpoint, kind: "vllm", model: "m" }, asked, () => {}));
+  }
+  assert.equal(answers[0]?.outputTokens, 7);
+  assert.deepEqual(answers[1], answers[0]);
+});

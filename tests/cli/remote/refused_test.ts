@@ -66,7 +66,7 @@ const CASES: readonly [what: string, answer: () => Response, code: number, line:
     "a page instead of a stream",
     status(200, "<html>", { "content-type": "text/html" }),
     1,
-    /it sent text\/html, not a stream/,
+    /it sent text\/html, not a stream of events$/,
   ],
   ["cut off in the middle", () => stream(PIECE), 1, /its stream was cut off in the middle$/],
   [
@@ -82,6 +82,31 @@ const CASES: readonly [what: string, answer: () => Response, code: number, line:
     1,
     /it failed in the middle: the engine died$/,
   ],
+  [
+    "an error in the middle that has many lines",
+    () =>
+      stream(PIECE, `data: ${JSON.stringify({ error: { message: "died:\n  at a\n  at b" } })}\n\n`),
+    1,
+    /it failed in the middle: died: at a at b$/,
+  ],
+  [
+    "an error in the middle that is no text",
+    () => stream(PIECE, 'data: {"error":true}\n\n'),
+    1,
+    /it failed in the middle: true$/,
+  ],
+  [
+    "an error with the status 200",
+    status(200, { error: { message: "no such thing" } }, { "content-type": "application/json" }),
+    1,
+    /it sent application\/json, not a stream of events: no such thing$/,
+  ],
+  [
+    "a field that FastAPI refuses",
+    status(422, { detail: [{ loc: ["body", "stop"], msg: "Field required" }] }),
+    2,
+    /it refused the request \(422\): \[\{"loc":\["body","stop"\],"msg":"Field required"\}\]$/,
+  ],
 ];
 
 for (const [what, answer, code, line] of CASES) {
@@ -96,28 +121,39 @@ for (const [what, answer, code, line] of CASES) {
   });
 }
 
-Deno.test("generate --remote: a connection that breaks in the middle", async () => {
+const HEAD = "HTTP/1.1 200 OK\r\nconnection: close\r\n";
+
+/** A server that sends the raw answer that `answer` gives to the beginning of a request, and closes the connection. */
+function raw(answer: (request: string) => string): AsyncDisposable & { readonly url: string } {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = listener.addr as Deno.NetAddr;
-  const body = `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n`;
-  const models = `HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: ${MODELS.length}\r\n\r\n`;
   const serving = (async () => {
     for await (const connection of listener) {
       const bytes = new Uint8Array(4096);
       const read = await connection.read(bytes) ?? 0;
-      const asked = new TextDecoder().decode(bytes.subarray(0, read));
-      const text = asked.startsWith("GET /v1/models")
-        ? models + MODELS
-        : asked.startsWith("POST")
-        ? body + PIECE
-        : "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-      await connection.write(new TextEncoder().encode(text));
+      const request = new TextDecoder().decode(bytes.subarray(0, read));
+      await connection.write(new TextEncoder().encode(answer(request)));
       connection.close();
     }
   })();
-  const found = await eyrie(["generate", "--remote", `http://127.0.0.1:${port}`, "Hi."]);
-  listener.close();
-  await serving;
+  return {
+    url: `http://127.0.0.1:${(listener.addr as Deno.NetAddr).port}`,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await serving;
+    },
+  };
+}
+
+Deno.test("generate --remote: a connection that breaks in the middle", async () => {
+  await using server = raw((request) => {
+    if (request.startsWith("GET /v1/models")) {
+      return `${HEAD}content-length: ${MODELS.length}\r\n\r\n${MODELS}`;
+    }
+    return request.startsWith("POST")
+      ? `${HEAD}content-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n${PIECE}`
+      : "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+  });
+  const found = await eyrie(["generate", "--remote", server.url, "Hi."]);
   assert.equal(found.code, 1, found.err);
   assert.equal(found.out, "half\n");
   assert.match(
@@ -163,7 +199,12 @@ Deno.test("generate --remote: nobody there, a wrong key, no model, several model
   await using none = playback(() => "it works!");
   const page = await eyrie(["generate", "--remote", none.url, "Hi."]);
   assert.equal(page.code, 1);
-  assert.match(page.err, /its \/v1\/models is no JSON; is it a server of OpenAI's API\?\n$/);
+  const noJson = /its \/v1\/models is no JSON, or was cut off; is it a server of OpenAI's API\?\n$/;
+  assert.match(page.err, noJson);
+  await using short = raw(() => `${HEAD}content-length: 99\r\n\r\n{"data":`);
+  const cut = await eyrie(["generate", "--remote", short.url, "Hi."]);
+  assert.equal(cut.code, 1);
+  assert.match(cut.err, noJson);
   await using bare = playback(({ path }) =>
     path === "/v1/chat/completions" ? stream(PIECE, "data: [DONE]\n\n") : undefined
   );
