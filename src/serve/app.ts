@@ -26,34 +26,28 @@ export function openApp(service: Service): Handler {
   const routes: readonly Route[] = [...ROUTES, document];
   const app = new Hono<{ Bindings: { readonly trace: Trace } }>();
   for (const route of routes) {
-    app.on(route.method.toUpperCase(), route.path, async (context) => {
+    app.all(route.path, async (context) => {
       const request = context.req.raw;
       const { trace } = context.env;
       trace.route = templateOf(route);
       try {
+        // Without the key nobody learns which routes there are.
         if (!route.open) checkKey(request, options);
+        checkMethod(request, route);
         const call = { service, request, signal: request.signal, trace };
         return await route.handle({ ...call, params: context.req.param() });
       } catch (error) {
         return refused(error, { log, trace, shape: route.errors ?? shapeOf(request) });
       }
     });
-    app.all(route.path, ({ req, env: { trace } }) => {
-      trace.route = templateOf(route);
-      const shape = route.errors ?? shapeOf(req.raw);
-      return refused(notAllowed(req.method, route), { log, trace, shape });
-    });
   }
   app.notFound(({ req, env: { trace } }) => {
-    const shape = shapeOf(req.raw);
-    // Without the key nobody learns which routes there are.
     try {
       checkKey(req.raw, options);
+      throw new ApiError(404, `there is no ${req.method} ${req.path.slice(0, 200)} here`);
     } catch (error) {
-      return refused(error, { log, trace, shape });
+      return refused(error, { log, trace, shape: shapeOf(req.raw) });
     }
-    const none = new ApiError(404, `there is no ${req.method} ${req.path.slice(0, 200)} here`);
-    return refused(none, { log, trace, shape });
   });
   app.onError((error, { env: { trace } }) => refused(error, { log, trace }));
 
@@ -103,10 +97,12 @@ function shapeOf({ url, headers }: Request): NonNullable<Route["errors"]> {
 /** Browsers take no answer for what its type does not say. */
 const NOSNIFF = { "x-content-type-options": "nosniff" } as const;
 
-function notAllowed(method: string, route: Route): ApiError {
-  const name = route.method.toUpperCase();
-  return new ApiError(405, `${templateOf(route)} takes ${name}, not ${method.slice(0, 20)}`, {
-    headers: { allow: name },
+/** @throws ApiError (405) for another method than the route's; a GET is also answered as HEAD, without its body. */
+function checkMethod({ method }: Request, route: Route): void {
+  const allowed = route.method.toUpperCase();
+  if (method === allowed || method === "HEAD" && allowed === "GET") return;
+  throw new ApiError(405, `${templateOf(route)} takes ${allowed}, not ${method.slice(0, 20)}`, {
+    headers: { allow: allowed },
   });
 }
 

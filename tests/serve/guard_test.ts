@@ -76,7 +76,10 @@ Deno.test("pages of other origins may not ask; of those that were told, browsers
     assert.equal(asked.status, 204);
     assert.equal(asked.headers.get("access-control-allow-origin"), headers.origin);
     assert.equal(asked.headers.get("access-control-allow-headers"), "authorization");
-    assert.match(asked.headers.get("access-control-expose-headers") ?? "", /x-request-id/);
+    assert.match(
+      asked.headers.get("access-control-expose-headers") ?? "",
+      /x-request-id, request-id/,
+    );
   }));
 
 Deno.test("the key: every route but /health needs it, whatever the path's spelling", () =>
@@ -89,6 +92,7 @@ Deno.test("the key: every route but /health needs it, whatever the path's spelli
       "/props",
       "/openapi.json",
       "/nowhere",
+      CHAT, // not 405
     ];
     const keys: Record<string, string>[] = [{}, { authorization: "Bearer wrong" }, {
       "x-api-key": "righ",
@@ -202,6 +206,10 @@ Deno.test("paths and methods that are none", () =>
     const wrong = await ask(CHAT);
     assert.deepEqual([wrong.status, wrong.headers.get("allow")], [405, "POST"]);
     await wrong.body?.cancel();
+    const heads = await Promise.all(
+      ["/v1/models", CHAT].map((path) => ask(path, undefined, { method: "HEAD" })),
+    );
+    assert.deepEqual(heads.map(({ status }) => status), [200, 405]);
     assert.equal(await statusOf(url, "BOGUS / HTTP/9.9\r\n\r\n"), 400);
     assert.equal(await statusOf(url, "GET\r\n\r\n"), 400);
     assert.equal(await statusOf(url, getWith("/v1\\models", { Host: "localhost" })), 400);

@@ -76,7 +76,7 @@ export function originHeaders(
     "access-control-allow-origin": origin,
     "access-control-allow-methods": "GET, POST, OPTIONS",
     "access-control-allow-headers": request.headers.get("access-control-request-headers") ?? "*",
-    "access-control-expose-headers": "x-request-id, retry-after, eyrie-ignored",
+    "access-control-expose-headers": "x-request-id, request-id, retry-after, eyrie-ignored",
     "vary": "origin",
   };
 }
