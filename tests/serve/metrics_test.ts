@@ -32,6 +32,9 @@ Deno.test("metrics: queue time, lengths of prompts and outputs, HTTP requests by
   const found = families(text);
   const buckets = (name: string) => found.get(name).metrics[0].buckets;
   assert.equal(found.get("request_queue_time_seconds").type, "HISTOGRAM");
+  for (const name of ["request_queue_time_seconds", "time_to_first_token_seconds"]) {
+    assert.ok("0.001" in buckets(name), `${name} tells milliseconds apart`);
+  }
   assert.deepEqual(
     [buckets("request_prompt_tokens")["2"], buckets("request_prompt_tokens")["5"]],
     ["0", "1"],
