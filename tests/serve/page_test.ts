@@ -220,6 +220,20 @@ Deno.test({
       await other.reload();
       const [first, second] = await texts(other, "#conversations option");
       assert.deepEqual([first, second], ["Count from 3 to 6.", "Count from 3 to 5."]);
+      const value = await other.$eval(
+        "#conversations",
+        (e) => (e as unknown as { value: string }).value,
+      );
+      await page.bringToFront();
+      await page.select("#conversations", value);
+      await page.type("#text", "Count from 3 to 7.");
+      await page.keyboard.press("Enter");
+      await said(page, 2);
+      assert.equal(
+        (await said(other, 2)).length,
+        2,
+        "a conversation that both show goes on in both",
+      );
       await other.close();
     });
 

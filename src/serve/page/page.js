@@ -667,7 +667,12 @@ key.addEventListener("change", () => {
 addEventListener("storage", ({ key }) => {
   if (key !== STORE) return;
   conversations = readConversations();
-  listConversations();
+  const shown = conversations.findIndex(({ id }) => id === current.id);
+  if (running && shown >= 0) conversations[shown] = current;
+  else if (shown >= 0) {
+    current = conversations[shown];
+    showConversation();
+  } else listConversations();
 });
 for (const id of SETTINGS) {
   byId(id).value = stored(`eyrie.${id}`) ?? byId(id).value;
