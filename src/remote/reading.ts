@@ -3,7 +3,7 @@ import type { Acceptance } from "./acceptance.ts";
 import { between, type Counters, countersIn } from "./counters.ts";
 import { look } from "./http.ts";
 import { type Json, listOf, numberOf, objectOf, parsed, textOf } from "./json.ts";
-import type { Server } from "./server.ts";
+import type { Server, ServerKind } from "./server.ts";
 
 /** How a server speculates. */
 export interface ServerSpeculation {
@@ -27,25 +27,27 @@ export interface Reading {
 }
 
 /** Paths at which a server reports its settings: SGLang's, the newer one first. */
-const INFO = { eyrie: ["/server_info"], sglang: ["/server_info", "/get_server_info"] } as const;
+const INFO: Partial<Record<ServerKind, readonly string[]>> = {
+  eyrie: ["/server_info"],
+  sglang: ["/server_info", "/get_server_info"],
+};
 
 /** Reads what the server counts and how it was started. @throws the signal's reason if it aborts. */
-export async function readServer(
-  { endpoint, kind }: Server,
-  signal: AbortSignal,
-): Promise<Reading> {
-  const metrics = look(endpoint, `${endpoint.root}/metrics`, signal);
-  const paths = kind === "eyrie" || kind === "sglang" ? INFO[kind] : [];
-  let info: Json | undefined;
-  for (const path of paths) {
+export async function readServer(server: Server, signal: AbortSignal): Promise<Reading> {
+  const { endpoint } = server;
+  const [settings, metrics] = await Promise.all([
+    readSettings(server, signal),
+    look(endpoint, `${endpoint.root}/metrics`, signal),
+  ]);
+  return { ...settings, counters: countersIn(metrics ?? "") };
+}
+
+async function readSettings({ endpoint, kind }: Server, signal: AbortSignal): Promise<Reading> {
+  for (const path of INFO[kind] ?? []) {
     const json = parsed(await look(endpoint, `${endpoint.root}${path}`, signal) ?? "");
-    if (isObject(json)) info ??= json;
-    if (info !== undefined) break;
+    if (isObject(json)) return infoOf(json);
   }
-  return {
-    ...info === undefined ? {} : infoOf(info),
-    counters: countersIn(await metrics ?? ""),
-  };
+  return {};
 }
 
 /**

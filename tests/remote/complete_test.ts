@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { complete } from "../../src/remote/complete.ts";
 import { endpointOf } from "../../src/remote/endpoint.ts";
+import { readServer } from "../../src/remote/reading.ts";
 import { playback, recorded, stream } from "./playback.ts";
 
 const data = (json: unknown) => `data: ${JSON.stringify(json)}\n\n`;
@@ -79,4 +80,20 @@ Deno.test("an answer is the same however its stream is cut, with CRLF, comments 
   }
   assert.equal(answers[0]?.outputTokens, 7);
   assert.deepEqual(answers[1], answers[0]);
+});
+
+Deno.test("reading a server that does not answer ends with the signal, in one error", async () => {
+  const asked = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<Response>();
+  await using server = playback((_, all) => {
+    if (all.length === 2) asked.resolve();
+    return ended.promise;
+  });
+  const stop = new AbortController();
+  const endpoint = endpointOf(server.url, () => undefined);
+  const reading = readServer({ endpoint, kind: "sglang", model: "m" }, stop.signal);
+  await asked.promise;
+  stop.abort(new Error("stopped"));
+  await assert.rejects(reading, /stopped/);
+  ended.resolve(new Response());
 });
