@@ -92,7 +92,7 @@ function element(name, className = "", content = "") {
 }
 
 function button(label, action) {
-  const made = element("button", "small", label);
+  const made = element("button", "", label);
   made.type = "button";
   made.addEventListener("click", () => action(made));
   return made;
@@ -208,7 +208,9 @@ function userView(turn) {
 }
 
 /** Where an answer is shown: its reasoning, its text, a bar for each round, its figures. */
-function answerView(turn = { content: "", reasoning: "", pieces: [], stats: "" }) {
+function answerView(
+  turn = { role: "assistant", content: "", reasoning: "", pieces: [], stats: "" },
+) {
   const article = element("article", "assistant");
   const thought = element("details", "thought");
   const thoughtText = element("p", "plain");
@@ -523,7 +525,6 @@ async function answer(earlier) {
   const controller = new AbortController();
   const { signal } = controller;
   running = { controller, view: answerView() };
-  running.view.turn.role = "assistant";
   talk.scrollTop = talk.scrollHeight;
   send.textContent = "Stop";
   const { turns } = current;
