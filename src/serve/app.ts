@@ -1,13 +1,13 @@
 import { Hono } from "hono";
 import { anthropicError } from "./anthropic/errors.ts";
-import { ApiError, asApiError, errorBody } from "./http/errors.ts";
+import { ApiError, errorBody } from "./http/errors.ts";
 import type { Handler } from "./http/listener.ts";
 import { checkKey, checkSource, originHeaders } from "./http/guard.ts";
 import { get, type Route, templateOf } from "./service/route.ts";
 import { openApi } from "./openapi.ts";
 import { ollamaError } from "./ollama/errors.ts";
 import { ROUTES } from "./routes.ts";
-import type { Log } from "./service/log.ts";
+import { type Log, reported } from "./service/log.ts";
 import type { Service } from "./service/service.ts";
 import { openTrace, type Trace } from "./service/trace.ts";
 
@@ -106,12 +106,7 @@ function checkMethod({ method }: Request, route: Route): void {
   });
 }
 
-/**
- * Turns what was thrown into an answer. An error that is no ApiError is logged as a fault; `trace` gets the
- * reason.
- *
- * @param shape the error's JSON; default OpenAI's.
- */
+/** Turns what was thrown into an answer, see `reported`. @param shape the error's JSON; default OpenAI's. */
 export function refused(
   error: unknown,
   { log, trace, shape = errorBody }: {
@@ -120,9 +115,7 @@ export function refused(
     readonly shape?: Route["errors"];
   },
 ): Response {
-  if (!(error instanceof ApiError)) log.fault(error);
-  const answer = asApiError(error);
-  if (trace) trace.reason ??= answer.message;
+  const answer = reported(error, { log, trace });
   return Response.json(shape(answer), {
     status: answer.status,
     headers: { ...answer.headers, ...NOSNIFF },

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import type { EngineEvent, GenerateRequest } from "../../src/engine/schedule/events.ts";
+import type {
+  EngineEvent,
+  GenerateRequest,
+  GenerateResult,
+} from "../../src/engine/schedule/events.ts";
 import { EventStream } from "../../src/engine/schedule/event_stream.ts";
 import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
@@ -253,6 +257,33 @@ Deno.test("one request whose computation fails ends alone, with 500", async () =
   assert.equal((await other).choices[0].finish_reason, "stop");
 });
 
+Deno.test("a mistake of the server after the status was sent is in the log with its stack, whichever API", async () => {
+  const engine = fakeEngine();
+  engine.submit = () =>
+    streamOf((async function* (): AsyncGenerator<EngineEvent, void, void> {
+      await Promise.resolve();
+      yield { kind: "prefill", done: 3, total: 3, cached: 0 };
+      yield { kind: "text", text: "so " };
+      // What an answer's end is made of is missing.
+      yield { kind: "finish", result: { finishReason: "stop" } as unknown as GenerateResult };
+    })());
+  await using server = await fakeServer({}, engine);
+  const asked = [
+    [CHAT, user("x")],
+    ["/v1/completions", { prompt: "x" }],
+    ["/v1/messages", { ...user("x"), max_tokens: 5 }],
+    ["/v1/responses", { input: "x" }],
+    ["/api/chat", { model: "fledgling", ...user("x") }],
+  ] as const;
+  for (const [i, [path, body]] of asked.entries()) {
+    const response = await server.ask(path, { ...body, stream: true });
+    assert.equal(response.status, 200);
+    assert.match(await response.text(), /"internal error; the server's log has the details"/, path);
+    assert.equal(server.log.length, i + 1, path);
+    assert.match(server.log[i] ?? "", /^TypeError: .*\n +at /);
+  }
+});
+
 Deno.test("what the engine says against a prompt names the field that the API has for it", async () => {
   const engine = fakeEngine();
   engine.submit = () =>
@@ -287,6 +318,8 @@ Deno.test("an engine that has failed answers nothing more, and /health says so",
   const next = await server.ask(CHAT, BODY);
   assert.equal(next.status, 503);
   assert.match((await next.json()).error.message, /the engine has failed/);
+  assert.equal(server.log.length, 1);
+  assert.match(server.log[0] ?? "", /^Error: the device is lost\n +at /, "its stack is in the log");
 });
 
 Deno.test("prompts that are being encoded have a place: more are 429, and refused ones give theirs back", async () => {

@@ -125,7 +125,9 @@ Deno.test("log: a client that leaves, and an answer that fails in its middle", a
       throw new Error("the device is lost");
     })());
   await (await server.ask(CHAT, { ...user("hi"), stream: true })).text();
-  const failed = JSON.parse((await server.lines(2))[1] ?? "") as Json;
+  const [fault, failed] = (await server.lines(3)).slice(1).map((line) => JSON.parse(line) as Json);
+  assert.equal(fault.level, "error");
+  assert.match(fault.message, /^Error: the device is lost\n +at /);
   assert.deepEqual([failed.status, failed.reason], [200, "the device is lost"]);
 });
 

@@ -1,12 +1,12 @@
-import { reason } from "../../errors.ts";
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type AnswerOutcome, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
-import { waitedTooLong } from "../http/errors.ts";
+import { type ApiError, waitedTooLong } from "../http/errors.ts";
 import { merged } from "./merge.ts";
 import type { Call } from "../service/route.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 import type { LiveRequest } from "../service/table.ts";
+import { reported } from "../service/log.ts";
 import type { Trace } from "../service/trace.ts";
 
 /** Several answers to prompts, on their way. */
@@ -15,6 +15,8 @@ export interface Choices {
   readonly pieces: AsyncGenerator<readonly [choice: number, piece: Piece], void, void>;
   /** Ends them all. */
   readonly leave: () => void;
+  /** Ends them all because of an error after the status was sent; returns what the client is told, see `reported`. */
+  readonly failed: (error: unknown) => ApiError;
 }
 
 /**
@@ -55,16 +57,20 @@ export async function openChoices(
     const entry = entries[index] as LiveRequest;
     return answer(service, { ready, reading, request, entry, signal: ends });
   });
-  const pieces = traced(merged(answers), trace);
+  const pieces = trace.texts ? logged(merged(answers), trace.texts) : merged(answers);
   // Also ends answers whose stream has not been read yet.
   const leave = () => {
     left.abort();
     pieces.return().catch(() => {});
   };
+  const failed = (error: unknown) => {
+    leave();
+    return reported(error, { log: service.log, trace });
+  };
   const first = pieces.next();
   try {
     await Promise.race([first, elapsed(headersMs(maxQueueMs), first)]);
-    return { pieces: withFirst(first, pieces), leave };
+    return { pieces: withFirst(first, pieces), leave, failed };
   } catch (error) {
     leave();
     throw error;
@@ -117,22 +123,15 @@ async function requestsOf({ ready, prompts, ask, count, options, signal }: {
   );
 }
 
-/** Passes the pieces on. For the log it keeps an error's reason and, where asked for, the texts. */
-async function* traced(
+/** Passes the pieces on and keeps their texts for the log. */
+async function* logged(
   pieces: Choices["pieces"],
-  trace: Trace,
+  { outputs }: NonNullable<Trace["texts"]>,
 ): Choices["pieces"] {
-  try {
-    for await (const each of pieces) {
-      const [choice, piece] = each;
-      if (trace.texts) {
-        trace.texts.outputs[choice] = (trace.texts.outputs[choice] ?? "") + loggedText(piece);
-      }
-      yield each;
-    }
-  } catch (error) {
-    trace.reason = reason(error);
-    throw error;
+  for await (const each of pieces) {
+    const [choice, piece] = each;
+    outputs[choice] = (outputs[choice] ?? "") + loggedText(piece);
+    yield each;
   }
 }
 

@@ -3,7 +3,6 @@ import { promptTokens } from "../answers/ask.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import type { Choices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
-import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
 import type { Body } from "../fields/taking.ts";
@@ -175,8 +174,7 @@ async function* events(
       yield named("message_stop");
     }
   } catch (error) {
-    choices.leave();
-    yield { event: "error", data: anthropicError(asApiError(error)) };
+    yield { event: "error", data: anthropicError(choices.failed(error)) };
   }
 }
 

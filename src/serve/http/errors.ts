@@ -79,9 +79,3 @@ export function errorBody({ message, type, param, code, fields }: ApiError): {
 } {
   return { error: { message, type, param, code, ...fields } };
 }
-
-/** Turns what was thrown into an error answer. Of a bug the client learns only that there is one. */
-export function asApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
-  return new ApiError(500, "internal error; the server's log has the details");
-}

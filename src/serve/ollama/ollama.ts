@@ -6,7 +6,7 @@ import { timingsOf } from "../answers/usage.ts";
 import { mostTokens } from "../answers/limits.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
 import type { Body } from "../fields/taking.ts";
-import { ApiError, asApiError, invalid } from "../http/errors.ts";
+import { ApiError, invalid } from "../http/errors.ts";
 import { lineStream } from "../http/sse.ts";
 import type { ChatAsk } from "../openai/chat_ask.ts";
 import { chatChoices } from "../openai/chat_choices.ts";
@@ -263,7 +263,7 @@ async function answered(
 }
 
 async function* lines(
-  { pieces, leave }: Choices,
+  { pieces, failed }: Choices,
   { head, as }: {
     readonly head: (done: boolean) => Record<string, unknown>;
     readonly as: AsMessage;
@@ -284,8 +284,7 @@ async function* lines(
       }
     }
   } catch (error) {
-    leave();
-    yield { error: asApiError(error).message };
+    yield { error: failed(error).message };
   }
 }
 

@@ -3,7 +3,6 @@ import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Block, type BlockEvent, blockWriter } from "../answers/blocks.ts";
 import type { Choices } from "../answers/choices.ts";
 import { usageOf } from "../answers/usage.ts";
-import { asApiError } from "../http/errors.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { chatChoices } from "../openai/chat_choices.ts";
 import { chatLogprobs } from "../openai/logprobs.ts";
@@ -109,8 +108,7 @@ async function* events(
   try {
     for await (const each of responseEvents(choices, response)) yield numbered(each);
   } catch (error) {
-    choices.leave();
-    const { message, code, type } = asApiError(error);
+    const { message, code, type } = choices.failed(error);
     const failed = { code: String(code ?? type), message };
     const data = {
       type: "response.failed",

@@ -1,4 +1,5 @@
 import { reason } from "../../errors.ts";
+import { ApiError } from "../http/errors.ts";
 import type { Unread } from "../http/listener.ts";
 import type { LiveRequest } from "./table.ts";
 import type { Trace } from "./trace.ts";
@@ -113,6 +114,23 @@ export function openLog(
       }
     },
   };
+}
+
+/**
+ * What the client is told of an error, of a mistake of the server only that there is one: the log has its stack.
+ * `trace` gets the reason.
+ */
+export function reported(
+  error: unknown,
+  { log, trace }: { readonly log: Log; readonly trace?: Trace | undefined },
+): ApiError {
+  const isKnown = error instanceof ApiError;
+  if (!isKnown) log.fault(error);
+  const known = isKnown
+    ? error
+    : new ApiError(500, "internal error; the server's log has the details");
+  if (trace) trace.reason ??= known.message;
+  return known;
 }
 
 interface Measured extends EndedAnswer {

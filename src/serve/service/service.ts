@@ -84,7 +84,7 @@ export function openService(options: ServiceOptions): Service {
     log: options.log,
     started: new Date(),
     metrics,
-    table: requestTable({ maxBatch, maxQueue, metrics }),
+    table: requestTable({ maxBatch, maxQueue, metrics, onFailure: options.log.fault }),
     phase: { kind: "loading" },
     draining: false,
     stopping: false,

@@ -76,11 +76,13 @@ export interface RequestTable {
 }
 
 export function requestTable(
-  { maxBatch, maxQueue, metrics, now = () => performance.now() }: {
+  { maxBatch, maxQueue, metrics, onFailure, now = () => performance.now() }: {
     readonly maxBatch: number;
     /** Requests that may wait for a slot. */
     readonly maxQueue: number;
     readonly metrics: Metrics;
+    /** Called with the error after which no request can be answered any more. */
+    readonly onFailure: (error: Error) => void;
     readonly now?: () => number;
   },
 ): RequestTable {
@@ -187,7 +189,10 @@ export function requestTable(
       const cut = entry.complete ? "stop" : "abort";
       ended(entry, finishReason === "interrupt" ? cut : finishReason);
     } else if (event.kind === "error") {
-      if (!(event.error instanceof UsageError)) failure ??= event.error;
+      if (!(event.error instanceof UsageError) && failure === undefined) {
+        failure = event.error;
+        onFailure(failure);
+      }
       ended(entry, "error");
       return { kind: "error", error: engineError(event.error, entry) };
     }
