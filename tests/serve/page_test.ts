@@ -265,7 +265,8 @@ Deno.test({
         "",
         "<img src=x onerror=alert(1)>",
       ].join("\n");
-      const turn = { role: "assistant", content: source, reasoning: "", pieces: [], stats: "-" };
+      const pieces: [text: string, shade: number][] = [];
+      const turn = { role: "assistant", content: source, reasoning: "", pieces, stats: "-" };
       const kept = [{ id: 1, system: "", turns: [{ role: "user", content: "q" }, turn] }];
       const page = await browser.newPage();
       page.on("pageerror", (error) => faults.push(String(error)));
@@ -287,6 +288,17 @@ Deno.test({
         ],
       );
       assert.equal((await texts(page, ".said pre"))[0], "const a = '<i>';");
+      turn.content =
+        "1 &lt; 2, [**so**](https://example.org/a/path/that/is/not/shown/but/long) it goes on: `<`";
+      const from = turn.content.indexOf("so**");
+      turn.pieces = [[turn.content.slice(0, from), 0], [turn.content.slice(from), 3]];
+      await page.evaluate(
+        `localStorage.setItem("eyrie.conversations", ${JSON.stringify(JSON.stringify(kept))})`,
+      );
+      await page.reload();
+      await said(page, 1);
+      assert.deepEqual(await texts(page, ".said"), ["1 < 2, so it goes on: <"]);
+      assert.equal((await texts(page, ".said .d3")).join(""), "so it goes on: <");
       turn.content = ">".repeat(5000); // overflows the lexer's stack
       await page.evaluate(
         `localStorage.setItem("eyrie.conversations", ${JSON.stringify(JSON.stringify(kept))})`,

@@ -424,9 +424,12 @@ function unescaped(source) {
   );
 }
 
+/** Most characters of the source between two that are shown side by side: an indentation or a reference. */
+const MOST_HIDDEN = 40;
+
 /**
- * Marks the characters that drafts spelled. Markdown shows a subsequence of the source's
- * characters, so each character that is shown is the next one like it in the source.
+ * Marks the characters that drafts spelled. A text that is shown mostly is a part of the source. Where it is not
+ * (`&lt;` is shown as `<`, a list's code without its indentation), each character is the next one like it.
  */
 function shadeText(root, { content, pieces }) {
   if (!byId("shade").checked) return;
@@ -446,10 +449,11 @@ function shadeText(root, { content, pieces }) {
   let at = 0;
   for (const node of nodes) {
     const spans = [];
+    at = Math.max(at, content.indexOf(node.data, at));
     for (const letter of node.data.match(/[\s\S]/g) ?? []) {
-      const found = content.indexOf(letter, at);
-      const shade = found < 0 ? 0 : shades[found];
-      if (found >= 0) at = found + 1;
+      const found = content.slice(at, at + MOST_HIDDEN).indexOf(letter);
+      const shade = found < 0 ? 0 : shades[at + found];
+      at += found + 1;
       if (spans.at(-1)?.shade === shade) spans.at(-1).text += letter;
       else spans.push({ shade, text: letter });
     }
