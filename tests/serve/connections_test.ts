@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { connectionLimits } from "../../src/serve/http/listener.ts";
+import { connectionLimits, listen } from "../../src/serve/http/listener.ts";
 import { fakeEngine, streamOf } from "../cli/fake.ts";
 import { fakeServer } from "./fake_server.ts";
 import { connect, dripHttp, rawHttp } from "./raw.ts";
@@ -85,6 +85,24 @@ Deno.test("a stream of a client that has closed its side has comments between it
   await client.send(chat("hi", { stream: true }));
   await client.closeWrite();
   assert.match(await client.received, /"content":"two "[^]*\[DONE\]/);
+});
+
+Deno.test("nothing is written after the end of a stream whose client has closed its side and reads late", async () => {
+  // More than the buffers of both sockets take.
+  const event = `data: ${"x".repeat(2 ** 24)}\n\n`;
+  const headers = { "content-type": "text/event-stream" };
+  const server = await listen(
+    () => Promise.resolve(new Response(event, { headers })),
+    () => new Response(),
+    { host: "127.0.0.1", port: 0, limits: LIMITS, onUnread: () => {} },
+  );
+  const client = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+  await client.write(new TextEncoder().encode(`${GET}\r\n`));
+  await client.closeWrite();
+  await pause(100);
+  const answer = await new Response(client.readable).text();
+  assert.ok(answer.endsWith(event));
+  await server.close();
 });
 
 Deno.test("HTTP/1.0: a probe of health without a Host header is answered", async () => {

@@ -227,7 +227,8 @@ function probing(
     const [incoming, outgoing] = current;
     if (!incoming.complete) return void socket.destroy();
     const between = betweenParts(types.get(outgoing) ?? "");
-    if (outgoing.headersSent && between !== "") outgoing.write(between);
+    // What is written after the end would be an error that ends the process.
+    if (outgoing.headersSent && !outgoing.writableEnded && between !== "") outgoing.write(between);
     if (!outgoing.headersSent && incoming.httpVersion === "1.1") {
       socket.write("HTTP/1.1 102 Processing\r\n\r\n");
     }
