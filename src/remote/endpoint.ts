@@ -11,14 +11,14 @@ export interface Endpoint {
   readonly key: string | undefined;
 }
 
-/** A key for OpenAI is sent nowhere else. */
-const OPENAI = "api.openai.com";
+/** A key for OpenAI is sent nowhere else, and not unencrypted. */
+const OPENAI = "https://api.openai.com";
 
 /**
  * Reads an address. One without a path has the API under /v1; any other path is the API's own, as
  * the `baseURL` of OpenAI's clients.
  *
- * @param env EYRIE_REMOTE_KEY is the key, for api.openai.com else OPENAI_API_KEY.
+ * @param env EYRIE_REMOTE_KEY is the key, for https://api.openai.com else OPENAI_API_KEY.
  * @throws UsageError
  */
 export function endpointOf(
@@ -37,7 +37,8 @@ export function endpointOf(
   }
   if (url.search !== "" || url.hash !== "") throw refuse("it has more than host, port and path");
   const path = url.pathname.replace(/\/+$/, "");
-  const key = env("EYRIE_REMOTE_KEY") || (url.host === OPENAI ? env("OPENAI_API_KEY") : undefined);
+  const key = env("EYRIE_REMOTE_KEY") ||
+    (url.origin === OPENAI ? env("OPENAI_API_KEY") : undefined);
   return {
     shown: address,
     root: url.origin + path.replace(/\/v1$/, ""),

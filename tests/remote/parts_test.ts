@@ -50,6 +50,7 @@ Deno.test("a key for OpenAI goes to OpenAI alone", () => {
   assert.equal(endpointOf("https://api.openai.com/v1", openai).key, "theirs");
   assert.equal(endpointOf("https://api.openai.com/v1", both).key, "mine");
   assert.equal(endpointOf("https://api.openai.com.evil.org/v1", openai).key, undefined);
+  assert.equal(endpointOf("http://api.openai.com/v1", openai).key, undefined, "not encrypted");
   assert.equal(endpointOf("http://x.y", env({ EYRIE_REMOTE_KEY: "" })).key, undefined);
 });
 
