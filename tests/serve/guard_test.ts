@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { depthOf } from "../../src/serve/http/body.ts";
+import { structureOf } from "../../src/serve/http/body.ts";
 import { sameText } from "../../src/serve/http/guard.ts";
 import { usedKey } from "../../src/cli/serve/serve.ts";
 import { UsageError } from "../../src/errors.ts";
@@ -246,8 +246,23 @@ Deno.test("bodies: too large, too deep, no UTF-8, half", () =>
     assert.equal((await ask("/health")).status, 200);
   }));
 
-Deno.test("the depth of JSON is counted outside of its texts", () => {
-  assert.equal(depthOf("[[{}]]"), 3);
-  assert.equal(depthOf('["[[[", "\\"[[", {"{": 1}]'), 2);
-  assert.equal(depthOf("7"), 0);
+Deno.test("bodies: too many parts are refused before they are checked; many that do not fit are 400", () =>
+  withServer({}, async ({ ask }) => {
+    const list = (item: string, count: number) => `[${Array(count).fill(item).join(",")}]`;
+    const bodies = [
+      [CHAT, `{"messages":${list("{}", 100_000)}}`, 413, /objects, lists and fields/],
+      [CHAT, `{"messages":${list("1", 2 ** 20 + 1)}}`, 413, /1048577 values, allowed are 1048576/],
+      ["/v1/completions", `{"prompt":${list("true", 200_000)}}`, 400, /Cannot use "prompt/],
+    ] as const;
+    for (const [path, body, status, message] of bodies) {
+      const response = await ask(path, body);
+      assert.match((await response.json()).error.message, message);
+      assert.equal(response.status, status);
+    }
+  }));
+
+Deno.test("the structure of JSON is counted outside of its texts", () => {
+  assert.deepEqual(structureOf("[[{}]]"), { depth: 3, parts: 3, values: 1 });
+  assert.deepEqual(structureOf('["[[[,", "\\"[[:", {"{": 1}]'), { depth: 2, parts: 3, values: 3 });
+  assert.deepEqual(structureOf("7"), { depth: 0, parts: 0, values: 1 });
 });
