@@ -16,7 +16,7 @@ const MOST_DEPTH = 100;
 const MOST_PARTS = 100_000;
 
 /** Most values, of which the token ids of a prompt are the most. */
-const MOST_VALUES = 2 ** 20;
+const MOST_VALUES = 2 ** 18;
 
 /**
  * The request's body as JSON.
