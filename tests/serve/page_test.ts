@@ -205,19 +205,18 @@ Deno.test({
     await t.step("two tabs keep each other's conversations", async () => {
       const other = await browser.newPage();
       await other.goto(server.url);
-      for (
-        const [tab, prompt] of [[page, "Count from 3 to 5."], [
-          other,
-          "Count from 3 to 6.",
-        ]] as const
-      ) {
+      const both = [[page, "Count from 3 to 5."], [other, "Count from 3 to 6."]] as const;
+      for (const [tab, prompt] of both) {
         await tab.bringToFront();
         await tab.click("#new");
         await tab.type("#text", prompt);
         await tab.keyboard.press("Enter");
         await said(tab, 1);
+        const listed = `document.querySelector("#conversations").textContent.includes("${prompt}")`;
+        await Promise.all([page.waitForFunction(listed), other.waitForFunction(listed)]);
       }
       await other.reload();
+      await said(other, 1);
       const [first, second] = await texts(other, "#conversations option");
       assert.deepEqual([first, second], ["Count from 3 to 6.", "Count from 3 to 5."]);
       const value = await other.$eval(
@@ -226,6 +225,7 @@ Deno.test({
       );
       await page.bringToFront();
       await page.select("#conversations", value);
+      await said(page, 1);
       await page.type("#text", "Count from 3 to 7.");
       await page.keyboard.press("Enter");
       await said(page, 2);
