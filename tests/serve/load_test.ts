@@ -284,6 +284,38 @@ Deno.test("a mistake of the server after the status was sent is in the log with 
   }
 });
 
+Deno.test("a client that leaves while a round is on its way is no mistake of the server", async () => {
+  const engine = fakeEngine();
+  let stopped = 0;
+  engine.submit = ({ signal }) => {
+    const stream = new EventStream(() => {});
+    signal?.addEventListener("abort", () => {
+      setTimeout(() => {
+        stream.push({ kind: "round", ids: [1], accepted: 0, drafts: [], tier: undefined });
+        stream.push({ kind: "error", error: new UsageError("interrupted") });
+        stopped++;
+      }, 10);
+    });
+    stream.push({ kind: "prefill", done: 3, total: 3, cached: 0 });
+    return stream;
+  };
+  await using server = await fakeServer({}, engine);
+  const asked = [
+    ["/v1/responses", { input: "x" }],
+    [CHAT, { ...user("x"), stream_options: { include_usage: true } }],
+    ["/v1/completions", { prompt: "x", stream_options: { include_usage: true } }],
+  ] as const;
+  for (const [i, [path, body]] of asked.entries()) {
+    const leaving = new AbortController();
+    const sent = JSON.stringify({ ...body, stream: true });
+    await server.ask(path, sent, { method: "POST", body: sent, signal: leaving.signal });
+    leaving.abort();
+    await until(() => stopped > i && server.server.service.table.live.size === 0);
+  }
+  await server.ask("/health");
+  assert.deepEqual(server.log, []);
+});
+
 Deno.test("what the engine says against a prompt names the field that the API has for it", async () => {
   const engine = fakeEngine();
   engine.submit = () =>

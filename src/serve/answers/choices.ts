@@ -1,7 +1,7 @@
 import type { TextLogprobs } from "../../engine/schedule/events.ts";
 import { answer, type AnswerOutcome, type Piece, type Reading } from "./answer.ts";
 import { type Ask, encodePrediction, encodePrompt, type Prompt, requestOf } from "./ask.ts";
-import { type ApiError, waitedTooLong } from "../http/errors.ts";
+import { type ApiError, unavailable, waitedTooLong } from "../http/errors.ts";
 import { merged } from "./merge.ts";
 import type { Call } from "../service/route.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
@@ -70,7 +70,7 @@ export async function openChoices(
   const first = pieces.next();
   try {
     await Promise.race([first, elapsed(headersMs(maxQueueMs), first)]);
-    return { pieces: withFirst(first, pieces), leave, failed };
+    return { pieces: withFirst(first, pieces, ends), leave, failed };
   } catch (error) {
     leave();
     throw error;
@@ -141,15 +141,19 @@ function loggedText(piece: Piece): string {
   return kind === "text" || kind === "reasoning" || kind === "arguments" ? piece.text : "";
 }
 
+/** @throws ApiError where the client has left: what it has read is no whole answer. */
 async function* withFirst<T>(
   first: Promise<IteratorResult<T, void>>,
   rest: AsyncGenerator<T, void, void>,
+  signal: AbortSignal,
 ): AsyncGenerator<T, void, void> {
   try {
     const { value, done } = await first;
-    if (done) return;
-    yield value;
-    yield* rest;
+    if (!done) {
+      yield value;
+      yield* rest;
+    }
+    if (signal.aborted) throw unavailable("the client has left");
   } finally {
     rest.return().catch(() => {});
   }
