@@ -67,7 +67,7 @@ function outcome(batchSize: number, numSteps: number, round: number): RoundOutco
     batchSize,
     numSteps,
     accepted,
-    ms: { round: ms, draft: 0.1, verify: 0.8, extend: 0.1, host: 0.1, catchUp: 0 },
+    ms: { round: ms, catchUp: 0 },
   });
 }
 

@@ -106,11 +106,6 @@ export interface RoundContext {
   readonly asked: readonly (number | undefined)[];
   /** [batchSize]. Built on first access, which must happen inside `pick` or `holds`. */
   readonly sequences: readonly SequenceContext[];
-  /** Requests that wait for a place. */
-  readonly waiting: number;
-  /** KV pages of 16 tokens that no running request holds, cached ones among them. */
-  readonly freePages: number;
-  readonly totalPages: number;
   /** How many rounds the last submission contained. */
   readonly roundsPerSync: number;
   /** The cost table of this machine; undefined if it was not measured. */
@@ -131,8 +126,6 @@ export interface SequenceContext {
   readonly depth: number | undefined;
   /** Drafts accepted in its last rounds, at most RECENT_ROUNDS, the newest last. */
   readonly accepted: readonly number[];
-  /** Confidences of the drafts of its last round, verified or not; empty if the draft does not report them. */
-  readonly confidences: readonly number[];
   /** Tokens that the draft model has not prefilled yet; it catches up on them before it drafts again. */
   readonly lag: number;
 }
@@ -149,8 +142,6 @@ export interface RoundOutcome {
   readonly tier: DraftShape;
   /** The number of requests that the round was launched for. */
   readonly batchSize: number;
-  /** Requests that waited for a place when it was over. */
-  readonly waiting: number;
   /** Rounds that were submitted at once, this one among them; absent: not known. */
   readonly roundsPerSync?: number;
   /**
@@ -178,15 +169,10 @@ export interface SequenceOutcome {
   readonly position: number;
 }
 
-/** Milliseconds. `draft`, `verify`, `extend` and `host` are 0 if the device time is not measured. */
+/** Milliseconds. */
 export interface RoundTimes {
   /** Wall time. It includes an equal share of the time that its group took beyond the device times. */
   readonly round: number;
-  readonly draft: number;
-  readonly verify: number;
-  readonly extend: number;
-  /** The rest of `round`. */
-  readonly host: number;
   /**
    * Wall time of the draft's catch-up prefill, which runs before the first round that drafts again. It is
    * not part of `round`, and 0 for other rounds.

@@ -77,9 +77,7 @@ drawn.test("a policy with a depth for each sequence: every text is that of plain
     assert.equal(found.report.policy, "scattered");
     assert.deepEqual(found.report.own.json, { drawn: heard.outcomes.length });
     assertHeard(heard);
-    for (const { ms } of heard.outcomes) {
-      assert.ok(ms.round > 0 && (profile ? ms.verify > 0 && ms.draft > 0 : ms.verify === 0));
-    }
+    assert.ok(heard.outcomes.every(({ ms }) => ms.round > 0));
   }
 });
 
@@ -92,12 +90,10 @@ function assertHeard({ picks, outcomes }: Heard): void {
     DEPTHS.filter((depth) => !picks.some(({ depths }) => depths.includes(depth))),
     [],
   );
-  assert.ok(picks.some(({ context }) => context.waiting > 0));
   assert.ok(Math.max(...picks.map(({ context }) => context.batchSize)) === 4);
   for (const [round, { context, depths }] of picks.entries()) {
-    const { sequences, batchSize, asked, freePages, totalPages } = context;
+    const { sequences, batchSize, asked } = context;
     assert.deepEqual([sequences.length, asked.length], [batchSize, batchSize]);
-    assert.ok(freePages >= 0 && freePages < totalPages);
     const chosen = new Map(sequences.map((each, i) => [each.id, { ...each, depth: depths[i] }]));
     for (const { id, depth, accepted, position, asked } of outcomes[round]?.sequences ?? []) {
       assert.notEqual(asked, 0, "nothing is learned from a request without drafts");

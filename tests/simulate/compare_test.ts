@@ -49,17 +49,8 @@ Deno.test("the per-batch oracle has each size's best depth, and the nearest for 
   ]);
   const policy = open({ now: { ms: 0, tokens: 0 }, request: () => assert.fail() });
   const depthAt = (batchSize: number) => {
-    const context = {
-      batchSize,
-      asked: [],
-      sequences: [],
-      waiting: 0,
-      freePages: 1,
-      totalPages: 1,
-      roundsPerSync: 1,
-      costs: undefined,
-      ranks: false,
-    };
+    const of = { asked: [], sequences: [], roundsPerSync: 1, costs: undefined, ranks: false };
+    const context = { batchSize, ...of };
     return policy.pick(policy.start, context).tier.depth;
   };
   assert.deepEqual([1, 3, 40, 64, 128].map(depthAt), [3, 3, 0, 0, 0]);

@@ -24,6 +24,7 @@ interface Drawn {
   readonly context: RoundContext;
   /** Accepted drafts reported for each sequence, whatever it drafted. */
   readonly accepted: readonly number[];
+  readonly confidences: readonly (readonly number[])[];
   readonly ms: RoundTimes;
   /** How far the steps that ran differ from the steps that were picked. */
   readonly off: number;
@@ -55,21 +56,13 @@ const COSTS: CostTable = {
 };
 
 const millis = orAbsurd(fc.double({ min: 0, max: 200, noNaN: true }));
-const drawnMs: fc.Arbitrary<RoundTimes> = fc.record({
-  round: millis,
-  draft: millis,
-  verify: millis,
-  extend: millis,
-  host: millis,
-  catchUp: millis,
-});
+const drawnMs: fc.Arbitrary<RoundTimes> = fc.record({ round: millis, catchUp: millis });
 const drawnSequence: fc.Arbitrary<SequenceContext & { readonly asked: number | undefined }> = fc
   .record({
     id: fc.integer({ min: 0, max: 30 }),
     position: orAbsurd(fc.integer({ min: 0, max: 1000 })),
     depth: fc.option(orAbsurd(count), { nil: undefined }),
     accepted: fc.array(orAbsurd(count), { maxLength: 8 }),
-    confidences: fc.array(orAbsurd(fc.double({ min: 0, max: 1, noNaN: true })), { maxLength: 7 }),
     lag: orAbsurd(count),
     asked: fc.constantFrom(undefined, undefined, undefined, 0, 2, DEEPEST),
   });
@@ -77,9 +70,6 @@ const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
   drawn: fc.array(drawnSequence, { maxLength: 6 }),
   /** How often the drawn sequences are repeated in the batch. */
   times: fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.constantFrom(3, 20)),
-  waiting: orAbsurd(count),
-  freePages: orAbsurd(fc.integer({ min: 0, max: 500 })),
-  totalPages: orAbsurd(fc.integer({ min: 1, max: 500 })),
   roundsPerSync: orAbsurd(fc.integer({ min: 1, max: 8 })),
   costs: fc.constantFrom(undefined, COSTS),
   ranks: fc.boolean(),
@@ -93,9 +83,13 @@ const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
     sequences: all.map(({ asked: _, ...sequence }) => sequence),
   };
 });
+const drawnConfidences = fc.array(orAbsurd(fc.double({ min: 0, max: 1, noNaN: true })), {
+  maxLength: 7,
+});
 const drawn: fc.Arbitrary<Drawn> = fc.record({
   context: drawnContext,
   accepted: fc.array(orAbsurd(count), { maxLength: 6 }),
+  confidences: fc.array(drawnConfidences, { maxLength: 6 }),
   ms: drawnMs,
   off: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: -7, max: 7 })),
 });
@@ -340,21 +334,20 @@ function playGroups<State>(
 
 function outcomeFor(
   { tier, depths }: Decision,
-  { context, accepted, ms, off }: Drawn,
+  { context, accepted, confidences, ms, off }: Drawn,
 ): RoundOutcome {
-  const { batchSize, waiting, asked, sequences } = context;
+  const { batchSize, asked, sequences } = context;
   const numSteps = tier.depth + off;
   return {
     tier: chain(numSteps),
     batchSize,
-    waiting,
     ms,
     sequences: accepted.map((count, i) => ({
       id: sequences[i]?.id ?? i,
       asked: asked[i] === 0 ? undefined : asked[i],
       depth: depths?.[i] ?? numSteps,
       accepted: count,
-      confidences: sequences[i]?.confidences ?? [],
+      confidences: confidences[i] ?? [],
       position: sequences[i]?.position ?? 0,
     })),
   };

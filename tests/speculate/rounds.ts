@@ -8,11 +8,8 @@ export function contextOf(batchSize: number, given: Partial<RoundContext> = {}):
     batchSize,
     asked: Array(length).fill(undefined),
     sequences: Array.from({ length }, (_, id) => (
-      { id, position: 20, depth: undefined, accepted: [], confidences: [], lag: 0 }
+      { id, position: 20, depth: undefined, accepted: [], lag: 0 }
     )),
-    waiting: 0,
-    freePages: 100,
-    totalPages: 128,
     roundsPerSync: 1,
     costs: undefined,
     ranks: false,
@@ -33,11 +30,10 @@ export function outcomeOf(
   return {
     tier: chain(numSteps),
     batchSize,
-    waiting: 0,
     sequences: accepted.map((count, id) => (
       { id, asked: undefined, depth: numSteps, accepted: count, confidences: [], position: 20 }
     )),
-    ms: { round: 3, draft: 1, verify: 1, extend: 0.5, host: 0.5, catchUp: 0 },
+    ms: { round: 3, catchUp: 0 },
     ...given,
   };
 }

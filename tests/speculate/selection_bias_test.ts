@@ -129,7 +129,7 @@ function experienced(policy: Policy, ranks: boolean): unknown {
 }
 
 /** The fields of a sequence that a policy may read. None depends on tokens that the coming round draws. */
-const BEFORE = ["id", "position", "depth", "accepted", "confidences", "lag"];
+const BEFORE = ["id", "position", "depth", "accepted", "lag"];
 const AFTER = ["id", "asked", "depth", "accepted", "confidences", "position"];
 
 Deno.test("selection bias: policies read nothing but the interface's fields", () => {

@@ -60,7 +60,6 @@ interface Slot {
   lag: number;
   depth: number | undefined;
   accepted: number[];
-  confidences: readonly number[];
   bias: number;
 }
 
@@ -105,7 +104,7 @@ function placing({ length, requestSpread }: SmallWorld, random: Drawer): () => S
     const id = next++;
     const left = 1 + Math.floor(-Math.log(1 - random.uniform(id, 0, 3)) * length);
     const bias = requestSpread * random.normal(id, 0, 4);
-    const drafted = { lag: 0, depth: undefined, accepted: [], confidences: [] };
+    const drafted = { lag: 0, depth: undefined, accepted: [] };
     return { id, position: 32, left, bias, ...drafted };
   };
 }
@@ -142,8 +141,7 @@ function runRound(
     const depth = verified[i] as number;
     return moveOn(slot, { depth, tier, chain: chains[i] as Drafted });
   });
-  const times = { draft: 0, verify: 0, extend: 0, host: 0 };
-  return { tier, batchSize: batch, waiting: 0, sequences, ms: { round, ...times, catchUp } };
+  return { tier, batchSize: batch, sequences, ms: { round, catchUp } };
 }
 
 /** Appends the accepted drafts and one bonus token to the request. */
@@ -163,7 +161,6 @@ function moveOn(
   slot.lag += tier.depth > 0 ? 0 : 1;
   slot.depth = depth;
   slot.accepted = [...slot.accepted, accepted].slice(-RECENT_ROUNDS);
-  slot.confidences = confidences;
   return { id, asked: undefined, depth, accepted, confidences, position };
 }
 
@@ -198,13 +195,10 @@ function contextFor(running: readonly Slot[], world: SmallWorld, together: numbe
     batchSize: running.length,
     asked: running.map(() => undefined),
     sequences: running.map((
-      { id, position, depth, accepted, confidences, lag },
+      { id, position, depth, accepted, lag },
     ): SequenceContext => (
-      { id, position, depth, accepted, confidences, lag }
+      { id, position, depth, accepted, lag }
     )),
-    waiting: 0,
-    freePages: 1000,
-    totalPages: 2000,
     roundsPerSync: together,
     costs: world.told,
     ranks: world.ranks,

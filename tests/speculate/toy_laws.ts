@@ -96,7 +96,6 @@ interface Branch {
   readonly state: unknown;
   /** The tokens of each request. */
   readonly ids: readonly (readonly number[])[];
-  readonly confidences: readonly (readonly number[])[];
 }
 
 /** The law of the first LENGTH tokens of both requests, decoded under a policy by rejection sampling. */
@@ -112,7 +111,7 @@ export function outputLaw(
 ): number[] {
   const law = Array<number>(2 ** (LENGTH * REQUESTS)).fill(0);
   const nothing = Array.from({ length: REQUESTS }, () => []);
-  const open: Branch[] = [{ chance: 1, state, ids: nothing, confidences: nothing }];
+  const open: Branch[] = [{ chance: 1, state, ids: nothing }];
   for (let branch = open.pop(); branch !== undefined; branch = open.pop()) {
     const running = branch.ids.flatMap((ids, id) => ids.length < LENGTH ? [id] : []);
     if (running.length === 0) {
@@ -125,7 +124,7 @@ export function outputLaw(
 }
 
 function nextRound(
-  { chance, state, ids, confidences }: Branch,
+  { chance, state, ids }: Branch,
   running: readonly number[],
   { toy, policy, cut, ranks, costs }: {
     readonly toy: Toy;
@@ -144,7 +143,6 @@ function nextRound(
       depth: undefined,
       accepted: [],
       lag: 0,
-      confidences: ranks ? confidences[id] ?? [] : [],
     })),
   });
   const { tier: { depth }, depths, verify } = policy.pick(state, context);
@@ -167,9 +165,9 @@ function nextRound(
         confidences: ranks ? (chains[i]?.laws ?? []).map((law) => Math.max(...law)) : [],
         position: 8,
       }));
-      const ms = { round: 1, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 };
+      const ms = { round: 1, catchUp: 0 };
       const tier = chain(depth);
-      const round = { tier, batchSize: running.length, waiting: 0, sequences, ms };
+      const round = { tier, batchSize: running.length, sequences, ms };
       found.push({
         chance: chance * weight(drafted) * weight(outcome),
         state: policy.learn(state, round).state,
@@ -177,7 +175,6 @@ function nextRound(
           const at = running.indexOf(id);
           return at < 0 ? own : [...own, ...outcome[at]?.value.tokens ?? []];
         }),
-        confidences: ids.map((_, id) => sequences[running.indexOf(id)]?.confidences ?? []),
       });
     }
   }

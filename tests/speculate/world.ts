@@ -76,7 +76,7 @@ export function playWorld<State>(policy: Policy<State>, world: World): Played[] 
     const context = contextOf(batchSize, {
       asked: Array(batchSize).fill(asked),
       sequences: recent.slice(0, batchSize).map(({ depth, accepted }, id) => (
-        { id, position: STORED, depth, accepted, confidences: [], lag: lag[id] ?? 0 }
+        { id, position: STORED, depth, accepted, lag: lag[id] ?? 0 }
       )),
       costs: costsTold ? WORLD_COSTS : undefined,
       roundsPerSync: together,
@@ -169,5 +169,5 @@ function timesOf(
   // Within 5 %.
   const noise = 0.95 + 0.1 * hash32(seed, round, 1 << 20) / 2 ** 32;
   const ms = exact * noise;
-  return { round: ms, draft: 0, verify: 0, extend: 0, host: ms, catchUp };
+  return { round: ms, catchUp };
 }

@@ -44,8 +44,6 @@ export interface DraftHistory {
   depth: number | undefined;
   /** Drafts accepted in its last rounds, the newest last. */
   readonly accepted: number[];
-  /** Confidences of the drafts of its last round; empty if the draft does not report them. */
-  confidences: readonly number[];
 }
 
 /** What each request asked for (`GenerateRequest.numSteps`). */

@@ -209,7 +209,7 @@ export function openRequests(
         cancelled: false,
         failure: undefined,
         done: false,
-        draftHistory: { depth: undefined, accepted: [], confidences: [] },
+        draftHistory: { depth: undefined, accepted: [] },
         drafter: requestDrafter(drafter, request),
       };
       if (request.grammar) void openGrammar(state);

@@ -3,6 +3,7 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Runner, SubmittedRounds } from "../device/runner.ts";
 import { receiveMessages } from "../device/event_loop.ts";
+import { type Walk, whenSettled, atOnce, settled } from "./walk.ts";
 import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
@@ -23,7 +24,6 @@ import type { RoundSample } from "./rounds/round_sample.ts";
 import { kvAllocator, type PagesRunner, sequencePages } from "./sequence_pages.ts";
 import type { Speculation } from "./speculation.ts";
 import { openSyncInterval, type RoundsPerSync } from "./sync_interval.ts";
-import { atOnce, settled, type Walk, whenSettled } from "./walk.ts";
 
 /** A request on its way through the scheduler. */
 export interface Job {
@@ -175,7 +175,6 @@ export function openScheduler(
   });
   const groups = openGroupPicker({
     runner,
-    pages,
     runQueue,
     requests,
     outputs,

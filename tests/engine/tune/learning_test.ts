@@ -37,11 +37,8 @@ function context(steps: number, lags: readonly number[]): RoundContext {
     batchSize: lags.length,
     asked: lags.map(() => steps),
     sequences: lags.map((lag, id) => (
-      { id, lag, position: 50, depth: 0, accepted: [], confidences: [] }
+      { id, lag, position: 50, depth: 0, accepted: [] }
     )),
-    waiting: 0,
-    freePages: 9,
-    totalPages: 9,
     roundsPerSync: 1,
     costs: SIMPLE,
     ranks: false,
@@ -62,8 +59,7 @@ function outcome(
   const sequences = Array.from({ length: told }, (_, id) => (
     { id, asked: undefined, depth, accepted: 0, confidences: [], position: 50 }
   ));
-  const ms = { round, draft: 0, verify: 0, extend: 0, host: 0, catchUp };
-  return { tier: chain(steps), batchSize: 2, waiting: 0, roundsPerSync, sequences, ms };
+  return { tier: chain(steps), batchSize: 2, roundsPerSync, sequences, ms: { round, catchUp } };
 }
 
 Deno.test("costs learn of rounds: batch, steps, drafts, cells and rounds a sync are the round's", () => {

@@ -10,7 +10,6 @@ import type { OutputConfig } from "../output.ts";
 import type { RunQueue } from "../run_queue.ts";
 import type { RequestState } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
-import type { SequencePages } from "../sequence_pages.ts";
 import { NO_DRAFTS, type Speculation } from "../speculation.ts";
 import type { RoundResult } from "../../device/round_result.ts";
 import { outlasts, textAfter } from "./text_after.ts";
@@ -66,9 +65,8 @@ interface Validity {
 interface Parts {
   readonly runner: Pick<
     Runner,
-    "capacity" | "draft" | "overlaps" | "pool" | "ranks" | "states"
+    "capacity" | "draft" | "overlaps" | "ranks" | "states"
   >;
-  readonly pages: Pick<SequencePages, "available">;
   readonly runQueue: Pick<
     RunQueue<RequestState>,
     "waiting" | "running" | "roomy" | "reserved" | "grow" | "reserveAhead"
@@ -85,7 +83,7 @@ interface Parts {
 }
 
 export function openGroupPicker(
-  { runner, pages, runQueue, requests, outputs, speculation, drafter, ...parts }: Parts,
+  { runner, runQueue, requests, outputs, speculation, drafter, ...parts }: Parts,
 ): GroupPicker {
   const { costs, syncInterval, itlLimit, proposalGain, elastic } = parts;
   const { vocabSize, eosTokenIds } = outputs;
@@ -96,11 +94,13 @@ export function openGroupPicker(
   let chosenSteps: number | undefined;
 
   function contextOf(states: readonly RequestState[]): RoundContext {
-    const [freePages, totalPages] = [pages.available, runner.pool.total];
-    const load = { waiting: runQueue.waiting.length, freePages, totalPages };
     const [table, mostMs] = [costs(), itlLimit.groupMs];
-    const round = { roundsPerSync: together, costs: table, ranks: runner.ranks, mostMs };
-    return roundContext(states, { ...load, ...round });
+    return roundContext(states, {
+      roundsPerSync: together,
+      costs: table,
+      ranks: runner.ranks,
+      mostMs,
+    });
   }
 
   /** What the device drafts, as the policy picks it. */

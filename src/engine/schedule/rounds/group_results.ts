@@ -19,7 +19,7 @@ export interface RanGroup extends PickedGroup {
 }
 
 interface Parts {
-  readonly requests: Pick<Requests, "waiting" | "take" | "attempt">;
+  readonly requests: Pick<Requests, "take" | "attempt">;
   readonly speculation: Speculation;
   readonly proposalGain: ProposalGain;
   readonly onRound: (sample: RoundSample) => void;
@@ -40,7 +40,7 @@ interface Taking {
  * @returns how many rounds came after the last token of every request in them.
  */
 export function takeGroup(parts: Parts, ran: RanGroup): number {
-  const { requests: { waiting, take, attempt }, speculation, proposalGain, onRound } = parts;
+  const { requests: { take, attempt }, speculation, proposalGain, onRound } = parts;
   const { states, round: { shape, proposals }, rounds, chosen, catchUpMs } = ran;
   const hostMs = hostMsOf(ran);
   let [at, wasted] = [ran.began, 0];
@@ -52,16 +52,15 @@ export function takeGroup(parts: Parts, ran: RanGroup): number {
       wasted++;
       continue;
     }
-    const round = {
-      tier: shape,
-      batchSize: states.length,
-      waiting: waiting.length,
-      roundsPerSync: rounds.length,
-      drafts: draftsOf(ran.round, sequences),
-    };
     if (chosen) {
-      const all = { ...times, ms, catchUpMs: i === 0 ? catchUpMs : 0 };
-      speculation.learn(roundOutcome(round, taking, all));
+      const round = {
+        tier: shape,
+        batchSize: states.length,
+        roundsPerSync: rounds.length,
+        drafts: draftsOf(ran.round, sequences),
+        ms: { round: ms, catchUp: i === 0 ? catchUpMs : 0 },
+      };
+      speculation.learn(roundOutcome(round, taking));
     }
     const tokens = taking.reduce((sum, { result }) => sum + result.ids.length, 0);
     proposalGain.brought(tokens / taking.length, !chosen);

@@ -2,18 +2,17 @@ import {
   RECENT_ROUNDS,
   type RoundContext,
   type RoundOutcome,
-  type RoundTimes,
   type SequenceContext,
   type SequenceOutcome,
 } from "../../../speculate/policy.ts";
 import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
-import type { RoundResult, SequenceResult } from "../../device/round_result.ts";
+import type { SequenceResult } from "../../device/round_result.ts";
 import { askedSteps, type RequestState } from "../request_state.ts";
 
 /** What a context has besides the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
-  "waiting" | "freePages" | "totalPages" | "roundsPerSync" | "costs" | "ranks" | "mostMs"
+  "roundsPerSync" | "costs" | "ranks" | "mostMs"
 >;
 
 /** What a policy chooses the next round by. `sequences` is made only if the policy reads it. */
@@ -34,13 +33,12 @@ export function roundContext(
 
 function sequenceContext({ id, sequence, draftHistory }: RequestState): SequenceContext {
   const { stored, draftStored } = sequence;
-  const { depth, accepted, confidences } = draftHistory;
+  const { depth, accepted } = draftHistory;
   return {
     id,
     position: stored,
     depth,
     accepted: [...accepted],
-    confidences,
     lag: stored - draftStored,
   };
 }
@@ -51,13 +49,11 @@ function sequenceContext({ id, sequence, draftHistory }: RequestState): Sequence
  * @param taking the requests that it returned tokens for.
  */
 export function roundOutcome(
-  round: Pick<RoundOutcome, "tier" | "batchSize" | "waiting" | "roundsPerSync" | "drafts">,
+  round: Pick<RoundOutcome, "tier" | "batchSize" | "roundsPerSync" | "drafts" | "ms">,
   taking: readonly { readonly state: RequestState; readonly result: SequenceResult }[],
-  times: Times,
 ): RoundOutcome {
-  const { tier } = round;
-  const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result, tier));
-  return { ...round, sequences, ms: roundTimes(times) };
+  const sequences = taking.map(({ state, result }) => sequenceOutcome(state, result, round.tier));
+  return { ...round, sequences };
 }
 
 /** What the round did for a request; it is also stored in the request's history, which later contexts contain. */
@@ -71,28 +67,5 @@ function sequenceOutcome(
   draftHistory.accepted.push(accepted);
   if (draftHistory.accepted.length > RECENT_ROUNDS) draftHistory.accepted.shift();
   const position = request.promptIds.length + output.tokens - 1;
-  draftHistory.confidences = confidences;
   return { id, asked: request.numSteps, depth, accepted, confidences, position };
-}
-
-/** Milliseconds of a round. */
-interface Times extends Omit<RoundResult, "sequences"> {
-  /** Wall time. */
-  readonly ms: number;
-  /** See RoundTimes. */
-  readonly catchUpMs: number;
-}
-
-function roundTimes(
-  { draftMs: draft, verifyMs: verify, extendMs: extend, ms: round, catchUpMs: catchUp }: Times,
-): RoundTimes {
-  const device = draft + verify + extend;
-  return {
-    round,
-    draft,
-    verify,
-    extend,
-    host: device > 0 ? Math.max(0, round - device) : 0,
-    catchUp,
-  };
 }

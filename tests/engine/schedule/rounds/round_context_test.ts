@@ -14,16 +14,8 @@ import { RECENT_ROUNDS } from "../../../../src/speculate/policy.ts";
 import { chain } from "../../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../../src/speculate/sampling.ts";
 
-const SURROUNDINGS = {
-  waiting: 2,
-  freePages: 5,
-  totalPages: 9,
-  roundsPerSync: 3,
-  costs: undefined,
-  ranks: false,
-};
-const TIMES = { draftMs: 1, verifyMs: 2, extendMs: 0.5, ms: 5, catchUpMs: 0 };
-const ROUND = { tier: chain(3), batchSize: 4, waiting: 1 };
+const SURROUNDINGS = { roundsPerSync: 3, costs: undefined, ranks: false };
+const ROUND = { tier: chain(3), batchSize: 4, ms: { round: 5, catchUp: 0 } };
 const RESULT = { accepted: 2, ids: [7, 8, 9], drafts: [7, 8, 1] };
 
 /** A request with a prompt of five tokens, after its prefill. */
@@ -72,7 +64,7 @@ function running(id: number, numSteps?: number): RequestState {
     failure: undefined,
     done: false,
     constraint: undefined,
-    draftHistory: { depth: undefined, accepted: [], confidences: [] },
+    draftHistory: { depth: undefined, accepted: [] },
     drafter: undefined,
   };
 }
@@ -85,8 +77,8 @@ Deno.test("context: sequences as they are, and what surrounds them", () => {
     batchSize: 2,
     asked: [undefined, 0],
     sequences: [
-      { id: 4, position: 5, depth: undefined, accepted: [], confidences: [], lag: 5 },
-      { id: 6, position: 5, depth: undefined, accepted: [], confidences: [], lag: 2 },
+      { id: 4, position: 5, depth: undefined, accepted: [], lag: 5 },
+      { id: 6, position: 5, depth: undefined, accepted: [], lag: 2 },
     ],
   });
 });
@@ -105,11 +97,11 @@ Deno.test("context: nothing of a sequence is gathered until it is read, and then
 
 Deno.test("context: the last rounds of a sequence, and no view of what comes later", () => {
   const state = running(0);
-  roundOutcome(ROUND, [{ state, result: RESULT }], TIMES);
+  roundOutcome(ROUND, [{ state, result: RESULT }]);
   const { sequences: [before] } = roundContext([state], SURROUNDINGS);
   assert.deepEqual([before?.depth, before?.accepted], [3, [2]]);
   for (let accepted = 0; accepted < RECENT_ROUNDS + 2; accepted++) {
-    roundOutcome(ROUND, [{ state, result: { ...RESULT, accepted, drafts: [1] } }], TIMES);
+    roundOutcome(ROUND, [{ state, result: { ...RESULT, accepted, drafts: [1] } }]);
   }
   const { sequences: [after] } = roundContext([state], SURROUNDINGS);
   assert.deepEqual([after?.depth, after?.accepted], [1, [2, 3, 4, 5, 6, 7, 8, 9]]);
@@ -119,7 +111,7 @@ Deno.test("context: the last rounds of a sequence, and no view of what comes lat
 Deno.test("outcome: positions go on within a group of rounds", () => {
   const state = running(3, 2);
   const positions = [0, 1].map(() => {
-    const { sequences: [one] } = roundOutcome(ROUND, [{ state, result: RESULT }], TIMES);
+    const { sequences: [one] } = roundOutcome(ROUND, [{ state, result: RESULT }]);
     state.output.take({ ...RESULT, tier: chain(3) });
     return one;
   });
@@ -127,21 +119,11 @@ Deno.test("outcome: positions go on within a group of rounds", () => {
   assert.deepEqual(positions, [{ ...same, position: 5 }, { ...same, position: 8 }]);
 });
 
-Deno.test("outcome: times, and none but the wall's where the device takes none", () => {
-  const { sequences: _, ...profiled } = roundOutcome(ROUND, [], TIMES);
-  const ms = { round: 5, draft: 1, verify: 2, extend: 0.5, host: 1.5, catchUp: 0 };
-  assert.deepEqual(profiled, { ...ROUND, ms });
-  const none = { draftMs: 0, verifyMs: 0, extendMs: 0, ms: 5, catchUpMs: 0 };
-  const alone = { round: 5, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 };
-  assert.deepEqual(roundOutcome(ROUND, [], none).ms, alone);
-});
-
 Deno.test("context: rounds that the policy did not choose are not in a sequence's history", () => {
   const state = running(0);
   const take = (chosen: boolean) =>
     takeGroup({
       requests: {
-        waiting: [],
         take: ({ output }, round) => void output.take(round),
         attempt: (_, action) => action(),
       },

@@ -27,7 +27,7 @@ Deno.test("beg-mab policy: accepted lengths of all batch sizes are one", () => {
         batchSize,
         numSteps,
         accepted: Array(batchSize).fill(accepted),
-        ms: { round: ms, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 },
+        ms: { round: ms, catchUp: 0 },
       }),
     ).state;
   // Batch 1: 3 steps take twice as long, and nothing is accepted in its one round.

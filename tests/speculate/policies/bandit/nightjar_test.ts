@@ -82,7 +82,7 @@ Deno.test("nightjar policy: without a table the switch costs what prefills took"
   const { costs: _, ...lag } = lagging(4, 100);
   const state = after(policy, [[0, 4], [3, 7], [3, 7], [3, 7]], { batchSize: 4 });
   assert.equal(depthOf(policy, state, 4, lag), 3, "none was seen");
-  const dear = { round: 4 / 7, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 50 };
+  const dear = { round: 4 / 7, catchUp: 50 };
   const first = after(policy, [[0, 4], [3, 7], [3, 7]], { batchSize: 4 });
   const sequences = contextOf(4).sequences.map(({ id, position }) => (
     { id, position, asked: undefined, depth: 3, accepted: 0, confidences: [] }
@@ -91,7 +91,6 @@ Deno.test("nightjar policy: without a table the switch costs what prefills took"
   const { state: seen } = policy.learn(first, {
     tier,
     batchSize: 4,
-    waiting: 0,
     sequences,
     ms: dear,
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { rewardOf, wallRate } from "../../../../src/speculate/policies/bandit/reward.ts";
 import { outcomeOf } from "../../rounds.ts";
 
-const MS = { round: 4, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 1 };
+const MS = { round: 4, catchUp: 1 };
 
 function of(accepted: readonly number[], ms: Partial<typeof MS> = {}) {
   return rewardOf(outcomeOf({ batchSize: 3, numSteps: 3, accepted, ms: { ...MS, ...ms } }));

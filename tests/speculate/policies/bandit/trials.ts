@@ -37,7 +37,7 @@ function rated(
     readonly rate: number;
   },
 ) {
-  const ms = { round: batchSize / rate, draft: 0, verify: 0, extend: 0, host: 0, catchUp: 0 };
+  const ms = { round: batchSize / rate, catchUp: 0 };
   return outcomeOf({ batchSize, numSteps, accepted: Array(batchSize).fill(0), ms });
 }
 
