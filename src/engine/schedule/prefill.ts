@@ -18,7 +18,7 @@ import { type RequestState, tellPrefill } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { SyncInterval } from "./sync_interval.ts";
-import { settled, type Walk } from "./walk.ts";
+import { type Coroutine, settled } from "./coroutine.ts";
 
 /** A forward that stored chunks of prompts, tokens `from` to `to` of each, in `ms` of wall time. */
 export interface PrefillSample {
@@ -47,9 +47,9 @@ export interface Prefill {
    * forward.
    * @returns when the forward ended; undefined if there was none.
    */
-  step(beginGroup?: (expectedMs: number) => Promise<boolean>): Walk<number | undefined>;
+  step(beginGroup?: (expectedMs: number) => Promise<boolean>): Coroutine<number | undefined>;
   /** Lets the draft catch up on what it has missed of these requests; returns the milliseconds that it took. */
-  catchUp(states: readonly RequestState[]): Walk<number>;
+  catchUp(states: readonly RequestState[]): Coroutine<number>;
 }
 
 interface Parts {
@@ -115,7 +115,7 @@ export function openPrefill(
 
   function* step(
     beginGroup?: (expectedMs: number) => Promise<boolean>,
-  ): Walk<number | undefined> {
+  ): Coroutine<number | undefined> {
     const all = requests.running.filter(({ decoding }) => !decoding);
     const [oldest] = all;
     if (oldest === undefined) return undefined;
@@ -192,7 +192,7 @@ export function openPrefill(
     requests.take(state, { ids: [token.id], accepted: 0, drafts: [], tier: undefined, logprobs });
   }
 
-  function* catchUp(states: readonly RequestState[]): Walk<number> {
+  function* catchUp(states: readonly RequestState[]): Coroutine<number> {
     // Without features there is nothing to catch up from; the lag costs acceptance only.
     if (runner.draft !== "catches up" || elastic?.away) return 0;
     const behind = states.map(({ sequence }) => sequence)

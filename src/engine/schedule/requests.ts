@@ -10,7 +10,7 @@ import type { RunQueue } from "./run_queue.ts";
 import { type Failure, type RequestState, tellPrefill } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
-import type { Walk } from "./walk.ts";
+import type { Coroutine } from "./coroutine.ts";
 
 /**
  * The requests in flight: how they come in, get tokens and end.
@@ -33,7 +33,7 @@ export interface Requests {
    * and none can be admitted, it waits until a grammar is open, a request arrives or one is cancelled. Returns false if
    * there is nothing to wait for.
    */
-  admit(rows: number): Walk<boolean>;
+  admit(rows: number): Coroutine<boolean>;
   /** Ends a request before the next round. */
   cancel(state: RequestState): void;
   /** Gives tokens to a request, which may end it. */

@@ -3,7 +3,7 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import type { Runner, SubmittedRounds } from "../device/runner.ts";
 import { receiveMessages } from "../device/event_loop.ts";
-import { type Walk, whenSettled, atOnce, settled } from "./walk.ts";
+import { type Coroutine, runAsync, runSync, settled } from "./coroutine.ts";
 import { observer } from "./observer.ts";
 import { checkRequest } from "./admission.ts";
 import { elasticDraft, type ElasticReport } from "./elastic_draft.ts";
@@ -89,7 +89,7 @@ export interface Scheduler {
    */
   step(): Promise<boolean>;
   /** Like `step`, for a runner that returns its results at once. @throws Error if a result has to be awaited. */
-  stepAtOnce(): boolean;
+  stepSync(): boolean;
   /** Ends every request with this error. */
   fail(error: Error): void;
 }
@@ -209,7 +209,7 @@ export function openScheduler(
    */
   let begun: BegunGroup | undefined;
 
-  function* begin(group: PickedGroup | undefined): Walk<BegunGroup | undefined> {
+  function* begin(group: PickedGroup | undefined): Coroutine<BegunGroup | undefined> {
     if (group === undefined) return undefined;
     const { states, round } = group;
     const began = clock();
@@ -225,7 +225,7 @@ export function openScheduler(
    * Runs one group of rounds of all decoding requests. If the next group is already clear, it is submitted before the
    * tokens of this one are handled, so that the device stays busy.
    */
-  function* runGroup(): Walk<void> {
+  function* runGroup(): Coroutine<void> {
     const ran = begun ?? (yield* begin(groups.pick()));
     begun = undefined;
     if (ran === undefined) return;
@@ -247,7 +247,7 @@ export function openScheduler(
   }
 
   /** Begins the next group behind a forward of prompts that is not read yet, where that is possible. */
-  function* beginBehind(expectedMs: number): Walk<boolean> {
+  function* beginBehind(expectedMs: number): Coroutine<boolean> {
     itlLimit.stored(expectedMs);
     begun = yield* begin(groups.behindPrompts());
     if (begun === undefined) itlLimit.stored(-expectedMs);
@@ -258,7 +258,7 @@ export function openScheduler(
    * Admits requests and runs one forward of prompts, or with `promptsFirst` stores all prompts that there is room for.
    * Returns false if no request runs.
    */
-  function* storePrompts(): Walk<boolean> {
+  function* storePrompts(): Coroutine<boolean> {
     while (true) {
       const { length } = waiting;
       // The next request may continue from the state that is being saved of the last one.
@@ -266,7 +266,7 @@ export function openScheduler(
       if (!(yield* requests.admit(prefill.budget))) return false;
       const behind = promptsFirst
         ? undefined
-        : (expectedMs: number) => whenSettled(beginBehind(expectedMs));
+        : (expectedMs: number) => runAsync(beginBehind(expectedMs));
       const ended = yield* prefill.step(behind);
       if (begun && ended !== undefined) begun = { ...begun, began: ended };
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);
@@ -274,7 +274,7 @@ export function openScheduler(
     }
   }
 
-  function* step(): Walk<boolean> {
+  function* step(): Coroutine<boolean> {
     if (options.messageWaits?.()) yield receiveMessages(options.messageWaits);
     requests.endCancelled();
     if (begun === undefined && !(yield* storePrompts())) return false;
@@ -293,8 +293,8 @@ export function openScheduler(
       const state = requests.enqueue(request, onEvent);
       return { cancel: () => requests.cancel(state) };
     },
-    step: () => whenSettled(step()),
-    stepAtOnce: () => atOnce(step()),
+    step: () => runAsync(step()),
+    stepSync: () => runSync(step()),
     fail: requests.fail,
   };
 }

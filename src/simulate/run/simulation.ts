@@ -197,7 +197,7 @@ export function simulate(simulation: Simulation): SimulationResult {
   const { ms = Infinity, rounds = Infinity, tokens = Infinity } = until;
   while (runner.now.ms < ms && tally.rounds < rounds && tally.tokens < tokens) {
     arrive();
-    const ran = scheduler.stepAtOnce();
+    const ran = scheduler.stepSync();
     if (failure) throw failure;
     if (ran) continue;
     const next = source.next(runner.now.ms);

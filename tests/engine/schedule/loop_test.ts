@@ -22,7 +22,7 @@ function scheduled(step: Scheduler["step"]): { scheduler: Scheduler; submitted: 
       return { done: false, cancel: () => {} };
     },
     step,
-    stepAtOnce: () => assert.fail(),
+    stepSync: () => assert.fail(),
     fail: (error) => assert.fail(error),
   };
   return { scheduler, submitted: () => submitted };
