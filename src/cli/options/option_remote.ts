@@ -1,5 +1,5 @@
 // The row of the option table that has a server answer, and what can be asked of one.
-import { UsageError } from "../../errors.ts";
+import { clash } from "./clash.ts";
 import type { CommandName } from "./command.ts";
 import type { FlagTable } from "./flag.ts";
 
@@ -80,5 +80,5 @@ export function refuseBesideRemote(
   const key = Object.keys(given).find((key) => !beside.includes(key) && flags[key] !== undefined);
   if (key === undefined) return;
   const why = WHY[key] ?? "it is about a model in this process, and the server has its own model";
-  throw new UsageError(`Cannot use "${flags[key]?.flag}" with "--remote": ${why}`);
+  clash(flags[key]?.flag, "--remote", why);
 }

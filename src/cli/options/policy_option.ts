@@ -4,6 +4,7 @@ import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
 import { draftsAlone } from "../../draft/algorithms.ts";
+import { clash } from "./clash.ts";
 import { drafterOf } from "./drafter_option.ts";
 import { decimal } from "./decimal.ts";
 import { didYouMean, nearest } from "./nearest.ts";
@@ -87,19 +88,14 @@ export function draftsNothing(policy: string): boolean {
 export function refuseBesidePolicy(given: Readonly<Record<string, unknown>>): void {
   const { policy, drafter, draftTree } = given;
   if (policy === undefined) return;
-  const clash = (other: string, why: string) => {
-    throw new UsageError(`Cannot use "--policy ${policy}" with "${other}": ${why}`);
-  };
   if (typeof drafter === "string" && draftsAlone(drafterOf(drafter)?.name)) {
     const why = "a policy chooses the steps of a draft model; allowed is HYBRID";
-    clash(`--drafter ${drafter}`, why);
+    clash(`--policy ${policy}`, `--drafter ${drafter}`, why);
   }
   // SGLang's adaptive mode is started with topk 1.
   if (draftTree !== undefined && !isChainText(draftTree)) {
-    clash(
-      `--draft-tree ${draftTree}`,
-      "a tree has one fixed shape, and a policy chooses the shape of each round",
-    );
+    const why = "a tree has one fixed shape, and a policy chooses the shape of each round";
+    clash(`--policy ${policy}`, `--draft-tree ${draftTree}`, why);
   }
 }
 

@@ -1,6 +1,7 @@
 // The rows of the option table that one tool alone has.
 
 import { UsageError } from "../../errors.ts";
+import { clash } from "./clash.ts";
 
 export const CHECK = {
   expected: {
@@ -25,9 +26,6 @@ export const CHECK = {
 /** Flags of `check` that contradict each other or are not used. `given` has only what was typed, no defaults. */
 export function refuseImpossibleCheck(given: Readonly<Record<string, unknown>>): void {
   const { expected, model, draft, draftRopeTheta, quantize, quantizeDraft, tolerance } = given;
-  const clash = (flag: string, other: string, why: string) => {
-    throw new UsageError(`Cannot use "${flag}" with "${other}": ${why}`);
-  };
   if (expected !== undefined) {
     const ofDraft = { quantizeDraft: "--quantize-draft", draftRopeTheta: "--draft-rope-theta" };
     for (const [key, flag] of Object.entries({ ...ofDraft, draft: "--draft" })) {

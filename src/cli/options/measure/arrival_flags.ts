@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { clash } from "../clash.ts";
 
 /**
  * When requests arrive and how long they are: what the flags of `bench load` and `simulate` have in
@@ -85,18 +86,17 @@ export function refuseImpossibleArrivals(
   },
 ): void {
   const [load, other] = loads.filter((key) => given[key] !== undefined);
-  const clash = (key: string, other: string, why: string) => {
-    throw new UsageError(`Cannot use "${flagOf(key)}" with "${flagOf(other)}": ${why}`);
-  };
-  if (load !== undefined && other !== undefined) clash(load, other, "allowed is one of them");
+  const refuse = (key: string, other: string, why: string) =>
+    clash(flagOf(key), flagOf(other), why);
+  if (load !== undefined && other !== undefined) refuse(load, other, "allowed is one of them");
   if (given["burstiness"] !== undefined && (load ?? "requestRate") !== "requestRate") {
     throw new UsageError('Cannot use "--burstiness": it needs --request-rate');
   }
   if (load === "concurrency" && given["duration"] !== undefined) {
-    clash("duration", "concurrency", "a closed loop ends after --num-requests");
+    refuse("duration", "concurrency", "a closed loop ends after --num-requests");
   }
   const own = ofTrace.keys.find((key) => given[key] !== undefined);
   if (load === "trace" && own !== undefined) {
-    clash(own, "trace", `the lengths are those of the trace${ofTrace.allowed}`);
+    refuse(own, "trace", `the lengths are those of the trace${ofTrace.allowed}`);
   }
 }

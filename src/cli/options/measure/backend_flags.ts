@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { clash } from "../clash.ts";
 
 /** What WebGPU `bench` measures on; both are compared. */
 export const BENCH_WEBGPU = {
@@ -30,9 +31,7 @@ export function refuseImpossibleBackends(given: Readonly<Record<string, unknown>
   if (names.length === 1) return;
   for (const [key, flag] of Object.entries(OF_ONE)) {
     if (given[key] === undefined) continue;
-    throw new UsageError(
-      `Cannot use "${flag}" with "--webgpu ${names.join(",")}": it is for one WebGPU`,
-    );
+    clash(flag, `--webgpu ${names.join(",")}`, "it is for one WebGPU");
   }
 }
 

@@ -11,6 +11,7 @@ import {
   hasDraft,
 } from "./bench_flags.ts";
 import { FEWEST_BLOCKS } from "../../../measure/statistics.ts";
+import { clash } from "../clash.ts";
 import { isRandom } from "./random_model.ts";
 
 /** Flags that belong to a measurement of settings. */
@@ -73,9 +74,6 @@ export function refuseImpossibleBench(given: Readonly<Record<string, unknown>>):
   const { model, draft, workload, numSteps, trees } = given;
   const policies = policyTexts((given["policies"] ?? []) as readonly string[])
     .filter((text) => !draftsNothing(text));
-  const clash = (flag: string, other: string, allowed: string) => {
-    throw new UsageError(`Cannot use "${flag}" with "${other}": ${allowed}`);
-  };
   if (isRandom(model)) {
     if (draft !== undefined && draft !== "none" && !isRandom(draft)) {
       clash(`--draft ${draft}`, `--model ${model}`, "allowed is --draft random:CONFIG.json");
@@ -132,22 +130,20 @@ function refuseBesideTable(given: Readonly<Record<string, unknown>>): void {
   }
   if (table === undefined) return;
   const { refused, formats } = TABLE_RULES[table];
-  const clash = (flag: string, why: string) => {
-    throw new UsageError(`Cannot use "${flag}" with "--table ${table}": ${why}`);
-  };
+  const refuse = (flag: string, why: string) => clash(flag, `--table ${table}`, why);
   for (const [key, { flag }] of Object.entries(refused)) {
     if (given[key] === undefined) continue;
     const why = table === "llama-bench"
       ? "its tests are pp512 and tg128"
       : "only a measurement of settings takes it";
-    clash(flag, why);
+    refuse(flag, why);
   }
   if (points) refuseSeveralModels(given);
   if (format !== undefined && !formats.some((known) => known === format)) {
-    clash(`--format ${format}`, `allowed is ${formats.join(", ")}`);
+    refuse(`--format ${format}`, `allowed is ${formats.join(", ")}`);
   }
   if (!points && Array.isArray(webgpu) && webgpu.length > 1) {
-    clash(`--webgpu ${webgpu.join(",")}`, "this table is measured on one WebGPU");
+    refuse(`--webgpu ${webgpu.join(",")}`, "this table is measured on one WebGPU");
   }
 }
 

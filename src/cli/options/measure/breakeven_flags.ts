@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { clash } from "../clash.ts";
 import { BENCH_AXES } from "./bench_flags.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
 
@@ -128,13 +129,11 @@ export function refuseImpossibleBreakeven(
   }
   for (const key of ["alpha", "draftCost", "verifyCost"] as const) {
     if (given[key] === undefined) continue;
-    throw new UsageError(`Cannot use "${BREAKEVEN[key].flag}" with "--measure": it is measured`);
+    clash(BREAKEVEN[key].flag, "--measure", "it is measured");
   }
   const most = BENCH_AXES.numSteps.max;
   if (Array.isArray(steps) && steps.some((one) => one > most)) {
-    throw new UsageError(
-      `Cannot use "--num-steps ${steps}" with "--measure": allowed is integers from 1 to ${most}`,
-    );
+    clash(`--num-steps ${steps}`, "--measure", `allowed is integers from 1 to ${most}`);
   }
   refuseImpossibleBench(given);
 }

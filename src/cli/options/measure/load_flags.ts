@@ -1,4 +1,5 @@
 import { UsageError } from "../../../errors.ts";
+import { clash } from "../clash.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags, refuseImpossibleArrivals } from "./arrival_flags.ts";
 import { goodputOf } from "./goodput_option.ts";
@@ -175,9 +176,7 @@ export function refuseImpossibleLoad(given: Readonly<Record<string, unknown>>): 
     );
   }
   if (outputTokens !== undefined && maxTokens !== undefined) {
-    throw new UsageError(
-      'Cannot use "--max-tokens" with "--output-tokens": allowed is one of them',
-    );
+    clash("--max-tokens", "--output-tokens", "allowed is one of them");
   }
   refuseImpossibleBench(given);
 }

@@ -1,5 +1,6 @@
 import { UsageError } from "../../../errors.ts";
 import { SCENARIO_NAMES } from "../../../simulate/compare/scenario_names.ts";
+import { clash } from "../clash.ts";
 import { POLICY_NAMES } from "../option_speculation.ts";
 import { type ArrivalFlags, arrivalFlags, refuseImpossibleArrivals } from "./arrival_flags.ts";
 import { traceOf } from "./trace_option.ts";
@@ -250,12 +251,11 @@ export function refuseImpossibleSimulation(
   given: Readonly<Record<string, unknown>>,
   flagOf: (key: string) => string,
 ): void {
-  const clash = (key: string, other: string, why: string) => {
-    throw new UsageError(`Cannot use "${flagOf(key)}" with "${flagOf(other)}": ${why}`);
-  };
+  const refuse = (key: string, other: string, why: string) =>
+    clash(flagOf(key), flagOf(other), why);
   const own = OWN.find((key) => given[key] !== undefined);
   if (given["scenario"] !== undefined && own !== undefined) {
-    clash("scenario", own, "a scenario has its own load and acceptance");
+    refuse("scenario", own, "a scenario has its own load and acceptance");
   }
   const load = LOADS.find((key) => given[key] !== undefined);
   if (load === undefined && own !== undefined) {
@@ -266,14 +266,14 @@ export function refuseImpossibleSimulation(
   }
   const arriving = ARRIVING.find((key) => given[key] !== undefined);
   if (given["batches"] !== undefined && arriving !== undefined) {
-    clash(
+    refuse(
       "batches",
       arriving,
       "its requests do not arrive, they run from the beginning to the end",
     );
   }
   if (given["recorded"] !== undefined && arriving !== undefined) {
-    clash("recorded", arriving, "a recording has its own requests");
+    refuse("recorded", arriving, "a recording has its own requests");
   }
   refuseImpossibleArrivals(given, {
     loads: LOADS,
@@ -281,6 +281,6 @@ export function refuseImpossibleSimulation(
     ofTrace: { keys: ["promptTokens", "outputTokens"], allowed: "" },
   });
   if (given["recorded"] !== undefined && given["acceptance"] !== undefined) {
-    clash("recorded", "acceptance", "a recording has its own acceptance");
+    refuse("recorded", "acceptance", "a recording has its own acceptance");
   }
 }
