@@ -6,6 +6,8 @@ import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
 import type { ModelRequest, Subject } from "./runner.ts";
+import { randomIds } from "./workload/draw.ts";
+import type { Prompt } from "./workload/prompt.ts";
 
 /** What a speculation plan needs prepared in an engine besides the tiers. */
 export type Prepared = Pick<SpeculationPlan, "confident" | "packed" | "costs">;
@@ -99,6 +101,17 @@ export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
     }),
     webgpu: engine.info.device.webgpu,
   };
+}
+
+/** The ids of a prompt, or of its first turn. @param randomTokens the length if it is of random ids. */
+export function idsOf(
+  { text, outputs }: Pick<LocalEngine, "text" | "outputs">,
+  prompt: Prompt,
+  randomTokens: number,
+): readonly number[] {
+  if (prompt.kind === "chat") return text.encodePrompt({ messages: prompt.messages });
+  if (prompt.kind === "text") return text.encodePrompt({ raw: prompt.text });
+  return randomIds(randomTokens, { vocabulary: outputs.vocabSize, seed: prompt.seed });
 }
 
 /** Adapter and backend; the WebGPU implementation is named only if it is not the built-in one. */

@@ -17,7 +17,7 @@ import { prefillsOf } from "./prefills.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
 import { requestTimes } from "./request_times.ts";
-import { openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
+import { idsOf, openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
   BenchSession,
@@ -163,7 +163,7 @@ async function runCell(
  * share no pages.
  */
 function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): readonly number[][] {
-  const vocabulary = vocabularyOf(engine);
+  const { vocabSize: vocabulary } = engine.outputs;
   return Array.from(
     { length: depth === 0 ? 0 : batch },
     (_, place) => randomIds(depth, { vocabulary, seed: (seed + place) >>> 0 }),
@@ -174,10 +174,6 @@ function contextsOf(engine: LocalEngine, { batch, depth, seed }: CellSpec): read
 async function cacheContext({ submit }: EngineLoop, promptIds: readonly number[]): Promise<void> {
   const request = { promptIds, sampling: GREEDY, stop: [], ignoreEos: true, numSteps: 0 };
   await resultOf(submit({ ...request, maxTokens: 1 }));
-}
-
-function vocabularyOf(engine: LocalEngine): number {
-  return engine.runner.models.target.config.vocabSize;
 }
 
 interface Work {
@@ -208,7 +204,12 @@ async function runRequests(
   const waiting = workload.prompts({ batch: spec.batch, seed: spec.seed })
     .map((prompt, at): Work => {
       const context = contexts[at % contexts.length] ?? [];
-      return { at, context, prompt, promptIds: [...context, ...idsOf(engine, prompt, spec)] };
+      return {
+        at,
+        context,
+        prompt,
+        promptIds: [...context, ...idsOf(engine, prompt, spec.promptTokens ?? 1)],
+      };
     });
   const failed = new AbortController();
   const ends = AbortSignal.any([signal, failed.signal]);
@@ -282,13 +283,6 @@ function runRequest(
       onError(error);
     }
   });
-}
-
-function idsOf(engine: LocalEngine, prompt: Prompt, spec: CellSpec): readonly number[] {
-  if (prompt.kind === "chat") return engine.text.encodePrompt({ messages: prompt.messages });
-  if (prompt.kind === "text") return engine.text.encodePrompt({ raw: prompt.text });
-  const vocabulary = vocabularyOf(engine);
-  return randomIds(spec.promptTokens ?? 1, { vocabulary, seed: prompt.seed });
 }
 
 /** The next turn of a chat, after the answer to the one before. */

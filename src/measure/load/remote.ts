@@ -6,10 +6,9 @@ import type { Endpoint } from "../../remote/endpoint.ts";
 import { acceptanceBetween, type Reading, readServer, settingText } from "../../remote/reading.ts";
 import { openServer, type Server } from "../../remote/server.ts";
 import { randomIds } from "../workload/draw.ts";
-import { drive, REAL_CLOCK } from "./drive.ts";
-import { warmupRequests } from "./warmup_requests.ts";
-import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
-import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+import { driveCell, type LoadCell } from "./drive_cell.ts";
+import type { LoadArm } from "./plan.ts";
+import type { LoadRequest, RequestSender } from "./request.ts";
 import type { LoadCellResult, MeasuredServer, OpenLoad } from "./session.ts";
 
 /** A session that measures the server at `endpoint`. It does not use the policies of the plan. */
@@ -46,46 +45,24 @@ function servedBy({ kind }: Server, { speculation, maxRunning }: Reading): Measu
   return { arm, backend: kind === "other" ? "openai" : kind, maxBatch: maxRunning ?? null };
 }
 
-interface Cell {
-  readonly spec: LoadCellSpec;
-  readonly plan: LoadPlan;
-  readonly signal: AbortSignal;
-  readonly onEnded: (ended: number) => void;
-}
-
-async function runCell(
-  server: Server,
-  { spec, plan, signal, onEnded }: Cell,
-): Promise<LoadCellResult | undefined> {
-  const { one, block, seed } = spec;
-  const clock = REAL_CLOCK;
-  const prepared = (requests: readonly LoadRequest[], sender: RequestSender) =>
-    requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
+async function runCell(server: Server, cell: LoadCell): Promise<LoadCellResult | undefined> {
+  const { signal } = cell;
   const answers: Completed[] = [];
   const sender = remoteSender(server, (answer) => void answers.push(answer));
-  const arrivals = block < 0 ? [] : one.arrivals(seed);
-  const dues = prepared(requestsOf(arrivals, plan.work, seed), sender);
-  await drive(prepared(warmupRequests(plan, seed), remoteSender(server)), { clock, signal });
-  const before = await readServer(server, signal);
-  const start = clock.now();
-  const { concurrency } = one;
-  const requests = await drive(dues, {
-    clock,
-    signal,
-    onEnded,
-    ...concurrency === null ? {} : { concurrency },
+  let before: Reading | undefined;
+  const driven = await driveCell(cell, sender, async () => {
+    answers.length = 0;
+    before = await readServer(server, signal);
   });
-  const seconds = (clock.now() - start) / 1000;
-  if (signal.aborted || requests.length < dues.length) return undefined;
+  if (driven === undefined) return undefined;
   const after = await readServer(server, signal);
   const acceptance = together(
     total(answers.map((answer) => answer.acceptance)),
-    acceptanceBetween(before, after),
+    before && acceptanceBetween(before, after),
   );
   return {
-    requests,
+    ...driven,
     rounds: [],
-    seconds,
     switches: [],
     preemptions: 0,
     acceptance: acceptance ?? null,
@@ -93,10 +70,7 @@ async function runCell(
 }
 
 /** A sender of greedy requests to a server. @param ended is called with every answer. */
-function remoteSender(
-  server: Server,
-  ended: (answer: Completed) => void = () => {},
-): RequestSender {
+function remoteSender(server: Server, ended: (answer: Completed) => void): RequestSender {
   return {
     prepare(request) {
       const { maxTokens, ignoreEos } = request;

@@ -16,12 +16,10 @@ import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { ModelRequest, Subject, Switch } from "../runner.ts";
-import { openMeasured, subjectOf } from "../bench_engine.ts";
-import { randomIds } from "../workload/draw.ts";
-import { type Clock, drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
-import { warmupRequests } from "./warmup_requests.ts";
+import { idsOf, openMeasured, subjectOf } from "../bench_engine.ts";
+import { driveCell, type DrivenCell, type LoadCell } from "./drive_cell.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
-import { type Answer, type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+import type { Answer, LoadRequest, RequestSender } from "./request.ts";
 
 /** A round within the measured time. */
 export interface LoadRound {
@@ -57,13 +55,9 @@ export interface LoadMachine {
 }
 
 /** The result of one measurement. */
-export interface LoadCellResult {
-  /** The requests in the order of their arrival. */
-  readonly requests: readonly RequestRecord[];
+export interface LoadCellResult extends DrivenCell {
   /** The rounds in their order; empty for a server, whose rounds are not known. */
   readonly rounds: readonly LoadRound[];
-  /** Seconds from the start to the end of the last answer. */
-  readonly seconds: number;
   readonly switches: readonly Switch[];
   readonly preemptions: number;
   /** Forwards of prompts within the measured time; absent for a server. */
@@ -164,7 +158,7 @@ export function loadSession(
     check(requests) {
       for (const each of requests) promptIdsOf(engine, each);
     },
-    runCell: (spec, options) => runCell(engine, { ...options, spec, request }),
+    runCell: (spec, options) => runCell(engine, { ...options, ...request, spec }),
   };
 }
 
@@ -191,20 +185,13 @@ function planFor(
   });
 }
 
-interface Cell {
-  readonly spec: LoadCellSpec;
-  readonly request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync" | "onWarning">;
-  readonly signal: AbortSignal;
-  readonly onEnded: (ended: number) => void;
-}
+type Cell = LoadCell & Pick<OpenLoadRequest, "maxBatch" | "roundsPerSync" | "onWarning">;
 
 async function runCell(
   engine: LoadEngine,
-  { spec, request, signal, onEnded }: Cell,
+  { maxBatch, roundsPerSync = "auto", onWarning = () => {}, ...cell }: Cell,
 ): Promise<LoadCellResult | undefined> {
-  const { one, arm, block, seed } = spec;
-  const { plan: { work, warmup }, maxBatch, roundsPerSync = "auto", onWarning = () => {} } =
-    request;
+  const { spec: { arm, seed }, plan: { warmup } } = cell;
   const plan = planFor({ ...arm.policy, seed }, { maxBatch, engine, onWarning });
   const speculation = learningCosts(plan.speculation, engine.costs);
   const cache = cacheOf(engine.runner);
@@ -242,36 +229,23 @@ async function runCell(
     },
   });
   const loop = engineLoop(scheduler);
-  const sender = engineSender(engine, loop);
-  const prepared = (requests: readonly LoadRequest[]) =>
-    requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
-  const arrivals = block < 0 ? [] : one.arrivals(seed);
-  const dues = prepared(requestsOf(arrivals, work, seed));
-  const clock: Clock = REAL_CLOCK;
-  await drive(prepared(warmupRequests(request.plan, seed)), { clock, signal });
-  const { report: before } = speculation;
-  const { preemptions } = scheduler.counts;
-  const switched = before.switches.length;
-  start = clock.now();
-  const { concurrency } = one;
-  const requests = await drive(dues, {
-    clock,
-    signal,
-    onEnded,
-    ...concurrency === null ? {} : { concurrency },
+  let before = { rounds: 0, switches: 0, preemptions: 0 };
+  const driven = await driveCell(cell, engineSender(engine, loop), () => {
+    const { report: { rounds, switches } } = speculation;
+    const { preemptions } = scheduler.counts;
+    before = { rounds, switches: switches.length, preemptions };
+    start = performance.now();
   });
-  const seconds = (clock.now() - start) / 1000;
   // Waits until the runner is free for the next measurement.
   await loop.idle();
-  if (signal.aborted || requests.length < dues.length) return undefined;
+  if (driven === undefined) return undefined;
   return {
-    requests,
+    ...driven,
     rounds,
     prefills,
-    seconds,
-    switches: speculation.report.switches.slice(switched)
+    switches: speculation.report.switches.slice(before.switches)
       .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
-    preemptions: scheduler.counts.preemptions - preemptions,
+    preemptions: scheduler.counts.preemptions - before.preemptions,
     machine: {
       maxBatch,
       roundsPerSync,
@@ -328,12 +302,8 @@ function promptIdsOf(
   engine: Pick<LocalEngine, "text" | "outputs">,
   { prompt, promptTokens, maxTokens, ignoreEos }: LoadRequest,
 ): readonly number[] {
-  const { name, vocabSize, contextLength } = engine.outputs;
-  const ids = prompt.kind === "chat"
-    ? engine.text.encodePrompt({ messages: prompt.messages })
-    : prompt.kind === "text"
-    ? engine.text.encodePrompt({ raw: prompt.text })
-    : randomIds(promptTokens, { vocabulary: vocabSize, seed: prompt.seed });
+  const { name, contextLength } = engine.outputs;
+  const ids = idsOf(engine, prompt, promptTokens);
   if (ids.length + (ignoreEos ? maxTokens : 1) > contextLength) {
     throw new UsageError(
       `Cannot measure a request of ${ids.length} prompt and ${maxTokens} output tokens: ` +

@@ -108,7 +108,7 @@ async function* tables(
   room: number,
 ): AsyncGenerator<ProfileTable> {
   const { batchSizes, numSteps, depths, seed } = request;
-  const vocabulary = engine.runner.models.target.config.vocabSize;
+  const { vocabSize: vocabulary } = engine.outputs;
   const from = { engine, profiler, request };
   for (const depth of new Set(depths)) {
     const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.info.contextLength - room));

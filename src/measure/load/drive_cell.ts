@@ -1,0 +1,49 @@
+import { drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
+import type { LoadCellSpec, LoadPlan } from "./plan.ts";
+import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
+
+/** The seed of the warm-up requests; no request of a block has it. */
+const WARM = 0x3a7;
+
+/** A measurement that runs. */
+export interface LoadCell {
+  readonly spec: LoadCellSpec;
+  readonly plan: LoadPlan;
+  readonly signal: AbortSignal;
+  readonly onEnded: (ended: number) => void;
+}
+
+/** Requests of a measurement in the order of their arrival, and the seconds to the end of the last answer. */
+export interface DrivenCell {
+  readonly requests: readonly RequestRecord[];
+  readonly seconds: number;
+}
+
+/**
+ * Sends the warm-up requests, all at once, then those of the measurement when they are due.
+ *
+ * @param onWarm called between the two, before the measured time begins.
+ * @returns undefined if the signal aborted before the last answer.
+ */
+export async function driveCell(
+  { spec: { one, block, seed }, plan: { work, warmup }, signal, onEnded }: LoadCell,
+  sender: RequestSender,
+  onWarm: () => Promise<void> | void,
+): Promise<DrivenCell | undefined> {
+  const clock = REAL_CLOCK;
+  const prepared = (requests: readonly LoadRequest[]) =>
+    requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
+  const early = Array.from({ length: warmup }, (_, n) => ({ atMs: 0, seed: n }));
+  const dues = prepared(requestsOf(block < 0 ? [] : one.arrivals(seed), work, seed));
+  await drive(prepared(requestsOf(early, work, (seed ^ WARM) >>> 0)), { clock, signal });
+  await onWarm();
+  const start = clock.now();
+  const requests = await drive(dues, {
+    clock,
+    signal,
+    onEnded,
+    ...one.concurrency === null ? {} : { concurrency: one.concurrency },
+  });
+  const seconds = (clock.now() - start) / 1000;
+  return signal.aborted || requests.length < dues.length ? undefined : { requests, seconds };
+}
