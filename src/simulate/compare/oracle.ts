@@ -1,6 +1,7 @@
+import { totalMs } from "../../speculate/costs/lookup.ts";
 import type { Decision, Policy, PolicyReport, SequenceContext } from "../../speculate/policy.ts";
 import { chain, chains } from "../../speculate/round_shape.ts";
-import { type Pricing, totalMs } from "../costs/pricing.ts";
+import type { Pricing } from "../costs/pricing.ts";
 import type { SimulatedPolicy, SimulationView } from "../run/simulation.ts";
 import type { SimulationResult } from "../run/tally.ts";
 

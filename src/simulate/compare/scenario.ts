@@ -1,8 +1,9 @@
+import { totalMs } from "../../speculate/costs/lookup.ts";
 import type { AcceptanceModel } from "../acceptance/model.ts";
 import { geometric, spreadOut } from "../acceptance/model.ts";
 import { phasesOfTime, phasesOfWork } from "../acceptance/phases.ts";
 import { uniformAt } from "../acceptance/chance.ts";
-import { type Pricing, totalMs } from "../costs/pricing.ts";
+import type { Pricing } from "../costs/pricing.ts";
 import type { ScenarioName } from "./scenario_names.ts";
 import type { Simulation } from "../run/simulation.ts";
 import { batchSource, type Source } from "../run/source.ts";

@@ -1,29 +1,12 @@
 import {
   catchUpMs,
   type PricedChunk,
+  type PricedRound,
   promptsMs,
+  type RoundParts,
   roundParts,
 } from "../../speculate/costs/lookup.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
-
-/** A round whose time is asked for. */
-export interface SimulatedRound {
-  readonly batch: number;
-  readonly steps: number;
-  /** Drafts verified over all sequences; absent: batch * steps. */
-  readonly drafts: number | undefined;
-  /** Tokens stored, over all sequences. */
-  readonly cells: number;
-  readonly roundsPerSync: number;
-}
-
-/** Milliseconds of a round, by part. */
-export interface RoundPrice {
-  readonly draft: number;
-  readonly verify: number;
-  readonly extend: number;
-  readonly host: number;
-}
 
 /** Milliseconds of the operations of the simulated machine. */
 export interface Pricing {
@@ -34,7 +17,7 @@ export interface Pricing {
   readonly buckets: readonly number[];
   /** Depths that rounds may have; undefined: any. */
   readonly steps: readonly number[] | undefined;
-  round(round: SimulatedRound): RoundPrice;
+  round(round: PricedRound): RoundParts;
   /** The draft's prefill, of tokens missed over all sequences. */
   catchUp(tokens: number): number;
   /** A forward of chunks of prompts. */
@@ -48,16 +31,8 @@ export function tablePricing(table: CostTable): Pricing {
     table,
     buckets: table.buckets,
     steps: undefined,
-    round(round) {
-      const { drafts, ...whole } = round;
-      return roundParts(table, drafts === undefined ? whole : { ...whole, drafts });
-    },
+    round: (round) => roundParts(table, round),
     catchUp: (tokens) => catchUpMs(table, tokens),
     prefill: (chunks) => promptsMs(table, chunks),
   };
-}
-
-/** Milliseconds of a round, all parts together. */
-export function totalMs({ draft, verify, extend, host }: RoundPrice): number {
-  return draft + verify + extend + host;
 }

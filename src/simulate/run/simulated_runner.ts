@@ -5,9 +5,10 @@ import type { FirstToken, RoundRequest, SubmittedRounds } from "../../engine/dev
 import { type Sequence, slotOf } from "../../engine/device/sequence.ts";
 import type { SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
+import { totalMs } from "../../speculate/costs/lookup.ts";
 import { normalAt } from "../acceptance/chance.ts";
 import { acceptedFrom, confidenceAt, type Progress } from "../acceptance/model.ts";
-import { type Pricing, totalMs } from "../costs/pricing.ts";
+import type { Pricing } from "../costs/pricing.ts";
 import { allocate } from "./allocation.ts";
 import { idOf, type SimulatedRequest } from "./request.ts";
 

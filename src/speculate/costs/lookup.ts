@@ -8,7 +8,7 @@ export interface PricedRound {
   /** Draft levels; 0 = plain decoding. */
   readonly steps: number;
   /** Drafts verified over all sequences; absent: batch * steps. */
-  readonly drafts?: number;
+  readonly drafts?: number | undefined;
   /** Tokens stored, over all sequences. */
   readonly cells: number;
   /** Rounds submitted at once; default 1. */
@@ -26,8 +26,7 @@ export interface PricedRound {
  * bucket, and costs `packing` in addition.
  */
 export function roundMs(costs: CostTable, round: PricedRound): number {
-  const { draft, verify, extend, host } = roundParts(costs, round);
-  return draft + verify + extend + host;
+  return totalMs(roundParts(costs, round));
 }
 
 /** Milliseconds of a round's parts. */
@@ -38,6 +37,11 @@ export interface RoundParts {
   readonly extend: number;
   /** Milliseconds of the host: an equal part of its group's, with `packing`. */
   readonly host: number;
+}
+
+/** Milliseconds of a round, all parts together. */
+export function totalMs({ draft, verify, extend, host }: RoundParts): number {
+  return draft + verify + extend + host;
 }
 
 /** The terms of `roundMs`. */
