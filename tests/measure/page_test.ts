@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { parseHTML } from "npm:linkedom@0.18.12";
 import { html } from "../../src/measure/page/page.ts";
-import { looksOf } from "../../src/measure/page/series.ts";
+import { settingStyles } from "../../src/measure/page/series.ts";
 import type { BenchRow } from "../../src/measure/row.ts";
 import { sampleRows } from "./fake.ts";
 import { adaptive, invented, noise } from "./invented.ts";
@@ -62,9 +62,9 @@ Deno.test("table headers have a scope; the region that scrolls has a name and th
 Deno.test("no two settings look alike without colour", () => {
   const rows = Array.from({ length: 7 }, (_, at) => invented(at + 1, [1, 1, 1]));
   const policies = Array.from({ length: 6 }, (_, at) => adaptive([1, 1, 1], { setting: `p${at}` }));
-  const looks = [...looksOf([invented(0, [1, 1, 1]), ...rows, ...policies]).values()];
-  equal(looks.length, 14);
-  equal(new Set(looks.map(({ symbol, dash }) => `${symbol} ${dash}`)).size, looks.length);
+  const styles = [...settingStyles([invented(0, [1, 1, 1]), ...rows, ...policies]).values()];
+  equal(styles.length, 14);
+  equal(new Set(styles.map(({ symbol, dash }) => `${symbol} ${dash}`)).size, styles.length);
 });
 
 Deno.test("lines and symbols of a chart are those of the legend", () => {

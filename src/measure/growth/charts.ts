@@ -1,12 +1,11 @@
 import { gridY, lineY, ruleY } from "@observablehq/plot";
 import { digits } from "../formats.ts";
-import type { PageMaker, PageNode } from "../page/dom.ts";
-import { seriesMarks, seriesScales, type SeriesStyles } from "../page/series.ts";
+import type { PageNode } from "../page/dom.ts";
+import { type Drawing, seriesMarks, seriesScales } from "../page/series.ts";
 import { type GrowthRow, valueOf } from "./row.ts";
 
-interface Drawing {
-  readonly page: PageMaker;
-  readonly looks: SeriesStyles;
+/** What the charts are drawn with. */
+export interface GrowthDrawing extends Drawing {
   /** The name of the series of a row. */
   readonly nameOf: (row: GrowthRow) => string;
 }
@@ -63,7 +62,7 @@ const MARGIN = 52;
 /** The charts of one axis, with a line for each model. A chart for which no row has a value is left out. */
 export function chartsOf(
   rows: readonly GrowthRow[],
-  drawing: Drawing,
+  drawing: GrowthDrawing,
 ): { readonly caption: string; readonly chart: PageNode }[] {
   return MEASURES.flatMap((measure) => {
     const own = rows.filter((row) => row.kind === measure.kind && measure.value(row) !== null);
@@ -75,7 +74,7 @@ export function chartsOf(
 function growthChart(
   rows: readonly GrowthRow[],
   { caption, label, value, floor }: Measure,
-  { page, looks, nameOf }: Drawing,
+  { page, styles, nameOf }: GrowthDrawing,
 ): PageNode {
   const [{ axis }] = rows as [GrowthRow];
   const points = (of: Measure["value"]) =>
@@ -92,7 +91,7 @@ function growthChart(
     width: WIDTH,
     height: HEIGHT,
     marginLeft: MARGIN,
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     // Values that double are as far apart as those from 0 to the first.
     x: { type: "point", label: axis, domain: values },
     y: { label, zero: true, nice: true, ticks: 5 },
@@ -102,7 +101,7 @@ function growthChart(
       ...[...Map.groupBy(least, ({ name }) => name).values()].map((floors) =>
         lineY(floors, { x: "x", y: "y", stroke: "name", strokeWidth: 1, strokeOpacity: 0.5 })
       ),
-      ...seriesMarks(measured, { x: "x", y: "y", series: "name" }, looks),
+      ...seriesMarks(measured, { x: "x", y: "y", series: "name" }, styles),
     ],
   }, `${caption} by ${axis}`);
 }

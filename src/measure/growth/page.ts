@@ -1,24 +1,18 @@
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
 import { figure, legend, type PageFacts, pageHeader, pageTable, tableBody } from "../page/parts.ts";
-import { type SeriesStyles, swatch } from "../page/series.ts";
+import { hueAt, patternAt, type SeriesStyles, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
-import { chartsOf } from "./charts.ts";
+import { chartsOf, type GrowthDrawing } from "./charts.ts";
 import { growthTables } from "./columns.ts";
-import { seriesLooks } from "./series_style.ts";
 import { GROWTH_AXES } from "./points.ts";
 import { type GrowthRow, seriesNames } from "./row.ts";
 import { bandwidthText, deviceLines, GROWTH_NOTES, type GrowthFacts } from "./text.ts";
 
-interface Drawing {
-  readonly page: PageMaker;
-  readonly looks: SeriesStyles;
-  readonly nameOf: ReturnType<typeof seriesNames>;
-}
-
 /** The HTML page of `eyrie bench --table growth`: one file without a script, which loads nothing. */
 export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & PageFacts): string {
   const page = pageMaker();
-  const drawing = { page, looks: seriesLooks(rows), nameOf: seriesNames(rows) };
+  const nameOf = seriesNames(rows);
+  const drawing = { page, styles: seriesStyles(rows.map(nameOf)), nameOf };
   const main = page.element(
     "main",
     {},
@@ -43,13 +37,25 @@ export function growthHtml(rows: readonly GrowthRow[], facts: GrowthFacts & Page
   return documentText({ title, css, main }, page);
 }
 
+const SYMBOLS = ["circle", "square", "triangle", "diamond", "star", "cross"] as const;
+
+/** How each series is drawn, by its name. */
+function seriesStyles(names: Iterable<string>): SeriesStyles {
+  return new Map(
+    [...new Set(names)].map((name, at) => [
+      name,
+      { colour: hueAt(at), ...patternAt(at, SYMBOLS) },
+    ]),
+  );
+}
+
 /** The charts of one axis, all models in each. */
-function section(title: string, rows: readonly GrowthRow[], drawing: Drawing): PageNode[] {
-  const { page: { element }, looks } = drawing;
-  const shown = [...looks].filter(([name]) => rows.some((row) => drawing.nameOf(row) === name));
+function section(title: string, rows: readonly GrowthRow[], drawing: GrowthDrawing): PageNode[] {
+  const { page: { element }, styles } = drawing;
+  const shown = [...styles].filter(([name]) => rows.some((row) => drawing.nameOf(row) === name));
   return [
     element("h2", {}, title),
-    legend(drawing.page, shown.map(([name, look]) => [name, swatch(look, drawing.page)])),
+    legend(drawing.page, shown.map(([name, style]) => [name, swatch(style, drawing.page)])),
     element(
       "div",
       { class: "small" },

@@ -1,23 +1,10 @@
 import { areaY, cell, gridY, lineY, ruleY, text } from "@observablehq/plot";
 import { percentText } from "../../text/numbers.ts";
 import { digits } from "../formats.ts";
-import type { PageMaker, PageNode } from "../page/dom.ts";
-import { seriesMarks, seriesScales, type SeriesStyles } from "../page/series.ts";
+import type { PageNode } from "../page/dom.ts";
+import { type Drawing, seriesMarks, seriesScales, type Sized } from "../page/series.ts";
 import type { LoadSummary } from "./summary.ts";
 import type { LoadTimeline } from "./timeline.ts";
-
-/** What all charts of a page are drawn with. */
-export interface Drawing {
-  readonly page: PageMaker;
-  readonly looks: SeriesStyles;
-}
-
-interface Sized {
-  /** Width in pixels. */
-  readonly width: number;
-  /** The label of the chart for screen readers. */
-  readonly name: string;
-}
 
 const HEIGHT = 220;
 const MARGIN = 48;
@@ -82,7 +69,7 @@ export function arrivalsChart(
 export function trackChart(
   all: readonly LoadSummary[],
   track: Track,
-  { page, looks, width, name }: Drawing & Sized,
+  { page, styles, width, name }: Drawing & Sized,
 ): PageNode {
   const lines = all.flatMap(({ label, rows: [row] }) =>
     row === undefined
@@ -95,7 +82,7 @@ export function trackChart(
     marginLeft: MARGIN,
     x: { label: "seconds", zero: true },
     y: { label: track.label, zero: true, nice: true, ticks: 5 },
-    color: seriesScales(looks).color,
+    color: seriesScales(styles).color,
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
@@ -103,8 +90,8 @@ export function trackChart(
         lineY(points, {
           x: "t",
           y: "value",
-          stroke: looks.get(label)?.colour ?? "currentColor",
-          strokeDasharray: looks.get(label)?.dash ?? "",
+          stroke: styles.get(label)?.colour ?? "currentColor",
+          strokeDasharray: styles.get(label)?.dash ?? "",
           ...track.lasting ? { curve: "step-after" as const } : {},
         })
       ),
@@ -197,7 +184,7 @@ export const MEASURES: readonly Measure[] = [
 export function byLoadChart(
   all: readonly LoadSummary[],
   measure: Measure,
-  { page, looks, name }: Drawing & { readonly name: string },
+  { page, styles, name }: Drawing & { readonly name: string },
 ): PageNode {
   const points = all.map((one) => ({
     load: one.load,
@@ -209,13 +196,13 @@ export function byLoadChart(
     width: 360,
     height: HEIGHT,
     marginLeft: MARGIN,
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     x: { type: "point", label: null, domain: [...new Set(all.map(({ load }) => load))] },
     y: { label: measure.label, zero: true, nice: true, ticks: 5 },
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...seriesMarks(points, { x: "load", y: "value", series: "label" }, looks),
+      ...seriesMarks(points, { x: "load", y: "value", series: "label" }, styles),
     ],
   }, name);
 }

@@ -1,18 +1,17 @@
 import { documentText, type PageMaker, pageMaker, type PageNode } from "../page/dom.ts";
 import { figure, legend, type PageFacts, pageHeader, pageTable, termList } from "../page/parts.ts";
 import { tableBody, wideFigure } from "../page/parts.ts";
-import { swatch } from "../page/series.ts";
+import { type Drawing, swatch } from "../page/series.ts";
 import css from "../page/style.css" with { type: "text" };
 import {
   arrivalsChart,
   byLoadChart,
   choicesChart,
-  type Drawing,
   MEASURES,
   trackChart,
   TRACKS,
 } from "./charts.ts";
-import { policyLooks } from "./series_style.ts";
+import { policyStyles } from "./series_style.ts";
 import type { LoadRow } from "./row.ts";
 import { type LoadSummary, summaries } from "./summary.ts";
 import { loadColumns, loadFacts, noteLines } from "./table.ts";
@@ -22,7 +21,7 @@ import { verdictsByLoad } from "./verdict.ts";
 export function loadHtml(rows: readonly LoadRow[], facts: PageFacts): string {
   const page = pageMaker();
   const all = summaries(rows);
-  const drawing = { page, looks: policyLooks(all) };
+  const drawing = { page, styles: policyStyles(all) };
   const loads = [...Map.groupBy(all, ({ load }) => load)];
   const main = page.element(
     "main",
@@ -150,13 +149,13 @@ function table(all: readonly LoadSummary[], page: PageMaker): PageNode[] {
   ];
 }
 
-function policyLegend(all: readonly LoadSummary[], { page, looks }: Drawing): PageNode {
+function policyLegend(all: readonly LoadSummary[], { page, styles }: Drawing): PageNode {
   const labels = [...new Set(all.map(({ label }) => label))];
   return legend(
     page,
     labels.flatMap((label) => {
-      const look = looks.get(label);
-      return look ? [[label, swatch(look, page)] as const] : [];
+      const style = styles.get(label);
+      return style ? [[label, swatch(style, page)] as const] : [];
     }),
   );
 }

@@ -12,13 +12,13 @@ import type { LoadSummary } from "./summary.ts";
  * How each policy is drawn, by its label: fixed steps go from light to dark, policies that choose have hues of their
  * own.
  */
-export function policyLooks(all: readonly LoadSummary[]): SeriesStyles {
+export function policyStyles(all: readonly LoadSummary[]): SeriesStyles {
   const shown = all.filter(({ again }) => !again);
   const policies = [...new Map(shown.map((one) => [one.label, one])).values()];
-  return new Map(policies.map((one) => [one.label, lookOf(one, policies)]));
+  return new Map(policies.map((one) => [one.label, styleOf(one, policies)]));
 }
 
-function lookOf(one: LoadSummary, policies: readonly LoadSummary[]): SeriesStyle {
+function styleOf(one: LoadSummary, policies: readonly LoadSummary[]): SeriesStyle {
   const pattern = patternAt(policies.indexOf(one));
   if (!one.fixed) {
     return { colour: hueAt(policies.filter(({ fixed }) => !fixed).indexOf(one)), ...pattern };

@@ -17,7 +17,7 @@ interface Named {
 /** A chart of a row over time: the accept length as a line, the draft steps of the tier as an area. */
 export function timelineChart(
   row: BenchRow,
-  { page, looks, top, name }: Named & { looks: SeriesStyles; top: number },
+  { page, styles, top, name }: Named & { styles: SeriesStyles; top: number },
 ): PageNode {
   const { timeline, setting } = row;
   const accept = timeline.accept.map(({ t_ms, length }) => ({ t: t_ms / 1000, length }));
@@ -33,7 +33,7 @@ export function timelineChart(
       gridY({ ticks }),
       areaY(steps, { ...tier, fill: "var(--tier)", fillOpacity: 0.25 }),
       lineY(steps, { ...tier, stroke: "var(--tier)" }),
-      lineY(accept, { x: "t", y: "length", stroke: looks.get(setting)?.colour ?? "currentColor" }),
+      lineY(accept, { x: "t", y: "length", stroke: styles.get(setting)?.colour ?? "currentColor" }),
       ruleY([0]),
     ],
   }, name);
@@ -42,7 +42,7 @@ export function timelineChart(
 /** A chart of the share of rounds that accepted the draft at each position, with a line for each setting. */
 export function positionChart(
   rows: readonly BenchRow[],
-  { page, looks, name }: Named & { looks: SeriesStyles },
+  { page, styles, name }: Named & { styles: SeriesStyles },
 ): PageNode {
   const points = rows.flatMap(({ setting, acceptance_per_position }) =>
     acceptance_per_position.map((share, at) => ({
@@ -57,11 +57,11 @@ export function positionChart(
     marginLeft: 36,
     x: { type: "point", label: "draft position" },
     y: { label: "accepted, %", domain: [0, 100], percent: true, ticks: 5 },
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     marks: [
       gridY({ ticks: 5 }),
       ruleY([0]),
-      ...seriesMarks(points, { x: "position", y: "share", series: "setting" }, looks),
+      ...seriesMarks(points, { x: "position", y: "share", series: "setting" }, styles),
     ],
   }, name);
 }

@@ -6,13 +6,13 @@ import { type CaseVerdict, caseVerdicts } from "../verdict_text.ts";
 import { documentText, type PageMaker, pageMaker, type PageNode } from "./dom.ts";
 import { type PageFacts, pageHeader, pageTable, tableBody, termList } from "./parts.ts";
 import { section } from "./section.ts";
-import { looksOf } from "./series.ts";
+import { settingStyles } from "./series.ts";
 import css from "./style.css" with { type: "text" };
 
 /** The HTML page of `eyrie bench`: one file without a script, which loads nothing. */
 export function html(rows: readonly BenchRow[], facts: PageFacts): string {
   const page = pageMaker();
-  const looks = looksOf(rows);
+  const styles = settingStyles(rows);
   const verdicts = caseVerdicts(rows);
   const { columns, shared } = columnsFor(rows);
   const simulated = rows.some(isSimulated)
@@ -24,7 +24,7 @@ export function html(rows: readonly BenchRow[], facts: PageFacts): string {
     ...pageHeader(page, { title: "eyrie bench", simulated, terms: shared, facts }),
     ...fastest(rows, { page, verdicts }),
     ...backendsOf(rows, page),
-    ...groups(rows).flatMap((group) => section(group, { page, looks })),
+    ...groups(rows).flatMap((group) => section(group, { page, styles })),
     page.element("h2", { id: "rows" }, "All rows"),
     page.element(
       "p",

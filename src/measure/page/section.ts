@@ -1,23 +1,18 @@
 import type { Group } from "../cases.ts";
 import { type BenchRow, isAdaptive, isDrafting } from "../row.ts";
 import { sum } from "../statistics.ts";
-import type { PageMaker, PageNode } from "./dom.ts";
+import type { PageNode } from "./dom.ts";
 import { figure, legend, wideFigure } from "./parts.ts";
 import { PARTS, positionChart, timelineChart, timeSplitChart } from "./drafting.ts";
-import { type SeriesStyles, swatch } from "./series.ts";
+import { type Drawing, swatch } from "./series.ts";
 import { speedupChart, throughputChart } from "./speed.ts";
 
 /** The most timelines in a section; later ones look the same. */
 const TIMELINES = 12;
 
-interface Drawing {
-  readonly page: PageMaker;
-  readonly looks: SeriesStyles;
-}
-
 /** The section of charts for rows that differ only in batch size and setting. */
 export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
-  const { page: { element }, looks } = drawing;
+  const { page: { element }, styles } = drawing;
   const both = (caption: string, draw: typeof speedupChart) => {
     const name = title === "" ? caption : `${caption}, ${title}`;
     return wideFigure(
@@ -27,8 +22,8 @@ export function section({ title, rows }: Group, drawing: Drawing): PageNode[] {
     );
   };
   const drawn = rows.filter(({ setting_kind }) => setting_kind !== "plain again");
-  const entries = [...looks].filter(([name]) => drawn.some(({ setting }) => setting === name))
-    .map(([name, look]) => [name, swatch(look, drawing.page)] as const);
+  const entries = [...styles].filter(([name]) => drawn.some(({ setting }) => setting === name))
+    .map(([name, style]) => [name, swatch(style, drawing.page)] as const);
   return [
     element("h2", {}, title === "" ? "Speed" : `Speed: ${title}`),
     legend(drawing.page, entries),

@@ -15,6 +15,20 @@ export interface SeriesStyle {
 /** SeriesStyles by the name of the series. */
 export type SeriesStyles = ReadonlyMap<string, SeriesStyle>;
 
+/** What the charts of a page are drawn with. */
+export interface Drawing {
+  readonly page: PageMaker;
+  readonly styles: SeriesStyles;
+}
+
+/** The size and the name of a chart. */
+export interface Sized {
+  /** Width in pixels. */
+  readonly width: number;
+  /** The label of the chart for screen readers. */
+  readonly name: string;
+}
+
 /** The number of hues in style.css for series without an order. Further series begin again with other dashes. */
 const HUES = 4;
 const SYMBOLS = ["square", "triangle", "diamond", "star", "cross", "wye"] as const;
@@ -43,10 +57,10 @@ export function patternAt(
 }
 
 /**
- * The looks of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the
+ * The styles of all settings: plain decoding is grey, fixed steps and trees go from light to dark in the order of the
  * rows, and policies have hues of their own.
  */
-export function looksOf(rows: readonly BenchRow[]): SeriesStyles {
+export function settingStyles(rows: readonly BenchRow[]): SeriesStyles {
   const settings = [...new Map(rows.map((row) => [row.setting, row])).values()];
   const drafting = settings.filter(isDrafting);
   return new Map(settings.map((row) => {
@@ -82,12 +96,12 @@ export function ramp(at: number, count: number, [from, to]: readonly [string, st
 }
 
 /** The colour and symbol scales of a chart whose marks differ by series. */
-export function seriesScales(looks: SeriesStyles): {
+export function seriesScales(styles: SeriesStyles): {
   color: { type: "ordinal"; domain: string[]; range: string[] };
   symbol: { type: "ordinal"; domain: string[]; range: SymbolType[] };
 } {
-  const domain = [...looks.keys()];
-  const all = [...looks.values()];
+  const domain = [...styles.keys()];
+  const all = [...styles.values()];
   return {
     color: { type: "ordinal", domain, range: all.map(({ colour }) => colour) },
     symbol: { type: "ordinal", domain, range: all.map(({ symbol }) => symbol) },
@@ -102,10 +116,10 @@ export function seriesScales(looks: SeriesStyles): {
 export function seriesMarks<Point extends object>(
   points: readonly Point[],
   { x, y, series }: Readonly<Record<"x" | "y" | "series", keyof Point & string>>,
-  looks: SeriesStyles,
+  styles: SeriesStyles,
 ): Markish[] {
   const lines = [...Map.groupBy(points, (point) => String(point[series]))].map(([name, own]) =>
-    lineY(own, { x, y, stroke: series, strokeDasharray: looks.get(name)?.dash ?? "" })
+    lineY(own, { x, y, stroke: series, strokeDasharray: styles.get(name)?.dash ?? "" })
   );
   return [
     ...lines,

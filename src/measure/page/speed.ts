@@ -3,18 +3,8 @@ import { ruleX, ruleY, tickX } from "@observablehq/plot";
 import { digits, ratioText } from "../formats.ts";
 import { type BenchRow, isDrafting } from "../row.ts";
 import { positiveInterval } from "../statistics.ts";
-import type { PageMaker, PageNode } from "./dom.ts";
-import { namesAxis, seriesScales, type SeriesStyles } from "./series.ts";
-
-/** What a chart of speeds is drawn with. */
-export interface SpeedOptions {
-  readonly page: PageMaker;
-  readonly looks: SeriesStyles;
-  /** Width in pixels. */
-  readonly width: number;
-  /** The label of the chart for screen readers. */
-  readonly name: string;
-}
+import type { PageNode } from "./dom.ts";
+import { type Drawing, namesAxis, seriesScales, type Sized } from "./series.ts";
 
 /** The most pixels between settings of one batch size, which are moved apart so that their intervals do not overlap. */
 const DODGE = 12;
@@ -28,7 +18,7 @@ const heightOf = (bars: number) => 60 + 32 * bars;
 const HALO = { stroke: "var(--paper)", strokeWidth: 4 } as const;
 
 /** A chart of tokens/s with 95 % intervals of the mean: bars for one batch size, lines for several. */
-export function throughputChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
+export function throughputChart(rows: readonly BenchRow[], options: Drawing & Sized): PageNode {
   const speeds = rows.filter(({ setting_kind }) => setting_kind !== "plain again").map(speedOf);
   return sizesOf(rows).length === 1 ? speedBars(speeds, options) : speedLines(speeds, options);
 }
@@ -46,14 +36,14 @@ function speedOf({ batch, setting, tokens_per_second }: BenchRow) {
 /** The chart for a single batch size. */
 function speedBars(
   speeds: readonly Speed[],
-  { page, looks, width, name }: SpeedOptions,
+  { page, styles, width, name }: Drawing & Sized,
 ): PageNode {
   return page.chart({
     width,
     height: heightOf(speeds.length),
     ...namesAxis(speeds),
     x: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 5 },
-    color: seriesScales(looks).color,
+    color: seriesScales(styles).color,
     marks: [
       gridX({ ticks: 5 }),
       barX(speeds, {
@@ -95,7 +85,7 @@ function ends(
 /** The chart for several batch sizes. */
 function speedLines(
   speeds: readonly Speed[],
-  { page, looks, width, name }: SpeedOptions,
+  { page, styles, width, name }: Drawing & Sized,
 ): PageNode {
   const settings = [...new Set(speeds.map(({ setting }) => setting))];
   // Settings times batch sizes, nearly: one may be missing after Ctrl+C.
@@ -104,7 +94,7 @@ function speedLines(
     const points = speeds.filter((speed) => speed.setting === setting);
     const dx = (at - (settings.length - 1) / 2) * dodge;
     const place = { x: "batch", stroke: "setting", dx } as const;
-    const strokeDasharray = looks.get(setting)?.dash ?? "";
+    const strokeDasharray = styles.get(setting)?.dash ?? "";
     return [
       lineY(points, { ...place, y: "mean", strokeOpacity: 0.6, strokeDasharray }),
       ruleX(points, { ...place, y1: "low", y2: "high", strokeWidth: 1.5 }),
@@ -132,7 +122,7 @@ function speedLines(
     width,
     height: TALL,
     marginLeft: MARGIN,
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     x: { type: "point", label: "batch size" },
     y: { label: "tokens/s", domain: [0, topOf(speeds)], nice: true, ticks: 6 },
     marks: [gridY({ ticks: 6 }), ruleY([0]), ...marks],
@@ -148,7 +138,7 @@ function sizesOf(rows: readonly BenchRow[]): number[] {
 }
 
 /** A chart of the speed over plain decoding with 95 % intervals; the band is that of plain decoding against itself. */
-export function speedupChart(rows: readonly BenchRow[], options: SpeedOptions): PageNode {
+export function speedupChart(rows: readonly BenchRow[], options: Drawing & Sized): PageNode {
   const speedups = speedupsOf(rows);
   return sizesOf(rows).length === 1 ? speedupRows(speedups, options) : facets(speedups, options);
 }
@@ -174,12 +164,12 @@ const PLAIN_RULE = { stroke: "var(--plain)", strokeDasharray: "4 3" } as const;
 /** The chart for a single batch size. */
 function speedupRows(
   { points, noise }: Speedups,
-  { page, looks, width, name }: SpeedOptions,
+  { page, styles, width, name }: Drawing & Sized,
 ): PageNode {
   return page.chart({
     width,
     height: heightOf(points.length),
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     ...namesAxis(points),
     x: { label: "speed over plain", nice: true, ticks: 5, tickFormat: ratioTick },
     marks: [
@@ -203,13 +193,13 @@ function speedupRows(
 /** The chart for several batch sizes. */
 function facets(
   { points, noise }: Speedups,
-  { page, looks, width, name }: SpeedOptions,
+  { page, styles, width, name }: Drawing & Sized,
 ): PageNode {
   return page.chart({
     width,
     height: TALL,
     marginLeft: MARGIN,
-    ...seriesScales(looks),
+    ...seriesScales(styles),
     fx: { label: "batch size", padding: 0.15 },
     x: { type: "point", axis: null, domain: [...new Set(points.map(({ setting }) => setting))] },
     y: { label: "speed over plain", nice: true, ticks: 6, tickFormat: ratioTick },

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { parseHTML } from "npm:linkedom@0.18.12";
 import { parseSchedule } from "../../../src/arrivals/schedule.ts";
-import { policyLooks } from "../../../src/measure/load/series_style.ts";
+import { policyStyles } from "../../../src/measure/load/series_style.ts";
 import { loadHtml } from "../../../src/measure/load/page.ts";
 import { closedCase, rateCase, scheduleCase } from "../../../src/measure/load/plan.ts";
 import type { LoadRow } from "../../../src/measure/load/row.ts";
@@ -119,6 +119,6 @@ Deno.test("no two policies look alike without colour", () => {
     { length: 14 },
     (_, n) => ({ ...one, label: `${n}`, fixed: n < 3, meanSteps: n }),
   );
-  const looks = [...policyLooks(many).values()];
-  equal(new Set(looks.map(({ symbol, dash }) => `${symbol} ${dash}`)).size, 14);
+  const styles = [...policyStyles(many).values()];
+  equal(new Set(styles.map(({ symbol, dash }) => `${symbol} ${dash}`)).size, 14);
 });
