@@ -1,15 +1,14 @@
 import { defined } from "../../defined.ts";
-import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import { FALLBACK, type SamplingChoice, samplingOf } from "../../engine/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
-import { answered, type AnswerResult, answerWriter } from "../generate/answer_writer.ts";
+import { type AnswerResult, streamAnswer } from "../generate/answer_writer.ts";
 import { constrainedPrompt } from "../generate/constraint.ts";
 import { cutNote, draftWatch } from "../generate/notes.ts";
 import { statsLine, thresholdsText } from "../generate/report.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ChatOptions } from "../options/options.ts";
-import { statusLine } from "../terminal/progress.ts";
 import type { ChatModel, Listener, Reply } from "./model.ts";
 import { type Settings, settingsOf } from "./settings.ts";
 import { asksFor, type ChatState, fitContext } from "./state.ts";
@@ -93,8 +92,8 @@ function cutText(engine: Engine, result: AnswerResult): string | undefined {
 
 /** The answer as it comes; undefined if Ctrl+C was pressed before there was a prompt. */
 async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
-  const { engine, options: { templateArg } } = local;
-  const { signal, say, interactive } = to;
+  const { engine, options: { templateArg, quiet } } = local;
+  const { io, signal, say, interactive } = to;
   const args = templateArguments({ think: asked.settings.think, templateArg });
   const encode = (messages: readonly ChatMessage[]) =>
     engine.encodePrompt(
@@ -110,7 +109,13 @@ async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
       say("At temperature 0 the answer is the same again.");
     }
     const request = requestOf(local, state, { promptIds, signal });
-    return { state, request, result: await stream(local, request, to) };
+    const result = await streamAnswer(engine, request, {
+      io,
+      shown: { reasoning: !quiet, answer: true },
+      layout: true,
+      progress: interactive && !quiet,
+    });
+    return { state, request, result };
   } catch (error) {
     if (!signal.aborted || error !== signal.reason) throw error;
     if (interactive) say("Stopped.");
@@ -142,27 +147,6 @@ function sampled(settings: Settings): SamplingChoice {
   const keys = Object.keys(FALLBACK) as (keyof SamplingChoice)[];
   const entries = keys.map((key) => [key, settings[key] ?? FALLBACK[key]]);
   return Object.fromEntries(entries) as SamplingChoice;
-}
-
-async function stream(
-  { engine, options: { quiet } }: Local,
-  request: GenerateRequest,
-  { io, interactive }: Listener,
-): Promise<AnswerResult> {
-  const status = statusLine(io.stderr, { shown: interactive && !quiet });
-  const shown = { reasoning: !quiet, answer: true };
-  const writer = answerWriter(engine.info, request.promptIds, { io, shown, layout: true });
-  try {
-    const result = await resultOf(engine.submit(request), (event) => {
-      if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
-      else status.clear();
-      if (event.kind === "text") writer.write(event.text);
-    });
-    return answered(engine.info, result);
-  } finally {
-    status.clear();
-    writer.end();
-  }
 }
 
 function droppedText(dropped: number, contextLength: number): string {

@@ -1,4 +1,9 @@
-import type { GenerateResult } from "../../engine/schedule/events.ts";
+import type { Engine, EngineInfo } from "../../engine/engine.ts";
+import {
+  type GenerateRequest,
+  type GenerateResult,
+  resultOf,
+} from "../../engine/schedule/events.ts";
 import {
   joinedPieces,
   partReasoning,
@@ -6,9 +11,9 @@ import {
   type SeparatedPiece,
   type SeparatedText,
 } from "../../text/reasoning.ts";
-import type { EngineInfo } from "../../engine/engine.ts";
 import type { Io } from "../terminal/io.ts";
 import { laidOut, unlaid } from "../terminal/markdown.ts";
+import { statusLine } from "../terminal/progress.ts";
 
 /** A result whose text is the answer alone. */
 export interface AnswerResult extends GenerateResult {
@@ -29,6 +34,27 @@ interface WriterOptions {
   readonly shown: { reasoning: boolean; answer: boolean };
   /** Wraps the answer's words and colours its Markdown on a terminal, as the reasoning's. */
   readonly layout?: boolean;
+}
+
+/** Runs a request and shows its output as it comes. @param options.progress shows the prefill on a terminal. */
+export async function streamAnswer(
+  engine: Pick<Engine, "info" | "submit">,
+  request: GenerateRequest,
+  { progress, ...options }: WriterOptions & { readonly progress: boolean },
+): Promise<AnswerResult> {
+  const status = statusLine(options.io.stderr, { shown: progress });
+  const writer = answerWriter(engine.info, request.promptIds, options);
+  try {
+    const result = await resultOf(engine.submit(request), (event) => {
+      if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
+      else status.clear();
+      if (event.kind === "text") writer.write(event.text);
+    });
+    return answered(engine.info, result);
+  } finally {
+    status.clear();
+    writer.end();
+  }
 }
 
 export function answerWriter(

@@ -1,9 +1,9 @@
 import { defined } from "../../defined.ts";
 import { UsageError } from "../../errors.ts";
-import { type GenerateRequest, resultOf } from "../../engine/schedule/events.ts";
+import type { GenerateRequest } from "../../engine/schedule/events.ts";
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { PromptInput } from "../../engine/load/text.ts";
-import { answered, type AnswerResult, answerWriter } from "./answer_writer.ts";
+import { type AnswerResult, streamAnswer } from "./answer_writer.ts";
 import { runBatch } from "./batch.ts";
 import { cutAnswerNote, draftWatch } from "./notes.ts";
 import type { Engine } from "../../engine/engine.ts";
@@ -13,7 +13,6 @@ import { type CommandContext, openWithProgress } from "../open/open.ts";
 import { MAX_TOKENS, samplingChoice } from "../open/sampling.ts";
 import { templateArguments } from "../open/template.ts";
 import type { GenerateOptions } from "../options/options.ts";
-import { statusLine } from "../terminal/progress.ts";
 import { promptInput, readPrediction, readPrompt } from "./prompt.ts";
 import { constrainedPrompt, grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
@@ -56,7 +55,9 @@ export async function runGenerate(
     drawSeed: context.randomSeed ?? randomSeed,
     signal: io.signal,
   });
-  const result = await stream(engine, { request, options, io });
+  const { quiet, json } = options;
+  const shown = { reasoning: !quiet && !json, answer: !json };
+  const result = await streamAnswer(engine, request, { io, shown, progress: !quiet });
   report({ engine, input, request, result, options, io });
   return result.finishReason === "interrupt" ? INTERRUPTED : 0;
 }
@@ -130,28 +131,6 @@ function requestOf(
     ...defined({ logprobs }),
     signal: rest.signal,
   };
-}
-
-/** Passes text on as it is accepted, unless it goes into the JSON object. */
-async function stream(
-  engine: Engine,
-  { request, options, io }: { request: GenerateRequest; options: GenerateOptions; io: Io },
-): Promise<AnswerResult> {
-  const { quiet, json } = options;
-  const status = statusLine(io.stderr, { shown: !quiet });
-  const shown = { reasoning: !quiet && !json, answer: !json };
-  const writer = answerWriter(engine.info, request.promptIds, { io, shown });
-  try {
-    const result = await resultOf(engine.submit(request), (event) => {
-      if (event.kind === "prefill") status.prefill(event.done, event.total, event.compiling);
-      else status.clear();
-      if (event.kind === "text") writer.write(event.text);
-    });
-    writer.end();
-    return answered(engine.info, result);
-  } finally {
-    status.clear();
-  }
 }
 
 function start(text: string): string {

@@ -7,8 +7,7 @@ import { allMessages, type ChatState } from "../chat/state.ts";
 import { partedWriter } from "../generate/answer_writer.ts";
 import { templateArguments } from "../open/template.ts";
 import type { ChatOptions } from "../options/options.ts";
-import { answerRemotely } from "./answer.ts";
-import { remoteCutNote } from "./generate.ts";
+import { answerRemotely, type RemoteAnswer } from "./answer.ts";
 import { remoteStatsLine, serverText } from "./report.ts";
 import { fieldsOf, remoteEndpoint } from "./request.ts";
 
@@ -67,7 +66,7 @@ async function answer(
   const { settings, attempt } = asked;
   const { seed } = settings;
   const { templateArg, ignoreEos, quiet } = options;
-  const wishes = {
+  const own = {
     ...settings,
     templateArg,
     ignoreEos,
@@ -81,7 +80,7 @@ async function answer(
     writer.put(parted);
   };
   try {
-    const fields = fieldsOf(wishes, server.endpoint, settings.format?.grammar);
+    const fields = fieldsOf(own, server.endpoint, settings.format?.grammar);
     const prompt = { messages: allMessages(asked) };
     const result = await answerRemotely(server, { prompt, fields, signal }, { ...writer, put });
     const { text, reasoning, promptTokens = 0, outputTokens = 0 } = result;
@@ -93,7 +92,7 @@ async function answer(
       stopped,
       nothing: stopped && result.pieces === 0,
       tokens: promptTokens + outputTokens,
-      cut: remoteCutNote(result, "/set max-tokens"),
+      cut: cutNote(result),
       stats: remoteStatsLine(result),
     };
   } catch (error) {
@@ -103,4 +102,11 @@ async function answer(
     if (interactive) say("Stopped.");
     return undefined;
   }
+}
+
+/** Why an answer ends where the model had not ended it; undefined where it had. */
+function cutNote({ finishReason, outputTokens }: RemoteAnswer): string | undefined {
+  if (finishReason !== "length") return undefined;
+  const at = outputTokens === undefined ? "" : ` at ${outputTokens} tokens`;
+  return `The answer was cut${at}; /set max-tokens allows more, as far as the server does.`;
 }

@@ -83,13 +83,3 @@ function report(
     : cutAtText(maxTokens);
   io.stderr.write(`${cut}${incompleteText(grammar, answer.text)}\n`);
 }
-
-/** Why an answer ends where the model had not ended it; undefined where it had. */
-export function remoteCutNote(
-  { finishReason, outputTokens }: RemoteAnswer,
-  more: string,
-): string | undefined {
-  if (finishReason !== "length") return undefined;
-  const at = outputTokens === undefined ? "" : ` at ${outputTokens} tokens`;
-  return `The answer was cut${at}; ${more} allows more, as far as the server does.`;
-}

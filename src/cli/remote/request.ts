@@ -10,8 +10,8 @@ export function remoteEndpoint(remote: string): Endpoint {
   return endpointOf(remote, (name) => Deno.env.get(name));
 }
 
-/** What an answer is to be like, as the flags or the settings of a chat say. */
-export interface Wishes extends
+/** What the flags or the settings of a chat say about a request. */
+export interface RequestSettings extends
   Pick<
     ChatOptions,
     | "temperature"
@@ -38,23 +38,23 @@ const OPENAI = "https://api.openai.com";
  * Fields of a request's body: only those that were set; the server chooses the others. Fields that OpenAI
  * does not have use the names of vLLM, SGLang and Eyrie.
  */
-export function fieldsOf(wishes: Wishes, endpoint: Endpoint, grammar?: Grammar): Json {
-  const { logitBias = {}, stop, maxTokens } = wishes;
+export function fieldsOf(settings: RequestSettings, endpoint: Endpoint, grammar?: Grammar): Json {
+  const { logitBias = {}, stop, maxTokens } = settings;
   const limit = endpoint.root === OPENAI ? "max_completion_tokens" : "max_tokens";
-  const kwargs = templateArguments(wishes);
+  const kwargs = templateArguments(settings);
   const fields = {
-    temperature: wishes.temperature,
-    top_p: wishes.topP,
-    top_k: wishes.topK,
-    min_p: wishes.minP,
-    repetition_penalty: wishes.repetitionPenalty,
-    frequency_penalty: wishes.frequencyPenalty,
-    presence_penalty: wishes.presencePenalty,
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    top_k: settings.topK,
+    min_p: settings.minP,
+    repetition_penalty: settings.repetitionPenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    presence_penalty: settings.presencePenalty,
     logit_bias: Object.keys(logitBias).length > 0 ? logitBias : undefined,
-    seed: wishes.seed,
+    seed: settings.seed,
     [limit]: maxTokens,
     stop: stop.length > 0 ? stop : undefined,
-    ignore_eos: wishes.ignoreEos || undefined,
+    ignore_eos: settings.ignoreEos || undefined,
     chat_template_kwargs: Object.keys(kwargs).length > 0 ? kwargs : undefined,
     response_format: grammar && formatOf(grammar),
   };
