@@ -99,11 +99,12 @@ const LAYERS: Readonly<Record<string, Layer>> = {
   "src/defined.ts": { from: [], packages: false },
   "src/objects.ts": { from: [], packages: false },
   "src/python_json.ts": { from: [], packages: false },
+  "src/user_folders.ts": { from: [], packages: false },
 };
 
 const ERRORS = "src/errors.ts";
 /** What every layer may import: pure functions of a few lines. */
-const SHARED = ["src/defined.ts", "src/objects.ts", "src/python_json.ts"];
+const SHARED = ["src/defined.ts", "src/objects.ts", "src/python_json.ts", "src/user_folders.ts"];
 /** Each file is one rewrite. What several need lies beside the folder. */
 const REWRITES = "src/model/lower/rewrites/";
 const ROOT = new URL("..", import.meta.url);

@@ -3,6 +3,7 @@ import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { denoFolder } from "../../gpu/dawn.ts";
 import { hubSettings } from "../../hub/settings.ts";
+import type { Env } from "../../user_folders.ts";
 import { isFolder } from "../open/is_there.ts";
 
 /** A cache folder by name; `path` is undefined where it is not known (Deno's, without a home folder). */
@@ -17,9 +18,6 @@ export interface CacheState extends CacheFolder {
   /** Free space on its file system, undefined where that is not known. */
   readonly freeBytes: number | undefined;
 }
-
-/** Reads an environment variable; an empty one counts as absent. */
-type Env = (name: string) => string | undefined;
 
 /** The folders by environment and system; touches no disk. */
 export function cacheFolders(env: Env, os: typeof Deno.build.os): readonly CacheFolder[] {

@@ -1,13 +1,11 @@
 /** Flags that are set outside the command line: in the config file, and in EYRIE_* variables. */
 import { reason, UsageError } from "../../errors.ts";
+import { type Env, userFolder } from "../../user_folders.ts";
 import { ALIASES, aliasesOf, type AliasRow, aliasValue, REMOVED } from "./aliases.ts";
 import { COMMANDS, flagsOf } from "./commands.ts";
 import type { CommandName } from "./command.ts";
 import { allowed, type Flag, type FlagTable, parseValue } from "./flag.ts";
 import { didYouMean, nearest } from "./nearest.ts";
-
-/** Environment variables by name; one that is empty counts as one that is not there. */
-type Env = (name: string) => string | undefined;
 
 /** What is set outside the command line. */
 export interface Settings {
@@ -70,11 +68,8 @@ export function readSettings(env: Env, os: typeof Deno.build.os): Settings {
 export function configPath(env: Env, os: typeof Deno.build.os): string | undefined {
   const named = env(CONFIG);
   if (named) return named;
-  const home = env("HOME");
-  const folder = os === "windows"
-    ? env("APPDATA")
-    : env("XDG_CONFIG_HOME") || (home ? `${home}/.config` : undefined);
-  return folder ? `${folder}/eyrie.json` : undefined;
+  const folder = userFolder("config", env, os);
+  return folder && `${folder}/eyrie.json`;
 }
 
 /**

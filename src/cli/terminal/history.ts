@@ -1,4 +1,5 @@
 import { reason } from "../../errors.ts";
+import { type Env, userFolder } from "../../user_folders.ts";
 
 /** Messages and commands that are kept. */
 export const HISTORY_SIZE = 1000;
@@ -10,22 +11,13 @@ export interface History {
   add(text: string): void;
 }
 
-/** Reads an environment variable; an empty one counts as absent. */
-type Env = (name: string) => string | undefined;
-
-/** Where the history is by the rules of each system; undefined where no home folder is known. */
+/** Where the history is; undefined where no home folder is known. */
 export function historyPath(
   env: Env = (name) => Deno.env.get(name),
   os: typeof Deno.build.os = Deno.build.os,
 ): string | undefined {
-  const under = (name: string, ...parts: string[]) => {
-    const base = env(name);
-    return base ? [base, ...parts, "eyrie", "chat_history"].join("/") : undefined;
-  };
-  if (os === "windows") return under("LOCALAPPDATA");
-  const state = under("XDG_STATE_HOME");
-  if (os === "darwin") return state ?? under("HOME", "Library", "Application Support");
-  return state ?? under("HOME", ".local", "state");
+  const folder = userFolder("state", env, os);
+  return folder && `${folder}/eyrie/chat_history`;
 }
 
 /** A history of this process only. */

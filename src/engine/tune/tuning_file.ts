@@ -13,6 +13,7 @@
 import { KERNEL_VERSION } from "../../../kernels/matmul/matmul_tune.ts";
 import { reason } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
+import { type Env, userFolder } from "../../user_folders.ts";
 import { replaceFile } from "./replace_file.ts";
 import type { DeviceInfo } from "../../gpu/device.ts";
 import type { Launch, Launches } from "../../gpu/tuning.ts";
@@ -38,21 +39,13 @@ export interface TuningContents {
   readonly problem: string | undefined;
 }
 
-/** Reads an environment variable; an empty one counts as absent. */
-type Env = (name: string) => string | undefined;
-
-/** Where the file is by the rules of each system; undefined where no home folder is known. */
+/** Where the file is; undefined where no home folder is known. */
 export function tuningPath(
   env: Env = (name) => Deno.env.get(name),
   os: typeof Deno.build.os = Deno.build.os,
 ): string | undefined {
-  const under = (name: string, ...parts: string[]) => {
-    const base = env(name);
-    return base ? [base, ...parts, "eyrie", "tuning.json"].join("/") : undefined;
-  };
-  if (os === "windows") return under("LOCALAPPDATA");
-  if (os === "darwin") return under("XDG_CACHE_HOME") ?? under("HOME", "Library", "Caches");
-  return under("XDG_CACHE_HOME") ?? under("HOME", ".cache");
+  const folder = userFolder("cache", env, os);
+  return folder && `${folder}/eyrie/tuning.json`;
 }
 
 /**
