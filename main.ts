@@ -110,21 +110,21 @@ async function run(
       return await runTable(invocation.options, { io, args: args.slice(1), version });
     }
     case "bench load": {
-      const { located } = await import("./src/cli/open/locate.ts");
+      const { locatedModel } = await import("./src/cli/open/locate.ts");
       const { openLoad } = await import("./src/measure/load/session.ts");
       const { runLoad } = await import("./src/cli/bench/load.ts");
       const { remote, quiet } = invocation.options;
       const open = remote === undefined
-        ? located(openLoad, { io, quiet })
+        ? locatedModel(openLoad, { io, quiet })
         : await remoteOpener(remote, io);
       const { version } = denoJson;
       return await runLoad(invocation.options, { open, io, args: args.slice(2), version });
     }
     case "breakeven": {
-      const { located } = await import("./src/cli/open/locate.ts");
+      const { locatedModel } = await import("./src/cli/open/locate.ts");
       const { openBench } = await import("./src/measure/session.ts");
       const { runBreakeven } = await import("./src/cli/bench/breakeven.ts");
-      const open = located(openBench, { io, quiet: invocation.options.quiet });
+      const open = locatedModel(openBench, { io, quiet: invocation.options.quiet });
       const { version } = denoJson;
       return await runBreakeven(invocation.options, { open, io, args: args.slice(1), version });
     }
@@ -133,10 +133,10 @@ async function run(
       return await runSimulate(invocation.options, io);
     }
     case "profile": {
-      const { located } = await import("./src/cli/open/locate.ts");
+      const { locatedModel } = await import("./src/cli/open/locate.ts");
       const { openCostsSession } = await import("./src/measure/costs/costs_session.ts");
       const { runCosts } = await import("./src/cli/bench/costs.ts");
-      const open = located(openCostsSession, { io, quiet: invocation.options.quiet });
+      const open = locatedModel(openCostsSession, { io, quiet: invocation.options.quiet });
       return await runCosts(invocation.options, { open, io });
     }
     case "check": {

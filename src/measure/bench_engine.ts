@@ -5,7 +5,7 @@ import type { EngineOptions, LimitOptions } from "../engine/options.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { UsageError } from "../errors.ts";
 import type { DraftShape } from "../speculate/round_shape.ts";
-import type { ModelRequest, Subject } from "./runner.ts";
+import type { Subject } from "./runner.ts";
 import { randomIds } from "./workload/draw.ts";
 import type { Prompt } from "./workload/prompt.ts";
 
@@ -19,7 +19,7 @@ export type Prepared = Pick<SpeculationPlan, "confident" | "packed" | "costs">;
  * @throws UsageError if a tier drafts and the engine has no draft model.
  */
 export async function openMeasured(
-  request: ModelRequest,
+  options: EngineOptions,
   { tiers, plans = [], profile = false, limits }: {
     readonly tiers: readonly DraftShape[];
     readonly plans?: readonly Prepared[];
@@ -27,7 +27,6 @@ export async function openMeasured(
     readonly limits: LimitOptions;
   },
 ): Promise<LocalEngine> {
-  const options = engineOptions(request);
   const engine = await openEngine({
     ...options,
     device: { ...options.device, profile },
@@ -52,31 +51,6 @@ export async function openMeasured(
   return engine;
 }
 
-/** The options of an engine that a request for a benchmark names: models, precision, adapter and callbacks. */
-export function engineOptions(request: ModelRequest): EngineOptions {
-  const { model, draft, donor, draftRopeTheta, quantize, quantizeDraft, algorithm } = request;
-  const { adapter, webgpu, precision, autotune, costs, randomWeights, randomDraft } = request;
-  const random = randomWeights === undefined
-    ? undefined
-    : { target: randomWeights, ...defined({ draft: randomDraft }) };
-  return {
-    model: defined({
-      model,
-      draft,
-      donor,
-      draftRopeTheta,
-      quantize,
-      quantizeDraft,
-      algorithm,
-      random,
-    }),
-    device: defined({ adapter, webgpu, precision, autotune, costs }),
-    limits: defined({ kvDtype: request.kvDtype }),
-    speculation: defined({ simulateAcceptance: request.simulateAcceptance }),
-    hooks: defined({ onProgress: request.onProgress, onWarning: request.onWarning }),
-  };
-}
-
 function preparedOf(plans: readonly Prepared[]): Prepared {
   return {
     confident: plans.some(({ confident = false }) => confident),
@@ -86,7 +60,11 @@ function preparedOf(plans: readonly Prepared[]): Prepared {
 }
 
 /** The names of the models and the device of an opened engine, as rows and tables have them. */
-export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
+export function subjectOf(
+  engine: LocalEngine,
+  { model = {}, speculation = {} }: EngineOptions,
+): Subject {
+  const { simulateAcceptance } = speculation;
   return {
     model: [quantizedName(engine.info.name, engine.info.weights.quantize), ...keptAs(engine)].join(
       ", ",
@@ -94,11 +72,8 @@ export function subjectOf(engine: LocalEngine, request: ModelRequest): Subject {
     draft: engine.info.draftName &&
       quantizedName(engine.info.draftName, engine.info.weights.quantizeDraft),
     device: deviceText(engine),
-    simulated: request.simulateAcceptance !== undefined,
-    ...defined({
-      simulateAcceptance: request.simulateAcceptance,
-      draftRopeTheta: request.draftRopeTheta,
-    }),
+    simulated: simulateAcceptance !== undefined,
+    ...defined({ simulateAcceptance, draftRopeTheta: model.draftRopeTheta }),
     webgpu: engine.info.device.webgpu,
   };
 }
@@ -112,6 +87,11 @@ export function idsOf(
   if (prompt.kind === "chat") return text.encodePrompt({ messages: prompt.messages });
   if (prompt.kind === "text") return text.encodePrompt({ raw: prompt.text });
   return randomIds(randomTokens, { vocabulary: outputs.vocabSize, seed: prompt.seed });
+}
+
+/** What messages call the model of an engine that is not open: as it was asked for. */
+export function requestedName({ model }: EngineOptions): string {
+  return model?.random?.target ?? model?.model ?? "fledgling";
 }
 
 /** Adapter and backend; the WebGPU implementation is named only if it is not the built-in one. */

@@ -1,4 +1,4 @@
-import type { LoadProgress } from "../engine/load/load.ts";
+import type { EngineOptions } from "../engine/options.ts";
 import type { RoundsPerSync } from "../engine/schedule/sync_interval.ts";
 import type { NamedPolicy } from "../engine/schedule/speculation_choice.ts";
 import type { CostTable } from "../speculate/costs/table.ts";
@@ -130,33 +130,8 @@ export interface BenchSession extends Disposable {
   readonly costs?: CostTable | undefined;
 }
 
-/** The models and the adapter to open, and callbacks for the progress of loading. */
-export interface ModelRequest {
-  readonly model?: string;
-  readonly draft?: string;
-  readonly donor?: string;
-  readonly draftRopeTheta?: number;
-  readonly quantize?: "q8" | "q4";
-  readonly quantizeDraft?: boolean;
-  readonly kvDtype?: "f32" | "f16" | "bf16";
-  readonly algorithm?: "EAGLE" | "EAGLE3" | "NEXTN" | "STANDALONE" | "NONE";
-  readonly adapter?: "high-performance" | "low-power" | "software";
-  readonly webgpu?: "builtin" | "dawn";
-  readonly precision?: "f32" | "f16";
-  readonly autotune?: "on" | "off" | "again";
-  /** The path of a cost table, as in DeviceOptions. */
-  readonly costs?: string;
-  /** The config files of a checkpoint to build with random weights. */
-  readonly randomWeights?: string;
-  readonly randomDraft?: string;
-  /** The probability that a draft is accepted if all before it were: one for all positions, or one for each. */
-  readonly simulateAcceptance?: readonly number[];
-  readonly onProgress?: (progress: LoadProgress) => void;
-  readonly onWarning?: (line: string) => void;
-}
-
 /** What a session for a sweep is opened with. */
-export interface BenchRequest extends ModelRequest {
+export interface BenchRequest extends EngineOptions {
   readonly workload: Workload;
   readonly cases: readonly Case[];
   readonly settings: readonly Setting[];

@@ -49,7 +49,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
     limits: { maxBatch, maxKvTokens },
     profile: true,
   });
-  const { onWarning = () => {} } = request;
+  const { onWarning = () => {} } = request.hooks ?? {};
   try {
     refuseTooLong(cases, engine.info.contextLength);
   } catch (error) {

@@ -62,7 +62,7 @@ Deno.test("bench --table profile: what is asked for reaches the engine, tables c
   const random = ["--model", "random:c.json", "--batch-sizes", "1,8", "--depth", "8192"];
   const { requests: [other], out: given } = await run(random, { bandwidth: 4260 });
   assert.deepEqual([other?.batchSizes, other?.numSteps, other?.depths], [[1, 8], [0], [8192]]);
-  assert.deepEqual([other?.randomWeights, other?.bandwidth], ["c.json", 4260]);
+  assert.deepEqual([other?.model?.random, other?.bandwidth], [{ target: "c.json" }, 4260]);
   assert.match(given, /\(given\)/);
 });
 

@@ -27,7 +27,7 @@ async function run(
     now: () => new Date(0),
     open: (request) => {
       requests.push(request);
-      request.onProgress?.({ label: "target", done: 10, total: 10 });
+      request.hooks?.onProgress?.({ label: "target", done: 10, total: 10 });
       return Promise.resolve(session);
     },
   });
@@ -134,8 +134,8 @@ Deno.test("random weights, simulated acceptance and sized prompts reach the engi
   const simulate = ["--simulate-acceptance", "0.8,0.8,0.5", "--prompt-tokens", "8,16"];
   const { requests, out } = await run([...QUICK, ...random, ...simulate], { session });
   const [request] = requests;
-  assert.deepEqual([request?.randomWeights, request?.randomDraft], ["c.json", "d.json"]);
-  assert.deepEqual(request?.simulateAcceptance, [0.8, 0.8, 0.5]);
+  assert.deepEqual(request?.model?.random, { target: "c.json", draft: "d.json" });
+  assert.deepEqual(request?.speculation?.simulateAcceptance, [0.8, 0.8, 0.5]);
   assert.deepEqual(request?.cases.map(({ promptTokens }) => promptTokens), [8, 16]);
   assert.equal(request?.workload.name, "random");
   assert.match(out, /^SIMULATED/);
@@ -324,7 +324,7 @@ Deno.test("files that are there are refused before anything is opened, and repla
       session: halted,
       io: again,
     });
-    silent.requests[0]?.onWarning?.("slow");
+    silent.requests[0]?.hooks?.onWarning?.("slow");
     assert.deepEqual([silent.code, again.err()], [130, ""]);
     const names = [...Deno.readDirSync(path(""))].map(({ name }) => name).toSorted();
     assert.deepEqual(names, ["emit-config", "output"], "no temporary file is left");

@@ -74,7 +74,7 @@ Deno.test("profile --output: a cost file that is read again, and the cache is le
     const args = ["--output", path, "--max-batch", "4", "--num-steps", "3", "--duration", "2.5"];
     const { request, asked, err } = await run([...args, "--model", "m", "--draft", "d"]);
     assert.deepEqual([request?.maxBatch, request?.numSteps], [4, 3]);
-    assert.deepEqual([request?.model, request?.draft], ["m", "d"]);
+    assert.deepEqual([request?.model?.model, request?.model?.draft], ["m", "d"]);
     assert.deepEqual([asked?.seconds, asked?.keep], [2.5, false]);
     assert.deepEqual(parseCosts(JSON.parse(await Deno.readTextFile(path))), SIMPLE);
     assert.equal(err, `cost table in ${path}\n`);

@@ -3,7 +3,7 @@ import { growth, type GrowthEvent } from "../../src/measure/growth/session.ts";
 
 async function events(
   axes: Parameters<typeof growth>[0]["axes"],
-  { stopAfter = Infinity, models = [{ draft: "none" }] }: {
+  { stopAfter = Infinity, models = [{ model: { draft: "none" } }] }: {
     readonly stopAfter?: number;
     readonly models?: Parameters<typeof growth>[0]["models"];
   } = {},

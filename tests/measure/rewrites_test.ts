@@ -106,7 +106,7 @@ async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
   const stop = new AbortController();
   const found: RewriteEvent[] = [];
   const measuring = rewrites({
-    models: [{ draft: "none" }],
+    models: [{ model: { draft: "none" } }],
     context: [8, 5000],
     batch: [2],
     rows: [3],

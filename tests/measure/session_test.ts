@@ -77,20 +77,18 @@ Deno.test("random weights with drawn acceptance: as many accepted as asked for",
     );
     return `${folder}/${name}`;
   };
-  const randomWeights = write("target.json", {
-    architectures: ["LlamaForCausalLM"],
-    num_hidden_layers: 6,
-  });
-  const randomDraft = write("draft.json", {
-    architectures: ["LlamaForCausalLMEagle3"],
-    num_hidden_layers: 1,
-    draft_vocab_size: 128,
-  });
+  const random = {
+    target: write("target.json", { architectures: ["LlamaForCausalLM"], num_hidden_layers: 6 }),
+    draft: write("draft.json", {
+      architectures: ["LlamaForCausalLMEagle3"],
+      num_hidden_layers: 1,
+      draft_vocab_size: 128,
+    }),
+  };
   const sized = { promptTokens: 8, outputTokens: 100 };
   const { subject, results } = await run(request("random", sized, {
-    randomWeights,
-    randomDraft,
-    simulateAcceptance: [1, 0],
+    model: { random },
+    speculation: { simulateAcceptance: [1, 0] },
   }));
   assert.equal(subject.simulated, true);
   for (const { rounds } of results) {
@@ -113,7 +111,7 @@ Deno.test("an answer of one token has no time per output token", async () => {
 });
 
 Deno.test("drafting without a draft cannot be measured", async () => {
-  const { request: asked } = request("fledgling:count", {}, { draft: "none" });
+  const { request: asked } = request("fledgling:count", {}, { model: { draft: "none" } });
   await assert.rejects(openBench(asked), UsageError);
 });
 

@@ -4,7 +4,8 @@ import { combinations } from "../../measure/axes.ts";
 import { emitConfig } from "../../measure/emit_config.ts";
 import { armsOf, caseText, type Plan } from "../../measure/plan.ts";
 import type { BenchRow } from "../../measure/row.ts";
-import type { BenchRequest, Case, ModelRequest } from "../../measure/runner.ts";
+import type { EngineOptions } from "../../engine/options.ts";
+import type { BenchRequest, Case } from "../../measure/runner.ts";
 import { sweep, type SweepEvent } from "../../measure/sweep.ts";
 import { openWorkload, type Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
@@ -136,34 +137,50 @@ function requestOf(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
-    ...defined({ costs: options.costs }),
-    ...modelRequest(options, { io, status }),
+    ...measuredEngine(options, { io, status }),
   };
 }
 
-/** The models that the flags name. */
-export function modelRequest(
+/** The options of the engine that the flags name. */
+export function measuredEngine(
   options:
     & Omit<MeasuredOptions, "simulateAcceptance" | "webgpu">
     & Partial<Pick<MeasuredOptions, "simulateAcceptance">>
-    & { readonly webgpu?: string | readonly string[] | undefined; readonly quiet: boolean },
+    & {
+      readonly webgpu?: string | readonly string[] | undefined;
+      readonly costs?: string | undefined;
+      readonly quiet: boolean;
+    },
   { io, status }: { io: Io; status: StatusLine },
-): ModelRequest {
-  const { donor, draftRopeTheta, adapter, precision, simulateAcceptance } = options;
+): EngineOptions {
+  const { donor, draftRopeTheta, adapter, precision, simulateAcceptance, costs } = options;
   const algorithm = drafterOf(options.drafter, MODEL_DRAFTERS)?.name;
   const webgpu = oneBackend(options.webgpu);
-  const { quantize, quantizeDraft, kvDtype, autotune = "on" } = options;
-  const randomWeights = randomConfig(options.model);
-  const randomDraft = randomConfig(options.draft);
-  const model = randomWeights === undefined ? options.model : undefined;
-  const draft = randomWeights === undefined ? options.draft : undefined;
+  const { quantize, kvDtype, autotune = "on" } = options;
+  const quantizeDraft = options.quantizeDraft || undefined;
+  const target = randomConfig(options.model);
+  const random = target === undefined
+    ? undefined
+    : { target, ...defined({ draft: randomConfig(options.draft) }) };
+  const { model, draft } = random ? {} : options;
   return {
-    ...defined({ model, draft, donor, draftRopeTheta, quantize, kvDtype, algorithm }),
-    ...defined({ adapter, webgpu, precision, randomWeights, randomDraft, simulateAcceptance }),
-    ...quantizeDraft ? { quantizeDraft } : {},
-    autotune,
-    onProgress: status.load,
-    onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
+    model: defined({
+      model,
+      draft,
+      donor,
+      draftRopeTheta,
+      algorithm,
+      quantize,
+      quantizeDraft,
+      random,
+    }),
+    device: { ...defined({ adapter, webgpu, precision, costs }), autotune },
+    limits: defined({ kvDtype }),
+    speculation: defined({ simulateAcceptance }),
+    hooks: {
+      onProgress: status.load,
+      onWarning: (line) => warn(line, { io, status, quiet: options.quiet }),
+    },
   };
 }
 

@@ -1,4 +1,3 @@
-import { defined } from "../../defined.ts";
 import {
   type BreakEvenReport,
   givenReport,
@@ -16,7 +15,7 @@ import { openWorkload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { drafterOf } from "../options/drafter_option.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
-import { DEFAULT_PROMPT_TOKENS, modelRequest, talkOf, workloadName } from "./bench.ts";
+import { DEFAULT_PROMPT_TOKENS, measuredEngine, talkOf, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
@@ -76,8 +75,7 @@ async function measured(
     workload,
     cases: plan.cases,
     settings: plan.arms.map(({ setting }) => setting),
-    ...defined({ costs: options.costs }),
-    ...modelRequest(options, { io, status }),
+    ...measuredEngine(options, { io, status }),
   });
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);
   if (opened === undefined) return INTERRUPTED;

@@ -5,7 +5,7 @@ import { hasDraft } from "../options/measure/bench_flags.ts";
 import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { modelRequest } from "./bench.ts";
+import { measuredEngine } from "./bench.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 
 /** Draft steps where they are not given. */
@@ -21,7 +21,7 @@ export async function runCosts(
   const numSteps = options.numSteps ?? (drafts ? MOST_STEPS : 0);
   const file = optionalOutput(output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
-  const opening = open({ maxBatch, numSteps, ...modelRequest(options, { io, status }) });
+  const opening = open({ maxBatch, numSteps, ...measuredEngine(options, { io, status }) });
   using session = await unlessAborted(opening, io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const measured = await session.measure({

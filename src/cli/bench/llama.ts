@@ -1,4 +1,3 @@
-import { defined } from "../../defined.ts";
 import { keepingCells, llamaMarkdown, llamaPlans, llamaRows } from "../../measure/llama.ts";
 import { sweep } from "../../measure/sweep.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
@@ -6,7 +5,7 @@ import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { modelRequest, planOf, talkOf, workloadName } from "./bench.ts";
+import { measuredEngine, planOf, talkOf, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
 import type { BenchContext } from "./results.ts";
 
@@ -22,8 +21,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
     workload,
     cases: [...plans.prompt.cases, ...plans.answer.cases],
     settings: plans.answer.arms.map(({ setting }) => setting),
-    ...defined({ costs: options.costs }),
-    ...modelRequest(options, { io, status }),
+    ...measuredEngine(options, { io, status }),
   });
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);
   if (opened === undefined) return INTERRUPTED;

@@ -15,7 +15,7 @@ import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
-import { modelRequest, workloadName } from "./bench.ts";
+import { measuredEngine, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
 import { loadPlan, planText } from "./load_plan.ts";
 import { openRecorder } from "./record.ts";
@@ -51,12 +51,8 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   // A server runs with its own settings, so there is one arm.
   const arms = options.remote === undefined ? plan.arms.length : 1;
   if (!quiet) io.stderr.write(`${planText(plan, arms)}\n`);
-  const request = {
-    ...modelRequest(options, { io, status }),
-    ...sizes(options),
-    plan,
-    ...defined({ costs: options.costs }),
-  };
+  const engine = measuredEngine(options, { io, status });
+  const request = { ...engine, plan, limits: { ...engine.limits, ...sizes(options) } };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const talk = talkOf({ io, status, quiet });
@@ -93,38 +89,12 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   return io.signal.aborted ? INTERRUPTED : 0;
 }
 
-function sizes(
-  {
-    maxBatch,
-    maxKvTokens,
-    gpuMemoryUtilization,
-    maxBatchedRows,
-    sloItlMs,
-    contextLength,
-    roundsPerSync,
-    costs,
-  }: LoadOptions,
-): Pick<
-  OpenLoadRequest,
-  | "maxBatch"
-  | "maxKvTokens"
-  | "gpuMemoryUtilization"
-  | "maxBatchedRows"
-  | "sloItlMs"
-  | "contextLength"
-  | "roundsPerSync"
-  | "costs"
-> {
+function sizes({ roundsPerSync, ...options }: LoadOptions): OpenLoadRequest["limits"] {
+  const { maxBatch, maxKvTokens, gpuMemoryUtilization, maxBatchedRows, sloItlMs, contextLength } =
+    options;
   return {
     maxBatch,
-    ...defined({
-      costs,
-      maxKvTokens,
-      gpuMemoryUtilization,
-      maxBatchedRows,
-      sloItlMs,
-      contextLength,
-    }),
+    ...defined({ maxKvTokens, gpuMemoryUtilization, maxBatchedRows, sloItlMs, contextLength }),
     ...roundsPerSync === undefined ? {} : { roundsPerSync: roundsOf(roundsPerSync) },
   };
 }

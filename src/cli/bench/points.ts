@@ -3,11 +3,11 @@
  * error.
  */
 import type { PointEvent } from "../../measure/point_event.ts";
-import type { ModelRequest } from "../../measure/runner.ts";
+import type { EngineOptions } from "../../engine/options.ts";
 import type { BenchOptions } from "../options/options.ts";
 import type { Io } from "../terminal/io.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
-import { modelRequest } from "./bench.ts";
+import { measuredEngine } from "./bench.ts";
 
 /** Begins a line of standard error about a point that is not measured. */
 export const LEFT_OUT = "left out: ";
@@ -16,7 +16,7 @@ export const LEFT_OUT = "left out: ";
 export interface PointsContext {
   readonly io: Io;
   /** Downloads what the request names. */
-  readonly located: (model: ModelRequest) => Promise<ModelRequest>;
+  readonly located: (model: EngineOptions) => Promise<EngineOptions>;
 }
 
 /** What has been measured. */
@@ -39,13 +39,13 @@ export async function measurePoints<Row>(
   { io, located }: PointsContext,
   { streams, measure, write }: {
     readonly streams: boolean;
-    readonly measure: (models: readonly ModelRequest[]) => AsyncGenerator<PointEvent<Row>>;
+    readonly measure: (models: readonly EngineOptions[]) => AsyncGenerator<PointEvent<Row>>;
     readonly write: (measured: MeasuredPoints<Row>) => void;
   },
 ): Promise<void> {
   const { quiet } = options;
   const status = statusLine(io.stderr, { shown: !quiet });
-  const models: ModelRequest[] = [];
+  const models: EngineOptions[] = [];
   for (const model of modelsOf(options, { io, status })) models.push(await located(model));
   const rows: Row[] = [];
   const skipped: string[] = [];
@@ -71,10 +71,10 @@ export async function measurePoints<Row>(
 function modelsOf(
   options: BenchOptions,
   place: { readonly io: Io; readonly status: StatusLine },
-): ModelRequest[] {
+): EngineOptions[] {
   const { model } = options;
-  if (model === undefined) return [modelRequest(options, place)];
-  return model.split(",").map((model) => modelRequest({ ...options, model }, place));
+  if (model === undefined) return [measuredEngine(options, place)];
+  return model.split(",").map((model) => measuredEngine({ ...options, model }, place));
 }
 
 /** Says on stderr how far it is: a bar on a terminal, a line a point elsewhere; always what is left out. */

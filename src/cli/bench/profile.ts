@@ -2,7 +2,7 @@ import { defined } from "../../defined.ts";
 import { profileText } from "../../measure/profile/profile_text.ts";
 import type { OpenProfile, ProfileTable } from "../../measure/profile/profile_session.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
-import { modelRequest } from "./bench.ts";
+import { measuredEngine } from "./bench.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import type { BenchOptions } from "../options/options.ts";
@@ -31,7 +31,7 @@ export async function runProfile(
     repeat,
     seed,
     ...defined({ bandwidth }),
-    ...modelRequest(options, { io, status }),
+    ...measuredEngine(options, { io, status }),
   });
   using session = await unlessAborted(opening, io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;

@@ -1,4 +1,5 @@
 /** `eyrie bench`: each table has a module of its own, which is loaded when it is asked for. */
+import type { EngineOptions } from "../../engine/options.ts";
 import type { BenchOptions } from "../options/options.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -11,13 +12,14 @@ export async function runTable(
     readonly version: string;
   },
 ): Promise<number> {
-  const { located } = await import("../open/locate.ts");
+  const { locatedModel } = await import("../open/locate.ts");
   const { namedBandwidth } = await import("./bandwidth.ts");
   const { quiet, table, webgpu } = options;
+  const located = locatedModel((model: EngineOptions) => Promise.resolve(model), { io, quiet });
   if (table === "profile") {
     const { openProfile } = await import("../../measure/profile/profile_session.ts");
     const { runProfile } = await import("./profile.ts");
-    const open = located(openProfile, { io, quiet });
+    const open = locatedModel(openProfile, { io, quiet });
     return await runProfile(options, { open, io, bandwidth: namedBandwidth() });
   }
   if (webgpu.length > 1) {
@@ -35,38 +37,36 @@ export async function runTable(
   if (table === "growth") {
     const { growth } = await import("../../measure/growth/session.ts");
     const { runGrowth } = await import("./growth.ts");
-    const { locate } = await import("../open/locate.ts");
     return await runGrowth(options, {
       growth,
       io,
       args,
       version,
       bandwidth: namedBandwidth(),
-      located: (model) => locate(model, { io, quiet }),
+      located,
     });
   }
   if (table === "rewrites") {
     const { rewrites } = await import("../../measure/rewrites/session.ts");
     const { runRewrites } = await import("./rewrites.ts");
     const { rewritesWithout } = await import("../../model/lower/without.ts");
-    const { locate } = await import("../open/locate.ts");
     return await runRewrites(options, {
       rewrites,
       without: rewritesWithout(),
       io,
-      located: (model) => locate(model, { io, quiet }),
+      located,
     });
   }
   const { openBench } = await import("../../measure/session.ts");
   if (table === "llama-bench") {
     const { runLlama } = await import("./llama.ts");
-    const open = located(openBench, { io, quiet });
+    const open = locatedModel(openBench, { io, quiet });
     return await runLlama(options, { open, io, args, version });
   }
   const { runBench } = await import("./bench.ts");
   const { openTurns, TURNS_VARIABLE } = await import("./turns.ts");
   return await runBench(options, {
-    open: located(openBench, { io, quiet }),
+    open: locatedModel(openBench, { io, quiet }),
     io,
     args,
     version,

@@ -1,12 +1,12 @@
 import type { MeasuredCosts } from "../../engine/tune/costs/measure.ts";
+import type { EngineOptions } from "../../engine/options.ts";
 import { costsPath } from "../../engine/tune/costs/costs_file.ts";
 import { chains } from "../../speculate/round_shape.ts";
 import { costsTokens } from "../sizes.ts";
 import { openMeasured } from "../bench_engine.ts";
-import type { ModelRequest } from "../runner.ts";
 
 /** The models whose round costs are measured, and the range of the measurement. */
-export interface CostsRequest extends ModelRequest {
+export interface CostsRequest extends EngineOptions {
   readonly maxBatch: number;
   /** The largest number of draft steps. */
   readonly numSteps: number;

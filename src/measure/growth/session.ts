@@ -13,15 +13,15 @@ import {
 } from "../../engine/check/growth/room.ts";
 import { ranOutOfMemory } from "../../engine/load/fits.ts";
 import { type LocalEngine, openEngine } from "../../engine/open.ts";
+import type { EngineOptions } from "../../engine/options.ts";
 import type { PointEvent } from "../point_event.ts";
-import type { ModelRequest } from "../runner.ts";
-import { engineOptions, subjectOf } from "../bench_engine.ts";
+import { requestedName, subjectOf } from "../bench_engine.ts";
 import { type GivenGrowthAxes, growthAxes, type GrowthAxis, growthSeries } from "./points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "./row.ts";
 
 /** The models and the points of a growth measurement. */
 export interface GrowthRequest {
-  readonly models: readonly ModelRequest[];
+  readonly models: readonly EngineOptions[];
   readonly axes: GivenGrowthAxes;
   /** Rounds measured at each point; four times as many on a hardware adapter. */
   readonly repeat: number;
@@ -48,7 +48,7 @@ const HARDWARE_ROUNDS = 4;
 export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEvent> {
   let { bandwidth } = request;
   for (const model of request.models) {
-    using room = await growthRoom(engineOptions(model));
+    using room = await growthRoom(model);
     const axes = growthAxes(request.axes, { ...room.device, longest: room.longest });
     const series = growthSeries(axes).map(({ axis, points }) => ({
       axis,
@@ -77,7 +77,7 @@ export async function* growth(request: GrowthRequest): AsyncGenerator<GrowthEven
 }
 
 function skipped(
-  model: ModelRequest,
+  model: EngineOptions,
   axis: GrowthAxis,
   point: GrowthPoint,
   why: string,
@@ -85,9 +85,9 @@ function skipped(
   return { kind: "skipped", what: nameOf(model, axis, point), why };
 }
 
-/** The name of a point or a model in messages: the model as it was requested, and the value on the axis. */
-function nameOf({ randomWeights, model }: ModelRequest, axis: GrowthAxis, point: GrowthPoint) {
-  return `${randomWeights ?? model ?? "fledgling"}, ${axis} ${point[axis]}`;
+/** The name of a point in messages: the model as it was requested, and the value on the axis. */
+function nameOf(model: EngineOptions, axis: GrowthAxis, point: GrowthPoint) {
+  return `${requestedName(model)}, ${axis} ${point[axis]}`;
 }
 
 interface Fitting {
@@ -99,7 +99,7 @@ interface Fitting {
 
 /** Opens an engine for all points, or without the largest ones if there is not enough memory. */
 async function openFitting(
-  model: ModelRequest,
+  model: EngineOptions,
   room: GrowthRoom,
   points: readonly GrowthPoint[],
   signal: AbortSignal,
@@ -116,17 +116,16 @@ async function openFitting(
 
 /** The opened engine; undefined if the GPU ran out of memory. */
 async function opened(
-  model: ModelRequest,
+  model: EngineOptions,
   points: readonly GrowthPoint[],
 ): Promise<LocalEngine | undefined> {
   const { depths: _, ...sizes } = enginesSizes(points);
-  const options = engineOptions(model);
   try {
     const engine = await openEngine({
-      ...options,
-      device: { ...options.device, profile: true },
-      limits: { ...options.limits, ...sizes, preparePrompts: true, prefixCache: false },
-      hooks: { ...options.hooks, plan: growthPlan(points) },
+      ...model,
+      device: { ...model.device, profile: true },
+      limits: { ...model.limits, ...sizes, preparePrompts: true, prefixCache: false },
+      hooks: { ...model.hooks, plan: growthPlan(points) },
     });
     await fillCells(engine.runner);
     return engine;
@@ -145,7 +144,7 @@ async function bandwidthOf({ runner }: LocalEngine): Promise<number | undefined>
 interface Run {
   readonly engine: LocalEngine;
   readonly room: GrowthRoom;
-  readonly model: ModelRequest;
+  readonly model: EngineOptions;
   readonly axis: GrowthAxis;
   readonly bandwidth: number | undefined;
   readonly request: GrowthRequest;

@@ -14,7 +14,7 @@ import type { LoadCellResult, MeasuredServer, OpenLoad } from "./session.ts";
 /** A session that measures the server at `endpoint`. It does not use the policies of the plan. */
 export function remoteLoad(endpoint: Endpoint, signal: AbortSignal): OpenLoad {
   return async ({ model, plan }) => {
-    const server = await openServer(endpoint, { model, signal });
+    const server = await openServer(endpoint, { model: model?.model, signal });
     const reading = await readServer(server, signal);
     return {
       subject: {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { defined } from "../../defined.ts";
 import type { LocalEngine } from "../../engine/open.ts";
+import type { EngineHooks, EngineOptions, LimitOptions } from "../../engine/options.ts";
 import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
 import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
@@ -15,7 +16,7 @@ import type { Acceptance } from "../../remote/acceptance.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import type { ModelRequest, Subject, Switch } from "../runner.ts";
+import type { Subject, Switch } from "../runner.ts";
 import { idsOf, openMeasured, subjectOf } from "../bench_engine.ts";
 import { driveCell, type DrivenCell, type LoadCell } from "./drive_cell.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
@@ -93,17 +94,16 @@ export interface LoadSession extends Disposable {
 }
 
 /** What a load session is opened with. */
-export interface OpenLoadRequest extends ModelRequest {
+export interface OpenLoadRequest extends EngineOptions {
   readonly plan: LoadPlan;
-  /** The most requests that run at a time; the others wait. */
+  /** `maxBatch` is the most requests that run at a time; the others wait. */
+  readonly limits: LimitOptions & { readonly maxBatch: number };
+}
+
+/** What every measurement of a session is run with. */
+interface LoadSettings extends Pick<LimitOptions, "roundsPerSync">, Pick<EngineHooks, "onWarning"> {
+  readonly plan: LoadPlan;
   readonly maxBatch: number;
-  readonly maxKvTokens?: number;
-  readonly gpuMemoryUtilization?: number;
-  /** See `LimitOptions`. */
-  readonly maxBatchedRows?: number;
-  readonly sloItlMs?: number;
-  readonly contextLength?: number;
-  readonly roundsPerSync?: RoundsPerSync;
 }
 
 /** Opens a load session. */
@@ -111,8 +111,7 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
-  const { plan, maxBatch, maxKvTokens, gpuMemoryUtilization, contextLength } = request;
-  const { maxBatchedRows, sloItlMs } = request;
+  const { plan, limits: { maxBatch, roundsPerSync } } = request;
   const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const sizeFlags = {
@@ -123,18 +122,11 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const engine = await openMeasured(request, {
     tiers: byDepth(tiers),
     plans,
-    limits: defined({
-      maxBatch,
-      maxKvTokens,
-      gpuMemoryUtilization,
-      maxBatchedRows,
-      sloItlMs,
-      contextLength,
-      sizeFlags,
-    }),
+    limits: { sizeFlags },
     profile: true,
   });
-  const session = loadSession(engine, request);
+  const { onWarning } = request.hooks ?? {};
+  const session = loadSession(engine, { plan, maxBatch, ...defined({ roundsPerSync, onWarning }) });
   return {
     ...session,
     subject: subjectOf(engine, request),
@@ -152,13 +144,13 @@ export interface LoadEngine
 /** A session on an opened engine, whose tiers include those of the policies. */
 export function loadSession(
   engine: LoadEngine,
-  request: Pick<OpenLoadRequest, "plan" | "maxBatch" | "roundsPerSync" | "onWarning">,
+  settings: LoadSettings,
 ): Pick<LoadSession, "check" | "runCell"> {
   return {
     check(requests) {
       for (const each of requests) promptIdsOf(engine, each);
     },
-    runCell: (spec, options) => runCell(engine, { ...options, ...request, spec }),
+    runCell: (spec, options) => runCell(engine, { ...options, ...settings, spec }),
   };
 }
 
@@ -185,7 +177,7 @@ function planFor(
   });
 }
 
-type Cell = LoadCell & Pick<OpenLoadRequest, "maxBatch" | "roundsPerSync" | "onWarning">;
+type Cell = LoadCell & LoadSettings;
 
 async function runCell(
   engine: LoadEngine,

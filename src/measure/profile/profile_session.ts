@@ -1,5 +1,6 @@
 import { openSequence } from "../../engine/device/single_sequence.ts";
 import type { LocalEngine } from "../../engine/open.ts";
+import type { EngineOptions } from "../../engine/options.ts";
 import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import {
   type CoreProfiler,
@@ -13,12 +14,12 @@ import { UsageError } from "../../errors.ts";
 import { randomIds } from "../workload/draw.ts";
 import { median } from "../statistics.ts";
 import { type ProfilePart, profilePart } from "./profile.ts";
-import type { ModelRequest, Subject } from "../runner.ts";
+import type { Subject } from "../runner.ts";
 import { openMeasured, subjectOf } from "../bench_engine.ts";
 import { chains, distinctTiers } from "../../speculate/round_shape.ts";
 
 /** What a profile measures: rounds in all combinations, and a prefill for each depth. */
-export interface ProfileRequest extends ModelRequest {
+export interface ProfileRequest extends EngineOptions {
   readonly batchSizes: readonly number[];
   readonly numSteps: readonly number[];
   /** Tokens in the cache; 0 stands for 512, or for what fits. */
@@ -90,7 +91,7 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
     );
   }
   const profiler = stack.use(await openCoreProfiler(engine.runner));
-  if (request.randomWeights !== undefined) await fillCells(engine.runner);
+  if (request.model?.random) await fillCells(engine.runner);
   const bandwidth = request.bandwidth ?? await profiler.readBandwidth();
   const owned = stack.move();
   return {
@@ -123,7 +124,7 @@ async function* tables(
 interface Measured {
   readonly engine: LocalEngine;
   readonly profiler: CoreProfiler;
-  readonly request: Pick<ModelRequest, "randomWeights"> & {
+  readonly request: Pick<EngineOptions, "model"> & {
     readonly repeat: number;
     readonly bandwidth: number | undefined;
   };
@@ -133,8 +134,8 @@ interface Measured {
  * Takes the KV cells as they are instead of prefilling them if the weights are random: a prompt's keys and values would
  * then be no more realistic.
  */
-function filledOf({ randomWeights }: Measured["request"]): boolean {
-  return randomWeights !== undefined;
+function filledOf({ model }: Measured["request"]): boolean {
+  return model?.random !== undefined;
 }
 
 async function roundTable(

@@ -3,14 +3,14 @@ import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import { enginesSizes, growthPlan, growthRoom } from "../../engine/check/growth/room.ts";
 import { measureRewrites, MOST_TRIED, type RewriteShape } from "../../engine/check/rewrites.ts";
 import { openEngine } from "../../engine/open.ts";
-import { engineOptions, subjectOf } from "../bench_engine.ts";
+import type { EngineOptions } from "../../engine/options.ts";
+import { requestedName, subjectOf } from "../bench_engine.ts";
 import type { PointEvent } from "../point_event.ts";
-import type { ModelRequest } from "../runner.ts";
 import { type RewriteRow, rewriteRow } from "./row.ts";
 
 /** The models and the shapes of a measurement of rewrites. */
 export interface RewritesRequest {
-  readonly models: readonly ModelRequest[];
+  readonly models: readonly EngineOptions[];
   /** Tokens stored, sequences and verify rows of each: rounds of all combinations. */
   readonly context: readonly number[];
   readonly batch: readonly number[];
@@ -43,18 +43,17 @@ export async function* rewrites(request: RewritesRequest): AsyncGenerator<Rewrit
 }
 
 async function* ofModel(
-  model: ModelRequest,
+  model: EngineOptions,
   shapes: readonly RewriteShape[],
   { repeat, signal }: RewritesRequest,
 ): AsyncGenerator<RewriteEvent> {
   const points = shapes.map(pointOf);
   const { depths: _, ...sizes } = enginesSizes(points);
-  const options = engineOptions(model);
   using engine = await openEngine({
-    ...options,
-    device: { ...options.device, profile: true },
-    limits: { ...options.limits, ...sizes, prefixCache: false },
-    hooks: { ...options.hooks, plan: growthPlan(points) },
+    ...model,
+    device: { ...model.device, profile: true },
+    limits: { ...model.limits, ...sizes, prefixCache: false },
+    hooks: { ...model.hooks, plan: growthPlan(points) },
   });
   const { runner } = engine;
   await fillCells(runner);
@@ -62,7 +61,7 @@ async function* ofModel(
   const pairs = runner.gpu.info.software ? repeat : repeat * HARDWARE_PAIRS;
   for (const [at, shape] of shapes.entries()) {
     if (signal.aborted) return;
-    const text = `${nameOf(model)}, ${textOf(shape)}`;
+    const text = `${requestedName(model)}, ${textOf(shape)}`;
     yield { kind: "point", text, done: at * MOST_TRIED, total: shapes.length * MOST_TRIED };
     for await (const found of measureRewrites(runner, shape, { pairs, signal })) {
       if ("total" in found) {
@@ -93,8 +92,8 @@ function shapesOf({ context, batch, rows, chunk }: RewritesRequest): RewriteShap
 }
 
 /** The shapes that the machine has room for, and why the others cannot be measured. */
-async function fitting(model: ModelRequest, shapes: readonly RewriteShape[]) {
-  using room = await growthRoom(engineOptions(model));
+async function fitting(model: EngineOptions, shapes: readonly RewriteShape[]) {
+  using room = await growthRoom(model);
   const fit: RewriteShape[] = [];
   const over: { readonly shape: RewriteShape; readonly why: string }[] = [];
   for (const shape of shapes) {
@@ -116,10 +115,6 @@ function textOf(shape: RewriteShape): string {
   return `context ${context}, batch ${batch}, rows ${rows}`;
 }
 
-function nameOf({ randomWeights, model }: ModelRequest): string {
-  return randomWeights ?? model ?? "fledgling";
-}
-
-function skipped(model: ModelRequest, what: readonly string[], why: string): RewriteEvent {
-  return { kind: "skipped", what: [nameOf(model), ...what].join(", "), why };
+function skipped(model: EngineOptions, what: readonly string[], why: string): RewriteEvent {
+  return { kind: "skipped", what: [requestedName(model), ...what].join(", "), why };
 }

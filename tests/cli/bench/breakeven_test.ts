@@ -150,7 +150,7 @@ Deno.test("breakeven --measure: NEXTN drafts from the model's own files", async 
   const { requests } = await run(
     "--measure --model m --drafter NEXTN --num-steps 1 --repeat 1",
   );
-  assert.deepEqual([requests[0]?.model, requests[0]?.algorithm], ["m", "NEXTN"]);
+  assert.deepEqual([requests[0]?.model?.model, requests[0]?.model?.algorithm], ["m", "NEXTN"]);
 });
 
 Deno.test("breakeven --measure: Ctrl+C ends it with the blocks that are whole", async () => {

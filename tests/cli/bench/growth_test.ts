@@ -97,10 +97,13 @@ Deno.test("bench --table growth: axes, models and repeats reach the measuring, t
     bandwidth: 4260,
   });
   assert.deepEqual(other?.axes, { context: [0, 512], batch: [1, 8], rows: [1, 2, 3, 4] });
-  assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
+  assert.deepEqual(
+    other?.models.map(({ model }) => model?.random),
+    [{ target: "a.json" }, { target: "b.json" }],
+  );
   assert.equal(other?.bandwidth, 4260);
   const named = await run(["--model", "x/a,x/b", "--draft", "none"]);
-  assert.deepEqual(named.request?.models.map(({ model }) => model), ["x/a", "x/b"]);
+  assert.deepEqual(named.request?.models.map(({ model }) => model?.model), ["x/a", "x/b"]);
 });
 
 Deno.test("bench --table growth: every format, to standard output or a file with the tables beside it", async () => {

@@ -63,7 +63,7 @@ const TRACE = `TIMESTAMP,ContextTokens,GeneratedTokens
 Deno.test("bench load without flags: 2 requests a second, a minute and a half in all, the default policies, a table", async () => {
   const { code, request, session, out, err } = await run("");
   assert.equal(code, 0);
-  const { plan, maxBatch } = request;
+  const { plan, limits: { maxBatch } } = request;
   assert.deepEqual(plan.cases.map(({ name }) => name), ["2 req/s"]);
   assert.equal(plan.cases[0]?.arrivals(1).length, 12);
   const labels = plan.arms.map(({ label }) => label);
@@ -192,14 +192,14 @@ Deno.test("flags reach the engine and the requests", async () => {
   const sizes = "--max-batch 3 --max-kv-tokens 4096 --context-length 512 --rounds-per-sync 2";
   const work = "--output-tokens 9 --workload random --prompt-tokens 33 --warmup 7 --seed 5";
   const { request } = await run(`${QUICK} ${sizes} ${work} --draft d --model m`);
-  const { plan } = request;
+  const { plan, limits, model } = request;
   assert.deepEqual(
-    [request.maxBatch, request.maxKvTokens, request.contextLength, request.roundsPerSync],
+    [limits.maxBatch, limits.maxKvTokens, limits.contextLength, limits.roundsPerSync],
     [3, 4096, 512, 2],
   );
-  assert.deepEqual([request.model, request.draft], ["m", "d"]);
+  assert.deepEqual([model?.model, model?.draft], ["m", "d"]);
   const share = await run(`${QUICK} --gpu-memory-utilization 0.5`);
-  assert.equal(share.request.gpuMemoryUtilization, 0.5);
+  assert.equal(share.request.limits.gpuMemoryUtilization, 0.5);
   assert.deepEqual([plan.work.outputTokens, plan.work.promptTokens], [9, 33]);
   assert.deepEqual([plan.warmup, plan.seed, plan.work.workload.name], [7, 5, "random"]);
   const alone = await run("--repeat 1 --num-requests 4 --model m");

@@ -77,7 +77,10 @@ Deno.test("bench --table rewrites: shapes, models and repeats reach the measurin
     [other?.context, other?.batch, other?.rows, other?.repeat],
     [[0, 64], [1, 8], [2], 3],
   );
-  assert.deepEqual(other?.models.map(({ randomWeights }) => randomWeights), ["a.json", "b.json"]);
+  assert.deepEqual(
+    other?.models.map(({ model }) => model?.random),
+    [{ target: "a.json" }, { target: "b.json" }],
+  );
 });
 
 Deno.test("bench --table rewrites: every format, to standard output or a file with the table beside it", async () => {

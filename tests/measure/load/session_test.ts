@@ -173,7 +173,7 @@ Deno.test("the embedded model under a load: policies have one text and what they
   const plan = planOf({ cases, warmup: 1, work: { ...planOf({ cases }).work, maxTokens: 12 } }, [
     ...["static:num_steps=0", "ema:candidate_steps=1/2"],
   ]);
-  using session = await openLoad({ plan, maxBatch: 2, autotune: "off" });
+  using session = await openLoad({ plan, limits: { maxBatch: 2 } });
   equal(session.subject.simulated, false);
   const results = await runAll(session, plan);
   for (const result of results) checkResult(result);
@@ -184,5 +184,5 @@ Deno.test("the embedded model under a load: policies have one text and what they
 
 Deno.test("drafting without a draft cannot be measured", async () => {
   const plan = planOf({ cases: [closedCase(1, 1)] });
-  await rejects(openLoad({ plan, maxBatch: 1, draft: "none" }), UsageError);
+  await rejects(openLoad({ plan, model: { draft: "none" }, limits: { maxBatch: 1 } }), UsageError);
 });
