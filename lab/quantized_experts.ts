@@ -1,12 +1,13 @@
 /** Experts of many rows, for lab/quantized_rows.ts. */
 import { expertEpilogue, expertKernel, sharedRows } from "../kernels/experts/expert_kernels.ts";
 import type { ExpertShape } from "../kernels/experts/expert_shape.ts";
-import { listWords, mostTiles } from "../kernels/experts/job_lists.ts";
+import { mostTiles } from "../kernels/experts/job_lists.ts";
 import { storage } from "../src/gpu/arena.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
 import type { Matrix } from "../src/gpu/matrix.ts";
 import { shuffled } from "../tests/gpu/numbers.ts";
+import { jobLists } from "./job_lists.ts";
 
 export interface Mixture {
   readonly experts: number;
@@ -14,9 +15,7 @@ export interface Mixture {
   readonly epilogue: "swiglu" | "store";
 }
 
-const NOTHING = 0xffffffff;
-
-/** The job lists that job_lists.wgsl writes for rows that choose their experts independently. */
+/** Buffer of the job lists for rows that choose their experts independently. */
 export function lists(
   { device }: Gpu,
   { experts: numExperts, topK }: Mixture,
@@ -26,15 +25,7 @@ export function lists(
     { length: rows },
     (_, row) => [...shuffled(numExperts, 1000 + row).slice(0, topK)],
   ).flat();
-  const tiles = Array.from({ length: numExperts }, (_, e) => {
-    const own = [...experts.entries()].flatMap(([job, expert]) => expert === e ? [job] : []);
-    return Array.from({ length: Math.ceil(own.length / tile) }, (_, t) => [
-      e,
-      ...Array.from({ length: tile }, (_, r) => own[t * tile + r] ?? NOTHING),
-    ]).flat();
-  }).flat();
-  const words = new Uint32Array(listWords({ rows, topK, numExperts }, tile)).fill(NOTHING);
-  words.set(tiles);
+  const words = jobLists(experts, { rows, topK, numExperts, tile });
   const buffer = storage(device, "tiles", words.byteLength);
   device.queue.writeBuffer(buffer, 0, words);
   return { buffer };

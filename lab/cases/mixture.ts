@@ -1,6 +1,5 @@
 import { tileSize } from "../../kernels/experts/expert_shape.ts";
 import { expertMatmul, expertTiles } from "../../kernels/experts/experts.ts";
-import { type Jobs, listWords } from "../../kernels/experts/job_lists.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
 import { canNormRouted, routerLogits } from "../../kernels/experts/router_logits.ts";
 import { matmul } from "../../kernels/matmul/matmul.ts";
@@ -11,6 +10,7 @@ import { WEIGHT_BYTES, type WeightFormat } from "../../src/gpu/weight_format.ts"
 import { shuffled } from "../../tests/gpu/numbers.ts";
 import type { Allocations } from "../allocations.ts";
 import { copiesOf, type MicroCase } from "../case.ts";
+import { jobLists } from "../job_lists.ts";
 
 /** Widths of a mixture. Shared experts count as experts that every row chooses. */
 interface Mixture {
@@ -39,9 +39,6 @@ function mixtures(software: boolean): Mixture[] {
   ];
 }
 
-/** Marks an empty place for a job: see job_lists.wgsl. */
-const NOTHING = 0xffffffff;
-
 /** How many lists of experts take turns, so that a run reads other experts than the one before. */
 const LISTS = 8;
 
@@ -52,20 +49,6 @@ function choices({ numExperts, topK, shared }: Mixture, rows: number, seed: numb
     ...shuffled(numExperts, seed * 1000 + row).slice(0, topK),
     ...every,
   ]).flat();
-}
-
-/** The job lists that job_lists.wgsl writes for these experts. */
-function listed(experts: readonly number[], { tile, ...jobs }: Jobs & { readonly tile: number }) {
-  const tiles = Array.from({ length: jobs.numExperts }, (_, e) => {
-    const own = [...experts.entries()].flatMap(([job, expert]) => expert === e ? [job] : []);
-    return Array.from({ length: Math.ceil(own.length / tile) }, (_, t) => [
-      e,
-      ...Array.from({ length: tile }, (_, r) => own[t * tile + r] ?? NOTHING),
-    ]).flat();
-  }).flat();
-  const words = new Uint32Array(listWords(jobs, tile)).fill(NOTHING);
-  words.set(tiles);
-  return words;
 }
 
 function expertCase(
@@ -88,7 +71,7 @@ function expertCase(
       return Array.from({ length: LISTS }, (_, seed) => {
         const chosen = choices(mixture, rows, seed);
         const experts = from.words(Uint32Array.from(chosen));
-        const tiles = from.words(listed(chosen, { ...jobs, tile }));
+        const tiles = from.words(jobLists(chosen, { ...jobs, tile }));
         const lists = { experts, tiles };
         const shape = { ...jobs, tile, shared, perJob, tuning: tune, label: name };
         const epilogue = perJob ? "store" : "swiglu";

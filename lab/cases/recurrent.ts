@@ -38,41 +38,16 @@ function rowsOf(from: Allocations, count: number) {
   return from.words(new Uint32Array(packRows(rows)));
 }
 
-function deltaCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
+/** The recurrence; with `convolved` together with the convolution before it, as in rounds. */
+function deltaCase({ name, ...heads }: NamedHeads, count: number, convolved = false): MicroCase {
   return {
-    name: `delta_rule/${name}/${count}`,
+    name: `delta_rule/${name}/${convolved ? "convolved/" : ""}${count}`,
     make(from) {
       const { mixed, values } = widthOf(heads);
       const state = values * heads.keyDim;
       const [rows, decayWeights] = [rowsOf(from, count), from.random(2 * heads.valueHeads)];
-      return copiesOf(8 * state, from).map(() => [
-        deltaRule({
-          memory: {
-            states: from.random(2 * state),
-            checkpoints: true,
-            steps: from.random(stepWords(heads, STEP_ROWS)),
-            stepRows: STEP_ROWS,
-          },
-          rows,
-          mixed: from.random(count * mixed),
-          rates: from.random(count * 2 * heads.valueHeads),
-          decayWeights,
-          out: from.random(count * values),
-        }, { heads, count, perSlot: count, label: name }),
-      ]);
-    },
-  };
-}
-
-/** The recurrence of a round's rows, together with the convolution before it. */
-function convolvedCase({ name, ...heads }: NamedHeads, count: number): MicroCase {
-  return {
-    name: `delta_rule/${name}/convolved/${count}`,
-    make(from) {
-      const { mixed, values } = widthOf(heads);
-      const state = values * heads.keyDim;
-      const [rows, decayWeights] = [rowsOf(from, count), from.random(2 * heads.valueHeads)];
-      const [xCols, ringRows] = [mixed + values, STEP_ROWS + TAPS - 1];
+      const xCols = convolved ? mixed + values : mixed;
+      const ringRows = STEP_ROWS + TAPS - 1;
       return copiesOf(8 * state, from).map(() => [
         deltaRule({
           memory: {
@@ -83,11 +58,13 @@ function convolvedCase({ name, ...heads }: NamedHeads, count: number): MicroCase
           },
           rows,
           mixed: from.random(count * xCols),
-          conv: {
-            weight: from.random(mixed * TAPS),
-            ring: from.random(ringRows * mixed),
-            xCols,
-            ringRows,
+          ...convolved && {
+            conv: {
+              weight: from.random(mixed * TAPS),
+              ring: from.random(ringRows * mixed),
+              xCols,
+              ringRows,
+            },
           },
           rates: from.random(count * 2 * heads.valueHeads),
           decayWeights,
@@ -146,6 +123,6 @@ export function recurrentCases(software: boolean): MicroCase[] {
   const few = COUNTS.filter((count) => count <= STEP_ROWS);
   return [
     ...[deltaCase, normCase, convCase].flatMap((make) => COUNTS.map((count) => make(of, count))),
-    ...few.map((count) => convolvedCase(of, count)),
+    ...few.map((count) => deltaCase(of, count, true)),
   ];
 }
