@@ -1,6 +1,23 @@
 import { PolicyError } from "../policy.ts";
 import { MOST_STEPS } from "../round_shape.ts";
 
+/**
+ * A policy's options as a plain object with these keys at most.
+ *
+ * @throws PolicyError naming what is wrong.
+ */
+export function readOptions<Key extends string>(
+  given: unknown,
+  known: readonly Key[],
+): { readonly [key in Key]?: unknown } {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new PolicyError("its options must be an object");
+  }
+  const unknown = Object.keys(given).find((key) => !known.some((each) => each === key));
+  if (unknown === undefined) return given;
+  throw new PolicyError(`unknown option "${unknown}", known: ${known.join(", ")}`);
+}
+
 /** Default depths that a policy chooses among. */
 export const DEFAULT_STEPS: readonly number[] = [0, 1, 2, 3, 5, 7];
 
@@ -44,6 +61,11 @@ export function numberOf(
   const what = integer === undefined ? "a number" : "an integer";
   const range = max === Infinity ? `of at least ${min}` : `from ${min} to ${max}`;
   throw new PolicyError(`${name} must be ${what} ${range}, got ${JSON.stringify(given)}`);
+}
+
+/** The option `num_steps` of policies that cut chains: drafts of each request, by default 7. @throws PolicyError */
+export function numStepsOf(given: unknown): number {
+  return numberOf(given, "num_steps", { absent: 7, min: 1, max: MOST_STEPS, integer: true });
 }
 
 /** An option that is one of these words. @throws PolicyError for any other. */

@@ -1,9 +1,8 @@
 import { allowedSteps } from "../asked_steps.ts";
 import type { Policy, PolicySetup, SequenceContext } from "../policy.ts";
 import { chain, chains } from "../round_shape.ts";
-import { numberOf, stepsOf } from "./fields.ts";
+import { numberOf, readOptions, stepsOf } from "./fields.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
-import { readOptions } from "./options.ts";
 
 interface Options {
   readonly steps: readonly number[];

@@ -1,7 +1,7 @@
 import { chain } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
-import { readOptions } from "./options.ts";
 import type { Decision } from "../policy.ts";
+import { readOptions } from "./fields.ts";
 
 const PLAIN: Decision = { tier: chain(0) };
 

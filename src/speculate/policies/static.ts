@@ -2,7 +2,7 @@ import { DEFAULT_NUM_STEPS } from "../fixed_shape.ts";
 import { type Policy, PolicyError } from "../policy.ts";
 import { chain, type DraftShape } from "../round_shape.ts";
 import { type PolicyKind, policyKind } from "./kind.ts";
-import { readOptions } from "./options.ts";
+import { readOptions } from "./fields.ts";
 
 export interface StaticOptions {
   /** Steps of a request that asks for none in particular; SGLang's automatic number where absent. */

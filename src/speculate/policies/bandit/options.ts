@@ -1,6 +1,12 @@
 import { DEFAULT_NUM_STEPS } from "../../fixed_shape.ts";
-import { DEFAULT_STEPS, numberOf, type NumberRange, stepsOf, wordOf } from "../fields.ts";
-import { readOptions } from "../options.ts";
+import {
+  DEFAULT_STEPS,
+  numberOf,
+  type NumberRange,
+  readOptions,
+  stepsOf,
+  wordOf,
+} from "../fields.ts";
 import type { ExplorationSchedule } from "./bins.ts";
 
 /** Default number of rounds that an arm is kept for: they are launched together. */

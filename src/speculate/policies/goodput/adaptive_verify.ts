@@ -1,13 +1,11 @@
-import type { Decision, Policy, RoundContext } from "../../policy.ts";
+import type { Decision, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
-import { DEEPEST_STEPS, depthOf } from "./depth.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { DecisionInterval } from "./interval.ts";
 import { type Pricing, pricing } from "./pricing.ts";
 import { candidates, choiceOf, optionsOf } from "./rounds.ts";
+import { numStepsOf, readOptions } from "../fields.ts";
 
 export interface AdaptiveVerifyOptions {
   /** Drafts of each request. */
@@ -30,21 +28,16 @@ export const ADAPTIVE_VERIFY: PolicyKind<AdaptiveVerifyOptions> = policyKind({
   examples: [{}, { num_steps: 3 }],
   check(given) {
     const { num_steps } = readOptions(given, ["num_steps"]);
-    return { numSteps: depthOf(num_steps, DEEPEST_STEPS) };
+    return { numSteps: numStepsOf(num_steps) };
   },
-  make: ({ numSteps }, { buckets }) => adaptiveVerify(numSteps, buckets),
+  make({ numSteps }, { buckets }) {
+    const prices = pricing({ buckets });
+    return cutChain(
+      { numSteps, buckets },
+      (known, context, numSteps) => choose(known, context, { numSteps, prices }),
+    );
+  },
 });
-
-function adaptiveVerify(
-  numSteps: number,
-  buckets: readonly number[],
-): Policy<DecisionInterval<Evidence>> {
-  const prices = pricing({ buckets });
-  return cutChain(
-    { numSteps, buckets },
-    (known, context, numSteps) => choose(known, context, { numSteps, prices }),
-  );
-}
 
 function choose(
   evidence: Evidence,

@@ -4,9 +4,8 @@ import { added, type Counts, faded, NO_COUNTS, rateOf, tested } from "../../esti
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import type { Policy, RoundContext, RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
-import { numberOf, stepsOf } from "../fields.ts";
+import { numberOf, readOptions, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
 import { aged, decided, type DecisionInterval } from "./interval.ts";
 import { pricing } from "./pricing.ts";

@@ -1,9 +1,9 @@
 import { allowedSteps } from "../../asked_steps.ts";
+import { DEFAULT_NUM_STEPS } from "../../fixed_shape.ts";
 import { type Policy, PolicyError, type RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
-import { numberOf, stepsOf } from "../fields.ts";
+import { numberOf, readOptions, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
 import { aged, decided, type DecisionInterval } from "./interval.ts";
 
 export interface EmaCensoredOptions {
@@ -35,12 +35,9 @@ export const EMA_CENSORED: PolicyKind<EmaCensoredOptions> = policyKind({
   make: (options, { numSteps }) => emaCensored(options, numSteps),
 });
 
-/** Default number of steps to begin with. */
-const FIRST_STEPS = 3;
-
 function emaCensored(
   { steps, alpha }: EmaCensoredOptions,
-  numSteps: number = FIRST_STEPS,
+  numSteps: number = DEFAULT_NUM_STEPS,
 ): Policy<DecisionInterval<number>> {
   const depth = (ema: number, allowed = steps) =>
     allowed.find((each) => each >= Math.round(ema)) ?? allowed.at(-1) as number;

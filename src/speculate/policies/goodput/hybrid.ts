@@ -7,9 +7,8 @@ import {
   type RoundOutcome,
 } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
-import { numberOf, stepsOf } from "../fields.ts";
+import { numberOf, readOptions, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
 import {
   followed,
   laterMs,

@@ -1,14 +1,11 @@
 import { meanRate, positionRates } from "../../estimate/positions.ts";
 import { oddsRatio, type RequestCounts, shifted } from "../../estimate/requests.ts";
-import type { Decision, Policy, RoundContext } from "../../policy.ts";
+import type { Decision, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
-import { numberOf } from "../fields.ts";
+import { numberOf, numStepsOf, readOptions } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
-import { DEEPEST_STEPS, depthOf } from "./depth.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { DecisionInterval } from "./interval.ts";
 
 export interface PMinOptions {
   /** Most drafts of a request. */
@@ -31,23 +28,16 @@ export const P_MIN: PolicyKind<PMinOptions> = policyKind({
   check(given) {
     const { num_steps, p_min } = readOptions(given, ["num_steps", "p_min"]);
     return {
-      numSteps: depthOf(num_steps, DEEPEST_STEPS),
+      numSteps: numStepsOf(num_steps),
       pMin: numberOf(p_min, "p_min", { absent: 0.75, min: 0, max: 1 }),
     };
   },
-  make: (options, { buckets }) => pMin(options, buckets),
+  make: ({ numSteps, pMin }, { buckets }) =>
+    cutChain(
+      { numSteps, buckets },
+      (known, context, numSteps) => choose(known, context, { numSteps, pMin }),
+    ),
 });
-
-function pMin(
-  options: PMinOptions,
-  buckets: readonly number[],
-): Policy<DecisionInterval<Evidence>> {
-  const { numSteps, pMin } = options;
-  return cutChain(
-    { numSteps, buckets },
-    (known, context, numSteps) => choose(known, context, { numSteps, pMin }),
-  );
-}
 
 function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMinOptions): Decision {
   const tier = chain(numSteps);

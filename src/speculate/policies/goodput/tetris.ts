@@ -1,13 +1,10 @@
 import { rankDrafts, shareOut } from "../../estimate/budget.ts";
-import { type Decision, type Policy, type RoundContext } from "../../policy.ts";
+import type { Decision, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
-import { numberOf } from "../fields.ts";
-import { DEEPEST_STEPS, depthOf } from "./depth.ts";
+import { numberOf, numStepsOf, readOptions } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
 import { cutChain } from "./cut_chain.ts";
 import type { Evidence } from "./evidence.ts";
-import type { DecisionInterval } from "./interval.ts";
 import { survivalByHistory } from "./survival.ts";
 
 export interface TetrisOptions {
@@ -32,23 +29,16 @@ export const TETRIS: PolicyKind<TetrisOptions> = policyKind({
   check(given) {
     const { num_steps, capacity } = readOptions(given, ["num_steps", "capacity"]);
     return {
-      numSteps: depthOf(num_steps, DEEPEST_STEPS),
+      numSteps: numStepsOf(num_steps),
       capacity: numberOf(capacity, "capacity", { absent: 64, min: 1, max: 1e6, integer: true }),
     };
   },
-  make: (options, { buckets }) => tetris(options, buckets),
+  make: ({ numSteps, capacity }, { buckets }) =>
+    cutChain(
+      { numSteps, buckets },
+      (known, context, numSteps) => choose(known, context, { numSteps, capacity }),
+    ),
 });
-
-function tetris(
-  options: TetrisOptions,
-  buckets: readonly number[],
-): Policy<DecisionInterval<Evidence>> {
-  const { numSteps, capacity } = options;
-  return cutChain(
-    { numSteps, buckets },
-    (known, context, numSteps) => choose(known, context, { numSteps, capacity }),
-  );
-}
 
 function choose(
   known: Evidence,

@@ -2,9 +2,8 @@ import { allowedSteps, stepsWithin } from "../../asked_steps.ts";
 import { type RoundTimings, timeRound } from "../../estimate/round_times.ts";
 import { type Policy, PolicyError, type RoundContext, type RoundOutcome } from "../../policy.ts";
 import { chain, chains } from "../../round_shape.ts";
-import { numberOf, stepsOf } from "../fields.ts";
+import { numberOf, readOptions, stepsOf } from "../fields.ts";
 import { type PolicyKind, policyKind } from "../kind.ts";
-import { readOptions } from "../options.ts";
 import { timedRound } from "./evidence.ts";
 import { type Pricing, pricing } from "./pricing.ts";
 
