@@ -2,11 +2,7 @@
 import assert from "node:assert/strict";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { statically } from "../../src/engine/drafting.ts";
-import {
-  type GenerateRequest,
-  type GenerateResult,
-  resultOf,
-} from "../../src/engine/schedule/events.ts";
+import { type GenerateRequest, type GenerateResult } from "../../src/engine/schedule/events.ts";
 import { allowedSteps } from "../../src/speculate/asked_steps.ts";
 import type { Decision, Policy, RoundContext, RoundOutcome } from "../../src/speculate/policy.ts";
 import { policyRandom } from "../../src/speculate/noise.ts";
@@ -15,7 +11,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { policyContract } from "../speculate/policy_contract.ts";
-import { assertNothingHeld } from "./held.ts";
+import { resultsOf } from "./held.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 
 /** Rounds that a choice holds for. */
@@ -93,8 +89,7 @@ function request(engine: LocalEngine, n: number, all: boolean): GenerateRequest 
 async function together(options: LocalOptions, count: number, all: boolean) {
   using engine = await openEngine(options);
   const requests = Array.from({ length: count }, (_, n) => request(engine, n, all));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
-  assertNothingHeld(engine);
+  const results = await resultsOf(engine, requests);
   return { results, counts: { ...engine.counts }, ranks: engine.runner.ranks };
 }
 

@@ -10,7 +10,7 @@ import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import type { RoundSample } from "../../src/engine/schedule/rounds/round_sample.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
-import { assertNothingHeld } from "./held.ts";
+import { resultsOf } from "./held.ts";
 import { exhaustive } from "../exhaustive.ts";
 
 /** Tokens of an output, and of one that is to grow. */
@@ -31,16 +31,12 @@ function request(engine: LocalEngine, n: number, maxTokens = MOST): GenerateRequ
   };
 }
 
-async function together(
+function together(
   engine: LocalEngine,
   which: readonly number[],
   maxTokens = MOST,
 ): Promise<GenerateResult[]> {
-  const results = await Promise.all(
-    which.map((n) => resultOf(engine.submit(request(engine, n, maxTokens)))),
-  );
-  assertNothingHeld(engine);
-  return results;
+  return resultsOf(engine, which.map((n) => request(engine, n, maxTokens)));
 }
 
 const plain = await (async () => {

@@ -1,6 +1,5 @@
 // Log-probabilities of what is emitted: to the bit the same with and without drafts.
 import assert from "node:assert/strict";
-import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { forward } from "../../src/engine/device/logits_dump.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
 import { statically } from "../../src/engine/drafting.ts";
@@ -12,10 +11,10 @@ import {
   type TextLogprobs,
 } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
-import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { logprobs } from "../reference/choose.ts";
 import { drawn } from "../exhaustive.ts";
+import { knowingDrafter } from "./knowing_drafter.ts";
 
 const SAMPLED = { ...GREEDY, temperature: 0.8, topK: 20, seed: 7 };
 const REQUESTS: readonly Pick<GenerateRequest, "sampling" | "logprobs">[] = [
@@ -83,19 +82,6 @@ Deno.test("logprobs: those of the target before penalties and temperature, as ma
   }
 });
 
-const KNOWS: HostDrafter = pureDrafter({
-  name: "knows",
-  shapes: [{ depth: 3, width: 2, rows: 7 }],
-  propose(ids, { depth }) {
-    const text = plain.find(({ promptIds, outputIds }) =>
-      ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
-    );
-    const [a, b, c] = text?.outputIds.slice(ids.length - text.promptIds.length) ?? [];
-    if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
-    return { tokens: [a ^ 1, a, b ^ 1, b, c ^ 1], parents: [0, 0, 2, 2, 4] };
-  },
-});
-
 const SETTINGS: Readonly<Record<string, LocalOptions>> = {
   "EAGLE3, 5 steps": { hooks: { plan: statically(5) }, limits: { roundsPerSync: 1 } },
   "EAGLE, 2 steps, 3 rounds per sync": {
@@ -111,7 +97,7 @@ const SETTINGS: Readonly<Record<string, LocalOptions>> = {
     model: { algorithm: "EAGLE" },
     hooks: { plan: statically({ depth: 3, width: 8, rows: 20 }) },
   },
-  "trees from the host": { model: { draft: "none" }, hooks: { drafter: KNOWS } },
+  "trees from the host": { model: { draft: "none" }, hooks: { drafter: knowingDrafter(plain) } },
 };
 
 for (const [name, options] of Object.entries(SETTINGS)) {

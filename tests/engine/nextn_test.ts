@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { storageBuffer } from "../../src/engine/device/buffers.ts";
-import { openSequence } from "../../src/engine/device/single_sequence.ts";
+import { type OpenSequence, openSequence } from "../../src/engine/device/single_sequence.ts";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { loadWeights, openModels } from "../../src/engine/load/load.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -88,16 +88,25 @@ Deno.test("NEXTN of an export without tensors mtp.* says so", () => {
   assert.throws(wrong, /Cannot use ".*": it has no tensors mtp\.\*, which NEXTN drafts with/);
 });
 
-async function speculate(runner: Awaited<ReturnType<typeof open>>, name: string): Promise<void> {
-  using sequence = openSequence(runner);
+type OpenRunner = Awaited<ReturnType<typeof open>>;
+
+/** Decodes the golden's greedy text with drafts of chains, in the sequence given. Returns the text. */
+async function speculateChains(runner: OpenRunner, sequence: OpenSequence, folder?: string) {
   assert.ok(runner.reserve(sequence, CELLS));
-  const greedy = golden("expected", folderOf(name)).get("greedy_ids")!;
+  const greedy = golden("expected", folder).get("greedy_ids")!;
   const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
   for (const numSteps of [0, 1, 3]) {
     const options = { numSteps, most: text.length, sampling: [GREEDY] };
     const [found] = await decode(runner, [sequence], [prompt], options);
     assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
+    assert.ok(found.accepted.length > 0);
   }
+  return { prompt, text };
+}
+
+async function speculate(runner: OpenRunner, name: string): Promise<void> {
+  using sequence = openSequence(runner);
+  const { prompt, text } = await speculateChains(runner, sequence, folderOf(name));
   const most = text.length;
   const trees = {
     numSteps: TREE.depth,
@@ -198,15 +207,7 @@ for (const software of [true, false]) {
   test(`deepseek_v3 speculates with its NextN layer as it decodes, ${kernels}`, async () => {
     const runner = await open({ software });
     using sequence = openSequence(runner);
-    assert.ok(runner.reserve(sequence, CELLS));
-    const greedy = golden("expected").get("greedy_ids")!;
-    const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
-    for (const numSteps of [0, 1, 3]) {
-      const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(runner, [sequence], [prompt], options);
-      assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
-      assert.ok(found.accepted.length > 0);
-    }
+    await speculateChains(runner, sequence);
     runner.gpu[Symbol.dispose]();
   });
 }
@@ -277,14 +278,7 @@ Deno.test("glm4_moe_lite with a NextN layer of random weights speculates as it d
     await Deno.writeFile(`${folder}/model.safetensors`, file);
     const runner = await open({ model: folder });
     using sequence = openSequence(runner);
-    assert.ok(runner.reserve(sequence, CELLS));
-    const greedy = golden("expected", from).get("greedy_ids")!;
-    const [prompt, text] = [greedy.slice(0, 8), greedy.slice(8)];
-    for (const numSteps of [0, 1, 3]) {
-      const options = { numSteps, most: text.length, sampling: [GREEDY] };
-      const [found] = await decode(runner, [sequence], [prompt], options);
-      assert.deepEqual(found?.ids, text, `num_steps ${numSteps}`);
-    }
+    await speculateChains(runner, sequence, from);
     runner.gpu[Symbol.dispose]();
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -1,6 +1,5 @@
 // Penalties and biases: with drafts, whoever makes them, the text of plain decoding with them.
 import assert from "node:assert/strict";
-import { type HostDrafter, pureDrafter } from "../../src/draft/host_drafter.ts";
 import { statically } from "../../src/engine/drafting.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import {
@@ -11,10 +10,10 @@ import {
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
-import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { decode, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
-import { assertNothingHeld } from "./held.ts";
+import { resultsOf } from "./held.ts";
+import { knowingDrafter } from "./knowing_drafter.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 
 /** The largest of their ranges. */
@@ -66,12 +65,8 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
   };
 }
 
-async function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
-  const results = await Promise.all(
-    which.map((n) => resultOf(engine.submit(request(engine, n)))),
-  );
-  assertNothingHeld(engine);
-  return results;
+function outputs(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
+  return resultsOf(engine, which.map((n) => request(engine, n)));
 }
 
 const COUNT = 6;
@@ -105,18 +100,7 @@ Deno.test("penalties change a text; those who have none get theirs beside them",
 });
 
 drawn.test("penalties: trees from the host, batch 1 to 4", async () => {
-  const drafter: HostDrafter = pureDrafter({
-    name: "knows",
-    shapes: [{ depth: 3, width: 2, rows: 8 }],
-    propose(ids, { depth }) {
-      const text = plain.find(({ promptIds, outputIds }) =>
-        ids.every((id, i) => (promptIds[i] ?? outputIds[i - promptIds.length]) === id)
-      );
-      const [a, b, c] = text?.outputIds.slice(ids.length - text.promptIds.length) ?? [];
-      if (a === undefined || b === undefined || c === undefined || depth < 3) return NO_PROPOSAL;
-      return { tokens: [a ^ 1, a, b ^ 1, b, a, c], parents: [0, 0, 2, 2, 4, 4] };
-    },
-  });
+  const drafter = knowingDrafter(plain);
   for (const which of [[0], [0, 1, 2, 3]]) {
     using engine = await assertSame({
       model: { draft: "none" },

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import type { PromptTarget } from "../../src/engine/device/models.ts";
 import { PAGE } from "../../src/model/device_layout.ts";
 import { drawn } from "../exhaustive.ts";
-import { generate, idsOf } from "./greedy.ts";
+import { assertNextTurns, assertPreempted, generate, idsOf } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { folderOf } from "./speculated.ts";
@@ -65,19 +65,9 @@ for (const name of ["fledgling", "qwen3_5", "lfm2", "gpt_oss"]) {
       maxBatchedRows: 16,
     });
     using plain = await openPlain(name);
-    const prompts = [20, 35, 50, 11].map(idsOf);
-    const found = await Promise.all(prompts.map((ids) => generate(engine, ids, 105)));
-    for (const [i, ids] of prompts.entries()) {
-      const { outputIds } = await generate(plain, ids, 105);
-      assert.deepEqual(found[i]!.outputIds, outputIds, `request ${i}`);
-    }
-    assert.ok(engine.counts.preemptions > 0, "nothing was preempted");
+    const answers = await assertPreempted(engine, plain);
     // Preemption cached parts of answers, which are no part of a later prompt.
-    for (const [i, ids] of prompts.entries()) {
-      const later = [...ids, ...found[i]!.outputIds.slice(0, 90)];
-      const { outputIds } = await generate(plain, later, 9);
-      assert.deepEqual((await generate(engine, later, 9)).outputIds, outputIds, `turn of ${i}`);
-    }
+    await assertNextTurns(engine, plain, answers);
     assertNothingHeld(engine);
   });
 }

@@ -11,7 +11,7 @@ import { hasPromptKernels } from "../../src/gpu/matrices_on_units.ts";
 import { tuning } from "../../src/gpu/tuning.ts";
 import { openGpu } from "../gpu/shared.ts";
 import { variable } from "../variable.ts";
-import { generate, idsOf } from "./greedy.ts";
+import { assertNextTurns, assertPreempted } from "./greedy.ts";
 import { assertNothingHeld } from "./held.ts";
 import { openEngine } from "./open.ts";
 
@@ -71,19 +71,7 @@ Deno.test({
     assert.equal(plain.runner.promptKernels, true);
     for (const maxBatchedRows of [16, 256]) {
       using engine = await openEngine({ model, limits: { ...few, maxBatchedRows } });
-      const prompts = [20, 35, 50, 11].map(idsOf);
-      const found = await Promise.all(prompts.map((ids) => generate(engine, ids, 105)));
-      for (const [i, ids] of prompts.entries()) {
-        const { outputIds } = await generate(plain, ids, 105);
-        assert.deepEqual(found[i]!.outputIds, outputIds, `request ${i}`);
-        const later = [...ids, ...outputIds.slice(0, 80)];
-        const [next, expected] = [
-          await generate(engine, later, 9),
-          await generate(plain, later, 9),
-        ];
-        assert.deepEqual(next.outputIds, expected.outputIds, `turn of ${i}`);
-      }
-      assert.ok(engine.counts.preemptions > 0, "nothing was preempted");
+      await assertNextTurns(engine, plain, await assertPreempted(engine, plain));
       assertNothingHeld(engine);
     }
   },

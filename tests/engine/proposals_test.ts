@@ -18,7 +18,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { NO_PROPOSAL, type Proposal } from "../../src/speculate/trees.ts";
 import { chainOf } from "../reference/trees.ts";
 import { generatedPrompt } from "../prompts.ts";
-import { assertNothingHeld } from "./held.ts";
+import { assertNothingHeld, resultsOf } from "./held.ts";
 import { drawn, EXHAUSTIVE, exhaustive } from "../exhaustive.ts";
 
 type PureDrafter = Parameters<typeof pureDrafter>[0];
@@ -40,12 +40,8 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
 
 const REQUESTS = [0, 1, 2, 3];
 
-async function together(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
-  const results = await Promise.all(
-    which.map((n) => resultOf(engine.submit(request(engine, n)))),
-  );
-  assertNothingHeld(engine);
-  return results;
+function together(engine: LocalEngine, which: readonly number[]): Promise<GenerateResult[]> {
+  return resultsOf(engine, which.map((n) => request(engine, n)));
 }
 
 /** What plain decoding makes of each request: prompt and output, and output. */

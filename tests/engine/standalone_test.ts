@@ -20,7 +20,7 @@ import { GREEDY, type Sampling } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { goldenCases } from "./fledgling.ts";
-import { assertNothingHeld } from "./held.ts";
+import { assertNothingHeld, resultsOf } from "./held.ts";
 import { randomFolder, TINY_QWEN3 } from "./random_folder.ts";
 import { REJECTION_RULES } from "../../src/speculate/rejection_rule.ts";
 import { exhaustive } from "../exhaustive.ts";
@@ -46,11 +46,8 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
-  const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
-  assertNothingHeld(engine);
-  return results;
+function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
+  return resultsOf(engine, Array.from({ length: count }, (_, n) => request(engine, n)));
 }
 
 const texts = (results: readonly GenerateResult[]) =>

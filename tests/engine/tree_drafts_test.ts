@@ -19,7 +19,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { generatedPrompt } from "../prompts.ts";
 import { goldenCases } from "./fledgling.ts";
-import { assertNothingHeld } from "./held.ts";
+import { resultsOf } from "./held.ts";
 import { exhaustive } from "../exhaustive.ts";
 
 const tiersOf = (texts: readonly string[]): DraftShape[] =>
@@ -50,11 +50,8 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
   };
 }
 
-async function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
-  const requests = Array.from({ length: count }, (_, n) => request(engine, n));
-  const results = await Promise.all(requests.map((each) => resultOf(engine.submit(each))));
-  assertNothingHeld(engine);
-  return results;
+function together(engine: LocalEngine, count: number): Promise<GenerateResult[]> {
+  return resultsOf(engine, Array.from({ length: count }, (_, n) => request(engine, n)));
 }
 
 const texts = (results: readonly GenerateResult[]) =>
@@ -208,7 +205,5 @@ Deno.test("a request without drafts, where the engine's only tier is a tree, bes
   const none = { ...asked, numSteps: 0 };
   const alone = await resultOf(engine.submit(none));
   assert.equal(alone.speculative.draft_tokens, 0);
-  const results = await Promise.all([none, asked].map((each) => resultOf(engine.submit(each))));
-  for (const { text } of results) assert.equal(text, alone.text);
-  assertNothingHeld(engine);
+  for (const { text } of await resultsOf(engine, [none, asked])) assert.equal(text, alone.text);
 });
