@@ -116,7 +116,7 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
       ...fixed(chain(2)),
       report: () => ({ json: { drawn: { odd: 3 } }, rows: [["drawn", "3 odd ones"]] }),
     },
-  }, { algorithm: "EAGLE3", architecture: "LlamaForCausalLM", maxBatch: 1, onWarning: () => {} });
+  }, { algorithm: "EAGLE3", maxBatch: 1, onWarning: () => {} });
   const { status } = fakeEngine();
   const engine = { ...fakeEngine(), status: { ...status, speculation: speculation.report } };
   const run = async (flag: string) => {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
 import {
+  asUsageError,
   DEFAULT_PRESET,
   PRESET_NAMES,
   presetJson,
-  usage,
 } from "../../src/engine/schedule/presets.ts";
 import { type AdaptiveSlot, parseAdaptiveConfig } from "../../src/speculate/adaptive_config.ts";
 import { AdaptiveConfigError } from "../../src/speculate/adaptive_fields.ts";
@@ -84,10 +84,10 @@ Deno.test("presets: a file that cannot be used is told with its name", () => {
 });
 
 Deno.test("presets: only what the user can mend becomes a usage error", () => {
-  assert.equal(usage(() => 3), 3);
+  assert.equal(asUsageError(() => 3), 3);
   const fault = (error: Error) => () => {
     throw error;
   };
-  assert.throws(() => usage(fault(new AdaptiveConfigError("a"))), new UsageError("a"));
-  assert.throws(() => usage(fault(new Error("a bug"))), { name: "Error", message: "a bug" });
+  assert.throws(() => asUsageError(fault(new AdaptiveConfigError("a"))), new UsageError("a"));
+  assert.throws(() => asUsageError(fault(new Error("a bug"))), { name: "Error", message: "a bug" });
 });

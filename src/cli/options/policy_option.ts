@@ -1,4 +1,4 @@
-import { DEFAULT_PRESET, presetJson, usage } from "../../engine/schedule/presets.ts";
+import { asUsageError, DEFAULT_PRESET, presetJson } from "../../engine/schedule/presets.ts";
 import type { NamedPolicy } from "../../engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../errors.ts";
 import { isObject } from "../../objects.ts";
@@ -39,7 +39,7 @@ export function policyOf(text: string, flag = "--policy"): NamedPolicy {
   const written = Object.entries(typed).map(([key, value]) => [key, valueOf(value)]);
   // The policy itself refuses a config that is no object.
   const options = isObject(read) ? { ...read, ...Object.fromEntries(written) } : read;
-  usage(() => kind.check(options), `Cannot use "${flag} ${text}": `);
+  asUsageError(() => kind.check(options), `Cannot use "${flag} ${text}": `);
   return { policy: name, options };
 }
 

@@ -1,4 +1,4 @@
-import { usage } from "../../engine/schedule/presets.ts";
+import { asUsageError } from "../../engine/schedule/presets.ts";
 import { UsageError } from "../../errors.ts";
 import { DEFAULT_NUM_STEPS, fixedShape } from "../../speculate/fixed_shape.ts";
 import {
@@ -42,7 +42,9 @@ interface DepthWithNotes {
 export function depthOf(options: ServeCommandOptions, algorithm: string): DepthWithNotes {
   if (options.policy !== undefined) return depthOfPolicy(options.policy, options);
   const choice = speculationOf(options);
-  const { tier, warnings } = usage(() => fixedShape({ ...choice, algorithm, architecture: "" }));
+  const { tier, warnings } = asUsageError(() =>
+    fixedShape({ ...choice, algorithm, architecture: "" })
+  );
   return {
     depth: { kind: "fixed", tier: choice.tree === "auto" ? undefined : tier },
     notes: warnings,
@@ -65,7 +67,7 @@ function depthOfPolicy(
       return { depth: fixed(Number(values["num_steps"] ?? steps)), notes: [] };
     case "ema": {
       const json = wholeConfig(values);
-      const config = usage(() => parseAdaptiveConfig(json));
+      const config = asUsageError(() => parseAdaptiveConfig(json));
       const start = numSteps ?? middleSteps(config);
       const depths = unionSteps(withInitialSteps(config, start));
       if (!depths.includes(start)) {

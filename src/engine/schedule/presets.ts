@@ -1,7 +1,6 @@
 import aggressive from "../../../presets/aggressive.json" with { type: "json" };
 import conservative from "../../../presets/conservative.json" with { type: "json" };
 import { reason, UsageError } from "../../errors.ts";
-import { MOST_STEPS } from "../../speculate/round_shape.ts";
 import { PolicyError } from "../../speculate/policy.ts";
 
 /** Adaptive configs that come with the program: the files of presets/, by name. */
@@ -9,9 +8,6 @@ const PRESETS: Readonly<Record<string, unknown>> = { conservative, aggressive };
 
 /** The config of the policy `ema` where none is given. */
 export const DEFAULT_PRESET = "conservative";
-
-/** Deepest tier that a config or policy may name. */
-export const DEEPEST: number = MOST_STEPS;
 
 export const PRESET_NAMES: readonly string[] = Object.keys(PRESETS);
 
@@ -25,7 +21,7 @@ export function presetJson(nameOrFile: string): unknown {
 }
 
 /** Runs `action` and turns its PolicyError, a fault in the user's config or options, into a UsageError. */
-export function usage<T>(action: () => T, prefix = ""): T {
+export function asUsageError<T>(action: () => T, prefix = ""): T {
   try {
     return action();
   } catch (error) {

@@ -4,7 +4,7 @@ import { policyNamed } from "../../speculate/policies/registry.ts";
 import { fixed } from "../../speculate/policies/static.ts";
 import { type Policy, PolicyError } from "../../speculate/policy.ts";
 import type { OutputConfig } from "./output.ts";
-import { DEEPEST, usage } from "./presets.ts";
+import { asUsageError } from "./presets.ts";
 import { batchBuckets } from "../device/buckets.ts";
 import {
   chain,
@@ -61,7 +61,10 @@ interface PlanFor {
  *
  * @throws UsageError for a name, options or steps that cannot be used.
  */
-export function policyPlan(asked: NamedPolicy | OwnPolicy, of: PlanFor): SpeculationPlan {
+export function policyPlan(
+  asked: NamedPolicy | OwnPolicy,
+  of: Omit<PlanFor, "architecture">,
+): SpeculationPlan {
   const plan = namedPlan(asked, of);
   if (of.algorithm !== "NONE") return plan;
   if (plan.tiers.some(({ depth }) => depth > 0)) {
@@ -79,10 +82,10 @@ export function namedPlan(
   asked: NamedPolicy | OwnPolicy,
   { maxBatch, onWarning }: Pick<PlanFor, "maxBatch" | "onWarning">,
 ): SpeculationPlan {
-  const found = usage(() => policyOf(asked, batchBuckets(maxBatch)));
+  const found = asUsageError(() => policyOf(asked, batchBuckets(maxBatch)));
   const { name, policy, numSteps } = found;
   const { tiers } = policy;
-  usage(() => checkSteps(found, tiers.map(({ depth }) => depth)));
+  asUsageError(() => checkSteps(found, tiers.map(({ depth }) => depth)));
   const tier = (numSteps === undefined ? tiers : tiers.filter(({ depth }) => depth === numSteps))
     .at(-1) as DraftShape;
   const speculation = openSpeculation(name, policy, { tier, onWarning });
@@ -113,7 +116,7 @@ export function speculationPlan(
   { allSteps, ...choice }: SpeculationChoice,
   { algorithm, architecture, onWarning }: Omit<PlanFor, "maxBatch">,
 ): SpeculationPlan {
-  const { tier, warnings } = usage(() => fixedShape({ ...choice, algorithm, architecture }));
+  const { tier, warnings } = asUsageError(() => fixedShape({ ...choice, algorithm, architecture }));
   for (const line of warnings) onWarning(line);
   return staticPlan(tier, allSteps && algorithm !== "NONE" ? chains(ALL_STEPS) : []);
 }
@@ -141,10 +144,10 @@ function checkSteps(
   { name, numSteps }: OpenedPolicy,
   steps: readonly number[],
 ): void {
-  const deep = steps.find((each) => each > DEEPEST);
+  const deep = steps.find((each) => each > MOST_STEPS);
   if (deep !== undefined) {
     throw new PolicyError(
-      `Cannot use policy "${name}": it has ${deep} steps, at most ${DEEPEST} are supported`,
+      `Cannot use policy "${name}": it has ${deep} steps, at most ${MOST_STEPS} are supported`,
     );
   }
   if (numSteps !== undefined && !steps.includes(numSteps)) {

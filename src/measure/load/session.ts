@@ -8,8 +8,7 @@ import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
 import { openScheduler, type SchedulerRunner } from "../../engine/schedule/scheduler.ts";
 import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
-import type { SpeculationPlan } from "../../engine/schedule/speculation.ts";
-import { type NamedPolicy, policyPlan } from "../../engine/schedule/speculation_choice.ts";
+import { namedPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { UsageError } from "../../errors.ts";
 import type { Acceptance } from "../../remote/acceptance.ts";
@@ -112,7 +111,7 @@ export type OpenLoad = (request: OpenLoadRequest) => Promise<LoadSession>;
 /** Opens model and device, with the tiers of all policies compiled at every batch size. */
 export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
   const { plan, limits: { maxBatch, roundsPerSync } } = request;
-  const plans = plan.arms.map(({ policy }) => planFor(policy, { maxBatch }));
+  const plans = plan.arms.map(({ policy }) => namedPlan(policy, { maxBatch, onWarning: () => {} }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
   const sizeFlags = {
     maxBatch: "--max-batch",
@@ -159,24 +158,6 @@ function byDepth(tiers: readonly DraftShape[]): DraftShape[] {
   return tiers.toSorted((a, b) => a.depth - b.depth);
 }
 
-/** The plan of a policy. Each measurement has a new one, because a policy learns while it runs. */
-function planFor(
-  policy: NamedPolicy,
-  { maxBatch, engine, onWarning = () => {} }: {
-    readonly maxBatch: number;
-    readonly engine?: Pick<LocalEngine, "outputs">;
-    readonly onWarning?: (line: string) => void;
-  },
-): SpeculationPlan {
-  return policyPlan(policy, {
-    // Without an engine yet; whether there is a draft is checked when the model is opened.
-    algorithm: engine?.outputs.algorithm ?? "EAGLE3",
-    architecture: "",
-    maxBatch,
-    onWarning,
-  });
-}
-
 type Cell = LoadCell & LoadSettings;
 
 async function runCell(
@@ -184,7 +165,8 @@ async function runCell(
   { maxBatch, roundsPerSync = "auto", onWarning = () => {}, ...cell }: Cell,
 ): Promise<LoadCellResult | undefined> {
   const { spec: { arm, seed }, plan: { warmup } } = cell;
-  const plan = planFor({ ...arm.policy, seed }, { maxBatch, engine, onWarning });
+  // A new plan for each measurement: a policy learns while it runs.
+  const plan = namedPlan({ ...arm.policy, seed }, { maxBatch, onWarning });
   const speculation = learningCosts(plan.speculation, engine.costs);
   const cache = cacheOf(engine.runner);
   using _ = { [Symbol.dispose]: () => cache.clear() };
