@@ -26,7 +26,7 @@ export class ScratchPool {
   readonly #label: string;
   readonly #sizes: number[] = [];
   /** How many buffers the layout on paper made; undefined while buffers still grow. */
-  #laidOut: number | undefined;
+  #markdownWriter: number | undefined;
   #buffers: GPUBuffer[] | undefined;
 
   constructor(gpu: Gpu, label: string) {
@@ -44,11 +44,11 @@ export class ScratchPool {
       for (const layout of layouts) layout();
     };
     place();
-    for (let pass = 0; pass < MOST_PASSES && this.#laidOut !== this.#sizes.length; pass++) {
-      this.#laidOut = this.#sizes.length;
+    for (let pass = 0; pass < MOST_PASSES && this.#markdownWriter !== this.#sizes.length; pass++) {
+      this.#markdownWriter = this.#sizes.length;
       place();
     }
-    this.#laidOut = this.#sizes.length;
+    this.#markdownWriter = this.#sizes.length;
     this.#buffers = this.#sizes.map((_, place) => this.#create(place));
   }
 
@@ -57,7 +57,7 @@ export class ScratchPool {
    * so that the few large buffers are not taken by small ones (greedy by size, https://arxiv.org/abs/2001.03288).
    */
   place(values: readonly Lifetime[]): number[] {
-    const laidOut = this.#laidOut;
+    const markdownWriter = this.#markdownWriter;
     const places = Array<number>(values.length).fill(-1);
     const taken: Lifetime[][] = [];
     const isFree = (place: number, { first, last }: Lifetime) =>
@@ -68,14 +68,14 @@ export class ScratchPool {
       const free = this.#sizes.map((size, place) => ({ size, place }))
         .filter(({ place }) => isFree(place, value));
       // Additional buffers come last, in the order in which they were made: later ones change no earlier choice.
-      const bySize = laidOut === undefined ? free.toSorted((a, b) => a.size - b.size) : [
-        ...free.filter(({ place }) => place < laidOut).toSorted((a, b) => a.size - b.size),
-        ...free.filter(({ place }) => place >= laidOut),
+      const bySize = markdownWriter === undefined ? free.toSorted((a, b) => a.size - b.size) : [
+        ...free.filter(({ place }) => place < markdownWriter).toSorted((a, b) => a.size - b.size),
+        ...free.filter(({ place }) => place >= markdownWriter),
       ];
       const fits = bySize.find(({ size }) => size >= value.bytes) ??
-        (laidOut === undefined ? bySize.at(-1) : undefined);
+        (markdownWriter === undefined ? bySize.at(-1) : undefined);
       const place = fits?.place ?? this.#add(value.bytes);
-      if (laidOut === undefined) {
+      if (markdownWriter === undefined) {
         this.#sizes[place] = Math.max(this.#sizes[place] as number, value.bytes);
       }
       places[i] = place;

@@ -54,22 +54,22 @@ export async function download(asked: ModelName, hub: Hub): Promise<Snapshot> {
   const folders = repoFolders(hub.settings.cache, name.repo);
   const cached = cachedSnapshot(name, folders, hub.settings.cache);
   if (hub.settings.offline) {
-    if (!("lacks" in cached)) return cached;
+    if (!("missing" in cached)) return cached;
     const goesOn = cached.begun
       ? `; without it eyrie pull ${modelArgument(name)} continues the download`
       : "";
     throw new UsageError(
-      `Cannot use "${modelText(name)}": HF_HUB_OFFLINE is set, and ${cached.lacks}${goesOn}`,
+      `Cannot use "${modelText(name)}": HF_HUB_OFFLINE is set, and ${cached.missing}${goesOn}`,
     );
   }
   // Where the cache has the model, retry only once to learn whether there is a newer commit.
   const patience = hub.waits ?? WAITS;
-  const waits = "lacks" in cached ? patience : patience.slice(0, 1);
+  const waits = "missing" in cached ? patience : patience.slice(0, 1);
   try {
     return await fromHub(name, folders, { ...hub, waits });
   } catch (error) {
     if (!(error instanceof UnreachableError)) throw error;
-    if ("lacks" in cached) throw withAdvice(error, name, hub.settings);
+    if ("missing" in cached) throw withAdvice(error, name, hub.settings);
     hub.onWarning?.(`${error.message}; using ${cached.commit.slice(0, 7)} from the cache`);
     return cached;
   }
@@ -224,8 +224,8 @@ function withAdvice(
   { cache }: HubSettings,
 ): UnreachableError {
   const found = cachedSnapshot(name, repoFolders(cache, name.repo), cache);
-  const text = "lacks" in found && !found.begun
-    ? `, and ${found.lacks}; eyrie models lists what runs from there, and --model takes a folder`
+  const text = "missing" in found && !found.begun
+    ? `, and ${found.missing}; eyrie models lists what runs from there, and --model takes a folder`
     : `; eyrie pull ${modelArgument(name)} continues the download`;
   return new UnreachableError(message + text, { cause });
 }

@@ -68,7 +68,7 @@ function shardsOf(index: unknown): string[] {
 }
 
 /** Names the files that a snapshot lacks to be run; undefined where it has them all. */
-export function lacking(
+export function missingOf(
   has: (file: string) => boolean,
   readIndex: (file: string) => unknown,
 ): string | undefined {

@@ -4,7 +4,7 @@ import { parsePythonJson } from "../python_json.ts";
 import { cachedCommit, readText, type RepoFolders, sizeOf } from "./cache.ts";
 import type { ModelName } from "./names.ts";
 import { nearest } from "./nearby.ts";
-import { lacking } from "./needed.ts";
+import { missingOf } from "./needed.ts";
 import { cachedRepos, scanRepo } from "./scan.ts";
 
 /** A model in the cache. */
@@ -20,8 +20,8 @@ export interface Snapshot {
 const MOST_JSON = 256 << 20;
 
 /** Why the cache cannot be used, as the end of a sentence. */
-export interface Lack {
-  readonly lacks: string;
+export interface Missing {
+  readonly missing: string;
   /** Something of the revision is there. */
   readonly begun: boolean;
 }
@@ -44,17 +44,17 @@ export function cachedSnapshot(
   name: ModelName,
   folders: RepoFolders,
   cache: string,
-): Snapshot | Lack {
+): Snapshot | Missing {
   const commit = cachedCommit(folders, name);
-  if (commit === undefined) return lackingRevision(name, folders, cache);
+  if (commit === undefined) return missingRevision(name, folders, cache);
   const folder = `${folders.snapshots}/${commit}`;
-  const lacks = lackingIn(folder);
-  if (lacks === undefined) return { name, commit, folder, downloaded: 0 };
-  return { lacks: `"${folders.root}" has no ${lacks}`, begun: true };
+  const missing = missingFiles(folder);
+  if (missing === undefined) return { name, commit, folder, downloaded: 0 };
+  return { missing: `"${folders.root}" has no ${missing}`, begun: true };
 }
 
 /** The first file that a snapshot lacks to be run. A broken index counts as an empty one: a download replaces it. */
-export function lackingIn(folder: string): string | undefined {
+export function missingFiles(folder: string): string | undefined {
   const readIndex = (file: string) => {
     try {
       return readJson(`${folder}/${file}`);
@@ -63,28 +63,28 @@ export function lackingIn(folder: string): string | undefined {
       throw error;
     }
   };
-  return lacking((file) => sizeOf(`${folder}/${file}`) !== undefined, readIndex);
+  return missingOf((file) => sizeOf(`${folder}/${file}`) !== undefined, readIndex);
 }
 
-function lackingRevision(
+function missingRevision(
   { repo, revision }: ModelName,
   { root }: RepoFolders,
   cache: string,
-): Lack {
+): Missing {
   const { revisions, begunBytes } = scanRepo(cache, repo);
   const begun = begunBytes !== undefined;
   // What was interrupted has no name yet.
   const unnamed = revisions.find(({ refs }) => refs.length === 0);
-  const lacks = begun && unnamed ? lackingIn(unnamed.folder) : undefined;
-  if (lacks !== undefined) return { lacks: `"${root}" has no ${lacks}`, begun };
+  const missing = begun && unnamed ? missingFiles(unnamed.folder) : undefined;
+  if (missing !== undefined) return { missing: `"${root}" has no ${missing}`, begun };
   if (revisions.length > 0) {
     const has = revisions.map(({ commit, refs }) => [...refs, commit.slice(0, 7)].join(" = "));
-    return { lacks: `"${root}" has no revision "${revision}", but ${has.join(", ")}`, begun };
+    return { missing: `"${root}" has no revision "${revision}", but ${has.join(", ")}`, begun };
   }
-  if (begun) return { lacks: `"${root}" has only the beginning of it`, begun };
+  if (begun) return { missing: `"${root}" has only the beginning of it`, begun };
   const near = nearest(repo, cachedRepos(cache)).map((each) => `"${each}"`);
   const like = near.length === 0 ? "" : `; it has ${near.slice(0, 3).join(", ")}`;
-  return { lacks: `there is no such model in "${cache}"${like}`, begun };
+  return { missing: `there is no such model in "${cache}"${like}`, begun };
 }
 
 /** @throws UsageError when the file is not JSON. */

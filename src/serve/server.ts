@@ -44,7 +44,7 @@ export async function startServer(
   const http = await listening(service, options);
   const stalls = setInterval(stallWatch(service), STALL_CHECK_MS);
   const pings = setInterval(() => {
-    if (service.phase.kind === "ready") service.phase.ready.pulse.ask();
+    if (service.phase.kind === "ready") service.phase.ready.heartbeat.ask();
   }, Math.min(PING_MS, options.roundMs / 4));
   const { hostname, port } = http;
   const ready = opened(service, open);

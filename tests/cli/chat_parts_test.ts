@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Entry, obey, slashHelp } from "../../src/cli/chat/commands.ts";
+import { type Entry, runEntry, slashHelp } from "../../src/cli/chat/commands.ts";
 import { feed, type Pending } from "../../src/cli/chat/entries.ts";
 import { SETTING_NAMES, settingTexts, withSetting } from "../../src/cli/chat/settings.ts";
 import {
@@ -50,7 +50,7 @@ function talked(exchanges: number): ChatState {
 }
 
 function typed(text: string, state: ChatState = EMPTY, drafts = true) {
-  return obey(state, { text, literal: false }, { drafts });
+  return runEntry(state, { text, literal: false }, { drafts });
 }
 
 Deno.test("plain text is a question, blank lines are nothing", () => {
@@ -257,7 +257,7 @@ Deno.test("a loaded chat switches the draft as it was, where there is one", () =
 });
 
 Deno.test("quoted or pasted text is a message even if it looks like a command", () => {
-  const [state, next] = obey(EMPTY, { text: "/bye\nreally", literal: true }, { drafts: true });
+  const [state, next] = runEntry(EMPTY, { text: "/bye\nreally", literal: true }, { drafts: true });
   assert.equal(next.kind, "answer");
   assert.equal(state.messages[0]?.content, "/bye\nreally");
 });

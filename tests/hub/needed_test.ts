@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { lacking, type RemoteFile, textFiles, weightFiles } from "../../src/hub/needed.ts";
+import { missingOf, type RemoteFile, textFiles, weightFiles } from "../../src/hub/needed.ts";
 
 function listed(...paths: string[]): RemoteFile[] {
   return paths.map((path) => ({ path, size: 1, etag: "", hash: "sha256" }));
@@ -61,19 +61,19 @@ Deno.test("weights: one file that the index counts among its shards comes with t
     "model_mtp.safetensors",
   ]);
   const has = (file: string) => file !== "model_mtp.safetensors";
-  assert.equal(lacking(has, () => map), "model_mtp.safetensors");
-  assert.equal(lacking(() => true, () => map), undefined);
+  assert.equal(missingOf(has, () => map), "model_mtp.safetensors");
+  assert.equal(missingOf(() => true, () => map), undefined);
 });
 
 Deno.test("what a snapshot lacks to be run", () => {
-  const lacks = (...files: string[]) => lacking((file) => files.includes(file), () => INDEX);
+  const missing = (...files: string[]) => missingOf((file) => files.includes(file), () => INDEX);
   const index = "model.safetensors.index.json";
-  assert.equal(lacks(), "config.json");
-  assert.equal(lacks("config.json"), "model.safetensors");
-  assert.equal(lacks("config.json", "model.safetensors"), undefined);
-  assert.equal(lacks("config.json", "pytorch_model.bin"), undefined);
-  assert.equal(lacks("config.json", index, "s-1.safetensors"), "s-2.safetensors");
-  assert.equal(lacks("config.json", index, "s-1.safetensors", "s-2.safetensors"), undefined);
-  const empty = lacking((file) => file !== "model.safetensors", () => null);
+  assert.equal(missing(), "config.json");
+  assert.equal(missing("config.json"), "model.safetensors");
+  assert.equal(missing("config.json", "model.safetensors"), undefined);
+  assert.equal(missing("config.json", "pytorch_model.bin"), undefined);
+  assert.equal(missing("config.json", index, "s-1.safetensors"), "s-2.safetensors");
+  assert.equal(missing("config.json", index, "s-1.safetensors", "s-2.safetensors"), undefined);
+  const empty = missingOf((file) => file !== "model.safetensors", () => null);
   assert.equal(empty, `shards that ${index} names`);
 });

@@ -44,13 +44,13 @@ export async function runBench(
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
   const results = openResults(options, { context, plan, session, file, earlier: rowFile.earlier });
-  const talk = talkOf({ io, status, quiet: options.quiet });
+  const report = progressReporter({ io, status, quiet: options.quiet });
   let different = false;
   const { turn } = context;
   const limits = { present: rowFile.earlier, signal: io.signal, ...turn ? { turn } : {} };
   try {
     for await (const event of sweep(plan, session, limits)) {
-      talk(event);
+      report(event);
       if (event.kind === "different") different = true;
       if (event.kind !== "rows") continue;
       rowFile.add(event.rows);
@@ -185,7 +185,7 @@ export function measuredEngine(
 }
 
 /** Says on stderr how far the sweep is: a bar on a terminal, a line a cell elsewhere. */
-export function talkOf(
+export function progressReporter(
   { io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean },
 ): (event: SweepEvent) => void {
   const line = (text: string) => {

@@ -15,7 +15,7 @@ import { openWorkload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { drafterOf } from "../options/drafter_option.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
-import { DEFAULT_PROMPT_TOKENS, measuredEngine, talkOf, workloadName } from "./bench.ts";
+import { DEFAULT_PROMPT_TOKENS, measuredEngine, progressReporter, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
@@ -80,10 +80,10 @@ async function measured(
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);
   if (opened === undefined) return INTERRUPTED;
   const { session, rounds } = keepingRounds(opened);
-  const talk = talkOf({ io, status, quiet: options.quiet });
+  const report = progressReporter({ io, status, quiet: options.quiet });
   const rows: BenchRow[] = [];
   for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
-    talk(event);
+    report(event);
     if (event.kind === "different") return 1;
     if (event.kind === "rows") rows.push(...event.rows);
   }

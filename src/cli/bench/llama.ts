@@ -5,7 +5,7 @@ import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 import { statusLine } from "../terminal/progress.ts";
-import { measuredEngine, planOf, talkOf, workloadName } from "./bench.ts";
+import { measuredEngine, planOf, progressReporter, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
 import type { BenchContext } from "./results.ts";
 
@@ -26,7 +26,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
   using opened = await unlessAborted(opening, io.signal).finally(status.clear);
   if (opened === undefined) return INTERRUPTED;
   const { session, cells } = keepingCells(opened);
-  const talk = talkOf({ io, status, quiet });
+  const report = progressReporter({ io, status, quiet });
   const write = () => {
     const rows = llamaRows(plans, session, cells);
     if (rows.length === 0) return;
@@ -43,7 +43,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
     for (const plan of [plans.prompt, plans.answer]) {
       if (io.signal.aborted) break;
       for await (const event of sweep(plan, session, { present: new Map(), signal: io.signal })) {
-        talk(event);
+        report(event);
         different ||= event.kind === "different";
       }
       if (different) return 1;

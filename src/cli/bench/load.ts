@@ -55,7 +55,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const request = { ...engine, plan, limits: { ...engine.limits, ...sizes(options) } };
   using session = await unlessAborted(context.open(request), io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const talk = talkOf({ io, status, quiet });
+  const report = progressReporter({ io, status, quiet });
   let different = false;
   const { served } = session;
   const measured = served === undefined ? plan : { ...plan, arms: [served.arm] };
@@ -66,7 +66,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     signal: io.signal,
     slo: goodputOf(options.goodput) ?? {},
     onEvent(event) {
-      talk(event);
+      report(event);
       if (event.kind === "row") {
         results.add(event.row);
         if (recorder.add(event.spec, event.result)) return;
@@ -141,7 +141,7 @@ function formatRows(rows: readonly LoadRow[], format: LoadFormat, facts: PageFac
 }
 
 /** Says on stderr how far the run is: a bar on a terminal, a line a measurement elsewhere. */
-function talkOf(
+function progressReporter(
   { io, status, quiet }: { io: Io; status: StatusLine; quiet: boolean },
 ): (event: LoadEvent) => void {
   const line = (text: string) => {

@@ -49,10 +49,10 @@ export async function measurePoints<Row>(
   for (const model of modelsOf(options, { io, status })) models.push(await located(model));
   const rows: Row[] = [];
   const skipped: string[] = [];
-  const talk = talkOf({ io, status, quiet });
+  const report = progressReporter({ io, status, quiet });
   try {
     for await (const event of measure(models)) {
-      talk(event);
+      report(event);
       if (event.kind === "skipped") skipped.push(`${event.what}: ${event.why}`);
       if (event.kind !== "row") continue;
       rows.push(event.row);
@@ -78,7 +78,7 @@ function modelsOf(
 }
 
 /** Says on stderr how far it is: a bar on a terminal, a line a point elsewhere; always what is left out. */
-function talkOf(
+function progressReporter(
   { io, status, quiet }: { readonly io: Io; readonly status: StatusLine; readonly quiet: boolean },
 ): (event: PointEvent<unknown>) => void {
   const plain = !quiet && !io.stderr.isTerminal;

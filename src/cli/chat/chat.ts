@@ -2,10 +2,10 @@ import { wrapNote } from "../terminal/wrap.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { RemoteError, UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
-import { aligned, type Entry, type Next, obey } from "./commands.ts";
+import { aligned, type Entry, type Next, runEntry } from "./commands.ts";
 import { complete } from "./completion.ts";
 import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
-import { laidOut } from "../terminal/markdown.ts";
+import { markdownWriter } from "../terminal/markdown.ts";
 import { visible } from "../terminal/visible.ts";
 import { warn } from "../terminal/warn.ts";
 import { terminalLines } from "../terminal/editor.ts";
@@ -169,7 +169,7 @@ async function nextEntry(chat: Chat): Promise<Entry | undefined> {
 /** Does what the entry asks. A user's mistake is reported in one line, and the chat goes on unchanged. */
 async function heed(chat: Chat, state: ChatState, entry: Entry): Promise<ChatState | undefined> {
   try {
-    const [changed, next] = obey(state, entry, chat.model);
+    const [changed, next] = runEntry(state, entry, chat.model);
     return await act(chat, { before: state, changed, next });
   } catch (error) {
     if (!(error instanceof UsageError || error instanceof RemoteError)) throw error;
@@ -263,7 +263,7 @@ function showMessages(
 ): void {
   if (system !== undefined) say(`System message: ${system}`);
   for (const { role, content } of messages) {
-    const text = laidOut(stderr, { colour });
+    const text = markdownWriter(stderr, { colour });
     stderr.write(
       role === "user"
         ? `>>> ${visible(content).replaceAll("\n", "\n... ")}\n`

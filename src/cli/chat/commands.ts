@@ -116,8 +116,8 @@ export const SLASH_COMMANDS: readonly (readonly [name: string, argument: string 
 ]
   .map((name) => [name, COMMANDS[name]?.argument]);
 
-/** Understands one entry: a command changes the state, anything else is a question. */
-export function obey(state: ChatState, entry: Entry, context: Context): Step {
+/** Handles one entry: a command changes the state, anything else is a question. */
+export function runEntry(state: ChatState, entry: Entry, context: Context): Step {
   if (entry.text.trim() === "") return [state, { kind: "nothing" }];
   const typed = entry.text.trim();
   if (entry.literal || !typed.startsWith("/")) {

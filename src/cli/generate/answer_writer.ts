@@ -12,7 +12,7 @@ import {
   type SeparatedText,
 } from "../../text/reasoning.ts";
 import type { Io } from "../terminal/io.ts";
-import { laidOut, unlaid } from "../terminal/markdown.ts";
+import { markdownWriter, plainWriter } from "../terminal/markdown.ts";
 import { statusLine } from "../terminal/progress.ts";
 
 /** A result whose text is the answer alone. */
@@ -83,8 +83,8 @@ export interface PartedWriter {
 
 export function partedWriter({ io, shown, layout = false }: WriterOptions): PartedWriter {
   const dims = shown.reasoning && io.stderr.isTerminal;
-  const thought = laidOut(io.stderr, { colour: io.colour, dim: true });
-  const answer = layout ? laidOut(io.stdout, io) : unlaid(io.stdout);
+  const thought = markdownWriter(io.stderr, { colour: io.colour, dim: true });
+  const answer = layout ? markdownWriter(io.stdout, io) : plainWriter(io.stdout);
   /** Reasoning was the last that was written. */
   let thinking = false;
 

@@ -1,7 +1,7 @@
 /** `eyrie models`: what is in the Hugging Face cache, and which of it runs here. */
 import { MAIN, modelArgument } from "../../hub/names.ts";
 import { type CachedRepo, type CachedRevision, filesUnder, scanCache } from "../../hub/scan.ts";
-import { lackingIn } from "../../hub/snapshot.ts";
+import { missingFiles } from "../../hub/snapshot.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { ModelsOptions } from "../options/options.ts";
@@ -69,7 +69,7 @@ const FOREIGN = /\.(gguf|onnx|h5|msgpack|pth?)$/;
 
 /** Whether pull has not fetched everything yet, or a file has been removed since. */
 function isIncomplete({ begunBytes }: CachedRepo, { folder }: CachedRevision): boolean {
-  if (lackingIn(folder) === undefined) return false;
+  if (missingFiles(folder) === undefined) return false;
   return begunBytes !== undefined || !filesUnder(folder).some((file) => FOREIGN.test(file));
 }
 

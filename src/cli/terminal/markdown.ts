@@ -8,7 +8,7 @@ import { graphemes, lastBreak, type Paint, WordWrap } from "./wrap.ts";
 /** Codes of Select Graphic Rendition. */
 const SGR = { bold: "1", dim: "2", italic: "3", cyan: "36" } as const;
 
-export interface TextLook {
+export interface TextStyle {
   /** The terminal's width now. */
   readonly columns: () => number;
   readonly colour: boolean;
@@ -27,7 +27,7 @@ export interface TerminalText {
  * Wraps words at the terminal's width and colours Markdown, whose marks are kept; code blocks and
  * tables are left alone. Text comes in any pieces; no more than a word is held back.
  */
-export function terminalText({ columns, colour, dim = false }: TextLook): TerminalText {
+export function terminalText({ columns, colour, dim = false }: TextStyle): TerminalText {
   const base = dim ? [SGR.dim] : [];
   const wrap = new WordWrap(columns);
   let held = "";
@@ -125,11 +125,11 @@ export function terminalText({ columns, colour, dim = false }: TextLook): Termin
 const AS_IT_IS: TerminalText = { write: (text) => text, end: () => "" };
 
 /** Writes a model's text without layout; for a terminal its control sequences are removed. */
-export function unlaid(output: TextSink): TerminalText {
+export function plainWriter(output: TextSink): TerminalText {
   return output.isTerminal ? { write: visible, end: () => "" } : AS_IT_IS;
 }
 
-/** How a model's text is written to an output: laid out on a terminal, else as it is. */
-export function laidOut(output: TextSink, look: Omit<TextLook, "columns">): TerminalText {
+/** Writes a model's text as Markdown on a terminal, elsewhere as it is. */
+export function markdownWriter(output: TextSink, look: Omit<TextStyle, "columns">): TerminalText {
   return output.isTerminal ? terminalText({ ...look, columns: output.columns }) : AS_IT_IS;
 }

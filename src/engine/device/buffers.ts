@@ -107,13 +107,13 @@ export interface RoundBuffers {
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
 export function maxRows(capacity: EngineSizes): number {
-  const levelRows = whole(capacity.batch * treeWidth(capacity));
-  return Math.max(whole(capacity.prefillRows), verifyRowCount(capacity), levelRows);
+  const levelRows = wholeTiles(capacity.batch * treeWidth(capacity));
+  return Math.max(wholeTiles(capacity.prefillRows), verifyRowCount(capacity), levelRows);
 }
 
 /** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */
 export function verifyRowCount(capacity: EngineSizes): number {
-  return whole(capacity.batch * mostRows(capacity));
+  return wholeTiles(capacity.batch * mostRows(capacity));
 }
 
 /** Extend rows of the widest round of trees, 0 where all tiers are chains. */
@@ -141,7 +141,7 @@ export function mostResultWords(capacity: Pick<EngineSizes, "batch" | "shapes">)
 }
 
 /** Rounded up to whole matmul tiles. */
-export function whole(rows: number): number {
+export function wholeTiles(rows: number): number {
   return Math.ceil(rows / 8) * 8;
 }
 

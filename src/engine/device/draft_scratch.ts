@@ -6,7 +6,7 @@ import type { TreeScratch } from "../../model/graph/draft.ts";
 import type { DraftWeights } from "../../model/weights/draft_weights.ts";
 import { ROW_WORDS } from "../../model/device_layout.ts";
 import { poolSize } from "../../speculate/trees.ts";
-import { type EngineSizes, storageBuffer, treeWidth, whole } from "./buffers.ts";
+import { type EngineSizes, storageBuffer, treeWidth, wholeTiles } from "./buffers.ts";
 
 interface LoadedDraft {
   readonly config: Pick<AnyDraftConfig, "draftVocabSize" | "layer">;
@@ -26,7 +26,7 @@ export function treeScratch(
   const words = (label: string, count: number) => storageBuffer(gpu, `draft.tree.${label}`, count);
   return {
     width,
-    logits: words("logits", whole(rows) * head.rows),
+    logits: words("logits", wholeTiles(rows) * head.rows),
     partials: words("partials", rows * partialTopWords(config.draftVocabSize, width)),
     first: words("first", 2 * rows),
     top: words("top", 2 * rows * width),
@@ -34,6 +34,6 @@ export function treeScratch(
     frontier: words("frontier", rows * Math.max(...treeShapes.map(({ depth }) => depth))),
     rows: words("rows", rows * ROW_WORDS),
     index: words("index", rows),
-    hidden: words("hidden", whole(rows) * config.layer.hiddenSize),
+    hidden: words("hidden", wholeTiles(rows) * config.layer.hiddenSize),
   };
 }

@@ -34,7 +34,7 @@ import {
   storageBuffer,
   tablePages,
   verifyRowCount,
-  whole,
+  wholeTiles,
 } from "./buffers.ts";
 import {
   causalModel,
@@ -210,7 +210,7 @@ function prepareDraft(
   const featureCols = featureWidth(config, target.config);
   const kept = keptRowCount(capacity);
   const floats = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
-  const batch = whole(capacity.batch);
+  const batch = wholeTiles(capacity.batch);
   const eagle3 = config.algorithm === "EAGLE3";
   const qCols = attentionSizes((config.layer.layers[0] as LayerConfig).attention).q;
   const decoder = decoderContext(gpu, "draft", config.layer, capacity, shared);

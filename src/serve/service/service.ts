@@ -6,7 +6,7 @@ import { ApiError, unavailable } from "../http/errors.ts";
 import type { Access } from "../http/guard.ts";
 import type { Log } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
-import { openPulse, type Pulse } from "./pulse.ts";
+import { type Heartbeat, openHeartbeat } from "./heartbeat.ts";
 import { toolFamily } from "../tools/families.ts";
 import type { ToolFamily } from "../tools/family.ts";
 
@@ -52,7 +52,7 @@ export interface Ready {
   readonly model: string;
   /** How the model calls tools. */
   readonly tools: ToolFamily;
-  readonly pulse: Pulse;
+  readonly heartbeat: Heartbeat;
 }
 
 export type Phase =
@@ -97,10 +97,10 @@ export function openService(options: ServiceOptions): Service {
 export function setReady(service: Service, engine: Engine): void {
   const { modelName, shownName } = service.options;
   const model = modelName ?? shownName(engine.info.name);
-  const pulse = openPulse(() => engine.ping());
+  const heartbeat = openHeartbeat(() => engine.ping());
   service.phase = {
     kind: "ready",
-    ready: { engine, model, tools: toolFamily(engine.info), pulse },
+    ready: { engine, model, tools: toolFamily(engine.info), heartbeat },
   };
 }
 

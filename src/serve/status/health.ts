@@ -11,7 +11,7 @@ export const HEALTH_ROUTE: Route = get(
   },
   async ({ service }) => {
     const { phase, options: { roundMs } } = service;
-    if (phase.kind === "ready") await phase.ready.pulse.check(Math.min(PING_MS, roundMs + 1));
+    if (phase.kind === "ready") await phase.ready.heartbeat.check(Math.min(PING_MS, roundMs + 1));
     const { status, body } = health(service);
     return Response.json(body, { status });
   },
@@ -33,7 +33,7 @@ function health(service: Service): { readonly status: number; readonly body: unk
     const loading = errorBody(unavailable("Loading model"));
     return { status: 503, body: { status: "loading", progress, ...loading } };
   }
-  const silentMs = Math.round(phase.kind === "ready" ? phase.ready.pulse.silentMs : 0);
+  const silentMs = Math.round(phase.kind === "ready" ? phase.ready.heartbeat.silentMs : 0);
   if (!draining) {
     return { status: 200, body: { status: "ok", ...silentMs > 0 ? { silent_ms: silentMs } : {} } };
   }
@@ -50,10 +50,10 @@ function health(service: Service): { readonly status: number; readonly body: unk
 
 /** Why no answer can be expected, though a model is loaded. */
 function faultOf({ phase, table, options: { roundMs } }: Service): unknown {
-  const pulse = phase.kind === "ready" ? phase.ready.pulse : undefined;
-  const failure = phase.kind === "failed" ? phase.error : table.failure ?? pulse?.failure;
+  const heartbeat = phase.kind === "ready" ? phase.ready.heartbeat : undefined;
+  const failure = phase.kind === "failed" ? phase.error : table.failure ?? heartbeat?.failure;
   if (failure !== undefined) return errorBody(unavailable(failure.message));
-  const silentMs = Math.max(table.silentMs, pulse?.silentMs ?? 0);
+  const silentMs = Math.max(table.silentMs, heartbeat?.silentMs ?? 0);
   if (silentMs <= roundMs) return undefined;
   const seconds = Math.round(silentMs / 1000);
   const message = `the engine has given no sign of life for ${seconds} s (--round-timeout)`;

@@ -19,9 +19,9 @@ const DEFAULT_DWELL = 150;
 export function acceptanceOf(
   text: string,
   replay: (file: string) => AcceptanceModel,
-  flag = "--simulate-acceptance",
 ): AcceptanceModel {
-  const refuse = (why: string) => new UsageError(`Cannot use "${flag} ${text}": ${why}`);
+  const refuse = (why: string) =>
+    new UsageError(`Cannot use "--simulate-acceptance ${text}": ${why}`);
   const at = text.indexOf(":");
   const kind = at < 0 ? text : text.slice(0, at);
   const [values = "", ...parts] = at < 0 ? [] : text.slice(at + 1).split(",");

@@ -1,11 +1,15 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import stringWidth from "string-width";
-import { laidOut, terminalText, type TextLook } from "../../../src/cli/terminal/markdown.ts";
+import {
+  markdownWriter,
+  terminalText,
+  type TextStyle,
+} from "../../../src/cli/terminal/markdown.ts";
 import { fakeIo } from "../fake.ts";
 
 /** Everything that is written for a text that comes in these pieces. */
-function shown(pieces: Iterable<string>, look: Partial<TextLook> = {}): string {
+function shown(pieces: Iterable<string>, look: Partial<TextStyle> = {}): string {
   const text = terminalText({ columns: () => 20, colour: false, ...look });
   return Array.from(pieces, (piece) => text.write(piece)).join("") + text.end();
 }
@@ -164,7 +168,7 @@ Deno.test("dim text is dim throughout", () => {
 });
 
 Deno.test("to a pipe a text goes as it is, at once", () => {
-  const text = laidOut(fakeIo().stdout, { colour: true });
+  const text = markdownWriter(fakeIo().stdout, { colour: true });
   for (const piece of ["**a\x1b[1m", "b\r\n``", "`"]) assert.equal(text.write(piece), piece);
   assert.equal(text.end(), "");
 });

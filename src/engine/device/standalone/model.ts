@@ -18,7 +18,7 @@ import {
   mostRows,
   storageBuffer,
   verifyRowCount,
-  whole,
+  wholeTiles,
 } from "../buffers.ts";
 import type { RejectionRule } from "../../../speculate/rejection_rule.ts";
 import { causalModel, type SharedBuffers } from "../decoder_buffers.ts";
@@ -68,7 +68,7 @@ export function prepareStandalone(
   { kv, ...shared }: SharedBuffers & { readonly kv: readonly LayerKv[] },
 ): StandaloneDraft {
   const { layer, draftVocabSize: vocab } = config;
-  const batch = whole(capacity.batch);
+  const batch = wholeTiles(capacity.batch);
   const words = (label: string, count: number) => storageBuffer(gpu, `draft.${label}`, count);
   const own = { config: layer, weights: model, kv, logitRows: batch };
   return {

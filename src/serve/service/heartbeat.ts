@@ -1,5 +1,5 @@
 /** Whether the engine's thread answers, asked again and again. */
-export interface Pulse {
+export interface Heartbeat {
   /** For how long the question that is open has waited for its answer, ms; 0 where none is open. */
   readonly silentMs: number;
   /** Why the last question was not answered; undefined where it was. */
@@ -11,10 +11,7 @@ export interface Pulse {
 }
 
 /** @param ping resolves when the engine's thread has answered. */
-export function openPulse(
-  ping: () => Promise<unknown>,
-  now: () => number = () => performance.now(),
-): Pulse {
+export function openHeartbeat(ping: () => Promise<unknown>): Heartbeat {
   let open: { readonly since: number; readonly answered: Promise<void> } | undefined;
   let failure: Error | undefined;
 
@@ -29,13 +26,13 @@ export function openPulse(
   }
 
   function ask(): Promise<void> {
-    open ??= { since: now(), answered: answered() };
+    open ??= { since: performance.now(), answered: answered() };
     return open.answered;
   }
 
   return {
     get silentMs() {
-      return open === undefined ? 0 : now() - open.since;
+      return open === undefined ? 0 : performance.now() - open.since;
     },
     get failure() {
       return failure;
