@@ -12,6 +12,11 @@ export function csvText(rows: readonly object[]): string {
   return `${csvFormat(flat)}\n`;
 }
 
+/** All numbers of rows that begin with a `format`; the names of the columns are those of the JSON rows. */
+export function rowsCsv(rows: readonly { readonly format: string }[]): string {
+  return csvText(rows.map(({ format: _, ...row }) => row));
+}
+
 function cells(name: string, value: unknown): [string, unknown][] {
   if (Array.isArray(value)) return [[name, value.join(" ")]];
   if (typeof value !== "object" || value === null) return [[name, value]];

@@ -3,9 +3,9 @@ import { csvText } from "./csv.ts";
 import { parseLine } from "./workload/prompt_file.ts";
 import { type BenchRow, keyOfRow, ROW_FORMAT } from "./row.ts";
 
-/** One line of a row file. */
-export function rowLine(row: BenchRow): string {
-  return `${JSON.stringify(row)}\n`;
+/** Rows as JSON, one a line. */
+export function jsonLines(rows: readonly object[]): string {
+  return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
 }
 
 /** The rows as one JSON array. */

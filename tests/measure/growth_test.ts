@@ -4,7 +4,8 @@ import { growthTables } from "../../src/measure/growth/columns.ts";
 import { growthHtml } from "../../src/measure/growth/page.ts";
 import { basePoint, growthAxes, growthSeries } from "../../src/measure/growth/points.ts";
 import { type GrowthRow, prefillRow, roundRow } from "../../src/measure/growth/row.ts";
-import { growthCsv, growthMarkdown } from "../../src/measure/growth/text.ts";
+import { rowsCsv } from "../../src/measure/csv.ts";
+import { growthMarkdown } from "../../src/measure/growth/text.ts";
 import { SUBJECT } from "./fake.ts";
 
 Deno.test("growth: one axis at a time from the usual point, or from the first value", () => {
@@ -108,7 +109,7 @@ Deno.test("growth: a table an axis and kind; columns that nothing fills are left
 });
 
 Deno.test("growth: CSV has a line a row and flat names", () => {
-  const [head = "", ...lines] = growthCsv(ROWS).trim().split("\n");
+  const [head = "", ...lines] = rowsCsv(ROWS).trim().split("\n");
   assert.equal(lines.length, ROWS.length);
   const names = head.split(",");
   assert.ok(

@@ -4,7 +4,7 @@ import { digits } from "../../src/measure/formats.ts";
 import { markdown } from "../../src/measure/markdown.ts";
 import { html } from "../../src/measure/page/page.ts";
 import { keyOfRow, rowKey } from "../../src/measure/row.ts";
-import { csv, json, parseRows, rowLine } from "../../src/measure/row_file.ts";
+import { csv, json, jsonLines, parseRows } from "../../src/measure/row_file.ts";
 import { UsageError } from "../../src/errors.ts";
 import { verdictLines } from "../../src/measure/verdict_text.ts";
 import { sampleRows, SUBJECT } from "./fake.ts";
@@ -83,13 +83,13 @@ Deno.test("every format says SIMULATED", () => {
   match(markdown(SIMULATED), /^SIMULATED acceptance: timing only\n\n[^|]*\| acceptance \|/);
   equal(csv(SIMULATED).match(/^SIMULATED,/gm)?.length, SIMULATED.length);
   equal(json(SIMULATED).match(/"SIMULATED"/g)?.length, SIMULATED.length);
-  ok(SIMULATED.every((row) => rowLine(row).includes('"acceptance":"SIMULATED"')));
+  ok(SIMULATED.every((row) => jsonLines([row]).includes('"acceptance":"SIMULATED"')));
   match(html(SIMULATED, FACTS), /<div class="simulated">SIMULATED acceptance/);
   ok(!html(ROWS, FACTS).includes("SIMULATED"));
 });
 
 Deno.test("row lines come back as they were, under the key of their measurement", () => {
-  const text = ROWS.map(rowLine).join("");
+  const text = jsonLines(ROWS);
   const { rows, whole } = parseRows("f", text);
   deepEqual([...rows.values()], ROWS);
   equal(whole, text);
@@ -113,7 +113,7 @@ Deno.test("other probabilities of simulated acceptance and another rope base are
   const based = { ...SUBJECT, draftRopeTheta: 10000 };
   for (const subject of [simulated, based]) {
     const [row] = await sampleRows({ batch: [1], numSteps: [0], blocks: 2, subject });
-    const [read] = parseRows("f", rowLine(row!)).rows.keys();
+    const [read] = parseRows("f", jsonLines([row!])).rows.keys();
     equal(read, rowKey(subject, one, place));
     equal(keyOfRow(row!), read);
     for (const other of [SUBJECT, { ...simulated, simulateAcceptance: [0.8] }]) {
@@ -125,7 +125,7 @@ Deno.test("other probabilities of simulated acceptance and another rope base are
 Deno.test("a row file that ends in mid-line loses that line only; the last of two rows counts", () => {
   const [first, second] = ROWS;
   const newer = { ...first!, blocks: 9 };
-  const text = [first!, second!, newer].map(rowLine).join("");
+  const text = jsonLines([first!, second!, newer]);
   const { rows, whole } = parseRows("f", `${text}{"format": "eyr`);
   equal(whole, text);
   deepEqual([...rows.values()].map(({ blocks }) => blocks), [9, 3]);
@@ -134,7 +134,7 @@ Deno.test("a row file that ends in mid-line loses that line only; the last of tw
 Deno.test("a line that is no row is a mistake with its number", () => {
   const cases: [string, RegExp][] = [
     ["{}\n", /^Cannot resume from "f": line 1: no row of eyrie bench \(format "eyrie-bench-2"\)$/],
-    [`${rowLine(ROWS[0]!)}\nx\n`, /^Cannot resume from "f": line 3: not JSON: /],
+    [`${jsonLines([ROWS[0]!])}\nx\n`, /^Cannot resume from "f": line 3: not JSON: /],
   ];
   for (const [text, message] of cases) {
     throws(

@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
+import { rowsCsv } from "../../src/measure/csv.ts";
 import type { RewriteShape } from "../../src/engine/check/rewrites.ts";
 import { type RewriteEvent, rewrites } from "../../src/measure/rewrites/session.ts";
 import { type RewriteRow, rewriteRow } from "../../src/measure/rewrites/row.ts";
-import {
-  rewritesCsv,
-  rewritesMarkdown,
-  rewritesTerminal,
-} from "../../src/measure/rewrites/text.ts";
+import { rewritesMarkdown, rewritesTerminal } from "../../src/measure/rewrites/text.ts";
 import { SUBJECT } from "./fake.ts";
 
 const ONE: RewriteShape = { kind: "round", point: { context: 512, batch: 1, rows: 1 } };
@@ -65,7 +62,7 @@ Deno.test("rewrites: the table has a line a rewrite, all of them last, and colum
     "",
     "left out: m, prompt of 256, without split_k: no kernel",
   ]);
-  const [head, first] = rewritesCsv(ROWS).split("\n");
+  const [head, first] = rowsCsv(ROWS).split("\n");
   assert.equal(
     head,
     "model,draft,device,webgpu,kind,context,batch,rows,rewrite,changes_bits,clock,runs," +

@@ -2,7 +2,7 @@ import { markdown } from "../../measure/markdown.ts";
 import { html } from "../../measure/page/page.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import type { BenchRow } from "../../measure/row.ts";
-import { csv, type EarlierRows, json, parseRows, rowLine } from "../../measure/row_file.ts";
+import { csv, type EarlierRows, json, jsonLines, parseRows } from "../../measure/row_file.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { outputFile, writing } from "../terminal/output_file.ts";
 
@@ -21,7 +21,7 @@ export function formatRows(
     case "json":
       return json(rows);
     case "jsonl":
-      return rows.map(rowLine).join("");
+      return jsonLines(rows);
     case "html":
       return html(rows, facts);
   }
@@ -58,5 +58,5 @@ export function openRowFile(path: string | undefined): RowFile {
   const { rows, whole } = parseRows(path, text);
   // The last run ended in the middle of a line.
   if (whole !== text) outputFile(path, { force: true }).write(whole);
-  return { earlier: rows, add: (rows) => append(path, rows.map(rowLine).join("")) };
+  return { earlier: rows, add: (rows) => append(path, jsonLines(rows)) };
 }

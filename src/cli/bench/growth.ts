@@ -1,9 +1,11 @@
 import { defined } from "../../defined.ts";
+import { rowsCsv } from "../../measure/csv.ts";
 import { growthHtml } from "../../measure/growth/page.ts";
 import type { GrowthRow } from "../../measure/growth/row.ts";
 import type { Growth } from "../../measure/growth/session.ts";
-import { growthCsv, type GrowthFacts, growthMarkdown } from "../../measure/growth/text.ts";
+import { type GrowthFacts, growthMarkdown } from "../../measure/growth/text.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
+import { jsonLines } from "../../measure/row_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
@@ -82,13 +84,13 @@ function textOf(
 ): string {
   switch (format) {
     case "csv":
-      return growthCsv(rows);
+      return rowsCsv(rows);
     case "json": {
       const { bandwidth, skipped } = facts;
       return `${JSON.stringify({ bandwidth, skipped, rows }, null, 1)}\n`;
     }
     case "jsonl":
-      return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+      return jsonLines(rows);
     case "html":
       return growthHtml(rows, facts);
     default:

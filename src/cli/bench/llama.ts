@@ -1,4 +1,5 @@
 import { keepingCells, llamaMarkdown, llamaPlans, llamaRows } from "../../measure/llama.ts";
+import { jsonLines } from "../../measure/row_file.ts";
 import { sweep } from "../../measure/sweep.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import type { BenchOptions } from "../options/options.ts";
@@ -33,7 +34,7 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
     const text = {
       md: () => llamaMarkdown(rows),
       json: () => `${JSON.stringify(rows, null, 2)}\n`,
-      jsonl: () => rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+      jsonl: () => jsonLines(rows),
     }[format as "md" | "json" | "jsonl"]();
     file?.write(text);
     io.stdout.write(file === undefined ? text : llamaMarkdown(rows));

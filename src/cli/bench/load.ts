@@ -7,6 +7,7 @@ import { type LoadEvent, measureLoad } from "../../measure/load/sweep.ts";
 import { inPlanOrder } from "../../measure/load/summary.ts";
 import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
+import { jsonLines } from "../../measure/row_file.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import { goodputOf } from "../options/measure/goodput_option.ts";
 import type { LoadOptions } from "../options/options.ts";
@@ -134,7 +135,7 @@ function formatRows(rows: readonly LoadRow[], format: LoadFormat, facts: PageFac
     case "json":
       return `${JSON.stringify(rows, null, 1)}\n`;
     case "jsonl":
-      return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+      return jsonLines(rows);
     case "html":
       return loadHtml(rows, facts);
   }

@@ -1,11 +1,12 @@
 import { UsageError } from "../../errors.ts";
+import { rowsCsv } from "../../measure/csv.ts";
 import type { MeasureRewrites } from "../../measure/rewrites/session.ts";
 import {
-  rewritesCsv,
   type RewritesFound,
   rewritesMarkdown,
   rewritesTerminal,
 } from "../../measure/rewrites/text.ts";
+import { jsonLines } from "../../measure/row_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
@@ -79,11 +80,11 @@ function textOf(
   const { rows, skipped } = found;
   switch (format) {
     case "csv":
-      return rewritesCsv(rows);
+      return rowsCsv(rows);
     case "json":
       return `${JSON.stringify({ skipped, rows }, null, 1)}\n`;
     case "jsonl":
-      return rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+      return jsonLines(rows);
     default:
       return rewritesMarkdown(found);
   }

@@ -22,7 +22,7 @@ export interface AnswerResult extends GenerateResult {
 }
 
 /** Shows an output as it comes: the answer on stdout, the reasoning before it dimmed on stderr. */
-export interface AnswerWriter {
+interface AnswerWriter {
   write(piece: string): void;
   /** Shows what was held back. */
   end(): void;
@@ -57,7 +57,7 @@ export async function streamAnswer(
   }
 }
 
-export function answerWriter(
+function answerWriter(
   { reasoning }: Pick<EngineInfo, "reasoning">,
   promptIds: readonly number[],
   options: WriterOptions,

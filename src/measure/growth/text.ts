@@ -1,4 +1,3 @@
-import { csvText } from "../csv.ts";
 import { digits } from "../formats.ts";
 import { markdownText } from "../table.ts";
 import { growthTables } from "./columns.ts";
@@ -54,9 +53,4 @@ export function bandwidthText({ gbps, given }: GrowthFacts["bandwidth"]): string
   return gbps === null
     ? "bandwidth not known: set EYRIE_BANDWIDTH for the floor of each step"
     : `bandwidth ${digits(gbps)} GB/s (${given ? "given" : "measured"})`;
-}
-
-/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
-export function growthCsv(rows: readonly GrowthRow[]): string {
-  return csvText(rows.map(({ format: _, ...row }) => row));
 }

@@ -1,4 +1,3 @@
-import { csvText } from "../csv.ts";
 import { digits, ratioText } from "../formats.ts";
 import { type Column, markdownText, numbers, splitTable, words, wrapped } from "../table.ts";
 import type { RewriteRow } from "./row.ts";
@@ -73,11 +72,6 @@ function notesBelow({ skipped, stopped }: RewritesFound): string[] {
 
 function emptyField({ stopped }: RewritesFound): string {
   return stopped ? "" : "-";
-}
-
-/** All numbers of the rows as CSV; the names of the columns are those of the JSON rows. */
-export function rewritesCsv(rows: readonly RewriteRow[]): string {
-  return csvText(rows.map(({ format: _, ...row }) => row));
 }
 
 function titleOf({ model, draft, device, clock }: RewriteRow): string {
