@@ -1,7 +1,7 @@
 import type { Body, ChannelFormat } from "./channel_format.ts";
 import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
 import { HARMONY_CHANNELS } from "./harmony_channels.ts";
-import { openTail } from "./stop.ts";
+import { firstMark, openTail } from "./stop.ts";
 
 /** Formats by name; `Reasoning` holds the name because it is plain data. */
 const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
@@ -177,8 +177,7 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   }
 
   function readText(kind: Body["kind"], around: Body["around"], ended: boolean): boolean {
-    const found = ends.map((mark) => ({ mark, at: held.indexOf(mark) }))
-      .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+    const found = firstMark(held, ends);
     if (found === undefined) {
       const kept = ended ? 0 : openTail(held, ends);
       put(kind, held.slice(0, held.length - kept));

@@ -51,6 +51,15 @@ function firstStop(
   return found[0];
 }
 
+/** Where the first of these marks is in the text; undefined if none is. */
+export function firstMark(
+  text: string,
+  marks: readonly string[],
+): { readonly mark: string; readonly at: number } | undefined {
+  return marks.map((mark) => ({ mark, at: text.indexOf(mark) }))
+    .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+}
+
 /** Length of the longest end of `text` that begins one of `marks`. */
 export function openTail(text: string, marks: readonly string[]): number {
   const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));

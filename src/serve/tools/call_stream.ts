@@ -1,4 +1,4 @@
-import { openTail } from "../../text/stop.ts";
+import { firstMark, openTail } from "../../text/stop.ts";
 import type { BodyReader } from "./body.ts";
 import type { Tool } from "./tool.ts";
 
@@ -140,8 +140,7 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
   }
 
   function readText(ended: boolean): boolean {
-    const found = marks.map((mark) => ({ mark, at: held.indexOf(mark) }))
-      .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
+    const found = firstMark(held, marks);
     if (found !== undefined) {
       text(held.slice(0, found.at));
       held = held.slice(found.at + found.mark.length);

@@ -56,6 +56,26 @@ export function randomId(length: number): string {
 
 export const openAiCallId = (): string => `call_${randomId(24)}`;
 
+/**
+ * Forms that write a function's name, a separator and the arguments; where there is one tool, the output begins with its
+ * name.
+ *
+ * @param separators.one between the name and the arguments where there is one tool.
+ */
+export function namedForms(
+  tools: readonly Tool[],
+  begin: string,
+  { one, each }: { readonly one: string; readonly each: string },
+): ForcedCall {
+  const [only] = tools;
+  const form = (before: string, { parameters }: Tool): CallForm => (
+    { before, schema: parameters ?? ANY_ARGUMENTS, after: "" }
+  );
+  return tools.length === 1 && only !== undefined
+    ? { begin: `${begin}${only.name}${one}`, forms: [form("", only)] }
+    : { begin, forms: tools.map((tool) => form(`${tool.name}${each}`, tool)) };
+}
+
 /** `{"name": "f", "KEY": ARGUMENTS}`, the spaces as Python's json has them. */
 export function jsonForms(
   tools: readonly Tool[],

@@ -1,6 +1,6 @@
 import { HARMONY_CALL } from "../../text/harmony_channels.ts";
 import { namedCall } from "./body.ts";
-import { ANY_ARGUMENTS, openAiCallId, type ToolFamily } from "./family.ts";
+import { namedForms, openAiCallId, type ToolFamily } from "./family.ts";
 
 const [CALL, END] = HARMONY_CALL;
 const MESSAGE = "<|message|>";
@@ -17,20 +17,7 @@ export const HARMONY: ToolFamily = {
     bare: false,
     body: () => namedCall({ separators: [JSON_TYPE.trim(), MESSAGE], ends: [END] }),
   },
-  forced(tools) {
-    const [only] = tools;
-    if (tools.length === 1 && only !== undefined) {
-      const schema = only.parameters ?? ANY_ARGUMENTS;
-      const begin = `${CALL}${only.name}${JSON_TYPE}${MESSAGE}`;
-      return { begin, forms: [{ before: "", schema, after: "" }] };
-    }
-    const forms = tools.map(({ name, parameters }) => ({
-      before: `${name}${MESSAGE}`,
-      schema: parameters ?? ANY_ARGUMENTS,
-      after: "",
-    }));
-    return { begin: CALL, forms };
-  },
+  forced: (tools) => namedForms(tools, CALL, { one: `${JSON_TYPE}${MESSAGE}`, each: MESSAGE }),
   argumentsAs: "object",
   wholeTools: true,
   callId: openAiCallId,

@@ -1,5 +1,5 @@
 import { eitherCall, namedCall } from "./body.ts";
-import { ANY_ARGUMENTS, jsonForms, randomId, type ToolFamily } from "./family.ts";
+import { jsonForms, namedForms, randomId, type ToolFamily } from "./family.ts";
 
 const ARGS = "[ARGS]";
 /** Between the name and the arguments (version 11 of the format), with an id behind it. */
@@ -19,23 +19,10 @@ export const MISTRAL: ToolFamily = {
     bare: false,
     body: () => eitherCall(() => namedCall({ separators: [ARGS], ignored: CALL_ID }), /[\s[]/),
   },
-  forced(tools, template) {
-    if (!template.includes(ARGS)) {
-      return { begin: "[TOOL_CALLS]", forms: jsonForms(tools, "arguments", ["[", "]"]) };
-    }
-    const [only] = tools;
-    if (tools.length === 1 && only !== undefined) {
-      const schema = only.parameters ?? ANY_ARGUMENTS;
-      const begin = `[TOOL_CALLS]${only.name}${ARGS}`;
-      return { begin, forms: [{ before: "", schema, after: "" }] };
-    }
-    const forms = tools.map(({ name, parameters }) => ({
-      before: `${name}${ARGS}`,
-      schema: parameters ?? ANY_ARGUMENTS,
-      after: "",
-    }));
-    return { begin: "[TOOL_CALLS]", forms };
-  },
+  forced: (tools, template) =>
+    template.includes(ARGS)
+      ? namedForms(tools, "[TOOL_CALLS]", { one: ARGS, each: ARGS })
+      : { begin: "[TOOL_CALLS]", forms: jsonForms(tools, "arguments", ["[", "]"]) },
   argumentsAs: "object",
   callId: () => randomId(ID_LENGTH),
   earlierId: (id) => id.length === ID_LENGTH && /^\w+$/.test(id) ? id : digest(id),
