@@ -1,8 +1,9 @@
+import { aligned } from "../terminal/aligned.ts";
 import { wrapNote } from "../terminal/wrap.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
 import { RemoteError, UsageError } from "../../errors.ts";
 import { answer, type Chat } from "./answer.ts";
-import { aligned, type Entry, type Next, runEntry } from "./commands.ts";
+import { type Entry, type Next, runEntry } from "./commands.ts";
 import { complete } from "./completion.ts";
 import { type History, memoryHistory, openHistory } from "../terminal/history.ts";
 import { markdownWriter } from "../terminal/markdown.ts";

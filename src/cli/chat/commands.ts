@@ -1,5 +1,6 @@
 import { UsageError } from "../../errors.ts";
 import { didYouMean, nearest } from "../options/nearest.ts";
+import { aligned } from "../terminal/aligned.ts";
 import {
   SETTING_NAMES,
   settingAllows,
@@ -172,12 +173,6 @@ function commandHelp({ settings }: ChatState, typed: string): string {
   const allowed = Object.keys(settingTexts(settings))
     .map((setting) => [setting, settingAllows(setting, settings)]);
   return `${aligned(row)}\n\n${aligned(allowed)}`;
-}
-
-/** Rows of two columns. */
-export function aligned(rows: readonly (readonly string[])[]): string {
-  const width = Math.max(...rows.map(([left = ""]) => left.length));
-  return rows.map(([left = "", right = ""]) => `${left.padEnd(width)}  ${right}`).join("\n");
 }
 
 function say(text: string): Next {

@@ -1,5 +1,6 @@
 import { defined } from "../../defined.ts";
 import type { checkModel, CheckReport } from "../../engine/check/check.ts";
+import { aligned } from "../terminal/aligned.ts";
 import type { Io } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { type CheckDraft, runDraftCheck } from "./check_draft.ts";
@@ -84,11 +85,6 @@ export function checkTable({ report, roundedBuffers }: Found, tolerance: number)
       ok ? "ok" : "PAST TOLERANCE",
     ]),
   ];
-  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  const table = rows.map((row) =>
-    row.map((cell, at) => at === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[at] ?? 0))
-      .join("  ").trimEnd()
-  );
   const { argmaxAgreement, greedyAgreement } = report;
   const agreement = [`argmax agrees at ${share(argmaxAgreement)} positions`];
   if (greedyAgreement !== undefined) {
@@ -98,7 +94,7 @@ export function checkTable({ report, roundedBuffers }: Found, tolerance: number)
     ? `passed: every error is within ${tolerance} standard deviations` +
       (roundedBuffers ? CAST : "")
     : `FAILED: tolerance is ${tolerance} standard deviations`;
-  return [...table, "", ...agreement, verdict, ""].join("\n");
+  return [aligned(rows, "right"), "", ...agreement, verdict, ""].join("\n");
 }
 
 function share({ same, total }: CheckReport["argmaxAgreement"]): string {

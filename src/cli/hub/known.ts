@@ -7,6 +7,7 @@ import { type Column, fittedTable, words, wrapped } from "../../measure/table.ts
 import { bytesText } from "../../text/numbers.ts";
 import { knownPair } from "../open/drafts.ts";
 import type { ModelsOptions } from "../options/options.ts";
+import { aligned } from "../terminal/aligned.ts";
 import type { Machine } from "./verdict.ts";
 
 /** What the list says of a model in presets/models.json. */
@@ -142,7 +143,7 @@ function knownText(known: readonly KnownModel[], machine: Machine, width: number
     ...texts(has),
     ...shown.includes("DRAFT") ? [] : texts("A wider terminal, or --json, shows more columns."),
     "",
-    ...alignedLines(cards),
+    aligned(cards),
     "",
     ...texts("eyrie run NAME [--quantize q8|q4] downloads a model and its draft, and starts."),
     "",
@@ -174,15 +175,6 @@ function cardRows(known: readonly KnownModel[]): string[][] {
 /** Is there a head or a layer that was trained to draft for it? */
 function isDrafted({ algorithm, nextn }: KnownModel): boolean {
   return nextn === true || algorithm === "EAGLE3";
-}
-
-function alignedLines(rows: readonly (readonly string[])[]): string[] {
-  const widths = (rows[0] ?? []).map((_, at) =>
-    Math.max(...rows.map((row) => row[at]?.length ?? 0))
-  );
-  return rows.map((row) =>
-    row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  ").trimEnd()
-  );
 }
 
 /**

@@ -5,6 +5,7 @@ import { missingFiles } from "../../hub/snapshot.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { hubOfEnvironment } from "../open/locate.ts";
 import type { ModelsOptions } from "../options/options.ts";
+import { aligned } from "../terminal/aligned.ts";
 import type { TextSink } from "../terminal/io.ts";
 import { type Machine, thisMachine, type Verdict, verdictOf } from "./verdict.ts";
 
@@ -96,9 +97,7 @@ function modelsTable(entries: readonly Entry[], now: Date): string {
       verdictText(verdict),
     ]),
   ];
-  const widths = [0, 1, 2, 3].map((at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
-  const lines = rows.map((row) => row.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join("  "));
-  return `${lines.map((line) => line.trimEnd()).join("\n")}\n`;
+  return `${aligned(rows)}\n`;
 }
 
 function verdictText(verdict: Verdict): string {
