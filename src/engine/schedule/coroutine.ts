@@ -1,7 +1,7 @@
 /**
- * A function that yields the promises it waits for. An async function always takes a turn of the event loop; a coroutine
- * takes one only where a result is not there yet. So the same scheduler runs on a device, whose results come later, and
- * in simulated time, where all are there at once.
+ * A function that yields the promises it waits for. An async function returns to its caller at every await; a
+ * coroutine does so only where a result is not there yet. So the same scheduler runs on a device, whose results come
+ * later, and in simulated time, where all are there at once.
  */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 

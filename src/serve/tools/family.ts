@@ -57,8 +57,8 @@ export function randomId(length: number): string {
 export const openAiCallId = (): string => `call_${randomId(24)}`;
 
 /**
- * Forms that write a function's name, a separator and the arguments; where there is one tool, the output begins with its
- * name.
+ * Forms that write a function's name, a separator and the arguments; where there is one tool, the output begins with
+ * its name.
  *
  * @param separators.one between the name and the arguments where there is one tool.
  */
