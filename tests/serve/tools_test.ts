@@ -6,6 +6,7 @@ import type { ToolFamily } from "../../src/serve/tools/family.ts";
 import { HERMES } from "../../src/serve/tools/hermes.ts";
 import { LLAMA3 } from "../../src/serve/tools/llama3.ts";
 import { MISTRAL } from "../../src/serve/tools/mistral.ts";
+import { nativeForms, taggedSyntax } from "../../src/serve/tools/native_forms.ts";
 import { excludesObjects } from "../../src/serve/tools/objects.ts";
 import { wholeCalls } from "../../src/serve/tools/whole_calls.ts";
 import { readCalls } from "./read_calls.ts";
@@ -216,6 +217,48 @@ Deno.test("schemas that exclude objects are known", () => {
     { $ref: "#" },
   ];
   for (const schema of allowed) equal(excludesObjects(schema), false, JSON.stringify(schema));
+});
+
+/** References that lead to the same schemas in more ways than can be followed. */
+const MAZES: readonly Record<string, unknown>[] = [
+  { allOf: Array(20).fill({ $ref: "#" }) },
+  {
+    properties: { a: { $ref: "#/$defs/a0" } },
+    $defs: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [
+      `a${i}`,
+      i === 7 ? { type: "string" } : { anyOf: Array(30).fill({ $ref: `#/$defs/a${i + 1}` }) },
+    ])),
+  },
+];
+
+const TAGGED = taggedSyntax(
+  {
+    name: { open: "<f=" },
+    key: { open: "<", close: ">" },
+    value: { open: "", close: "</p>" },
+    end: "</f>",
+  } as Parameters<typeof taggedSyntax>[0],
+);
+
+function syntaxOf(parameters: Record<string, unknown>) {
+  const tool = { name: "f", parameters };
+  const [form] = nativeForms([tool], TAGGED, () => ({ before: "", schema: {}, after: "" }));
+  return form?.syntax;
+}
+
+Deno.test("schemas are looked at once, however many references lead to them", () => {
+  for (const maze of MAZES) equal(excludesObjects(maze), false);
+  for (const maze of MAZES) syntaxOf(maze);
+});
+
+Deno.test("a text that two keywords restrict, or one of too many arguments, is written in JSON", () => {
+  const text = { type: "string" };
+  deepEqual(syntaxOf({ properties: { a: { anyOf: [text] } } })?.texts, ["a"]);
+  const wrong = [{ anyOf: [text], oneOf: [text] }, { const: "a", enum: ["a", "b"] }];
+  for (const a of wrong) equal(syntaxOf({ properties: { a } }), undefined, JSON.stringify(a));
+  const many = (count: number) => Array.from({ length: count }, (_, i) => [`a${i}`, text]);
+  equal(syntaxOf({ properties: Object.fromEntries(many(100)) })?.texts.length, 100);
+  equal(syntaxOf({ properties: Object.fromEntries(many(101)) }), undefined);
 });
 
 Deno.test("a family is known by the template; templates without tools get the generic one", () => {

@@ -4,7 +4,7 @@ import { isObject } from "../../objects.ts";
 import { excludesObjects } from "./objects.ts";
 import type { Tags } from "./tagged.ts";
 import type { Tool } from "./tool.ts";
-import { argumentTypes, isTextOnly, resolved } from "./values.ts";
+import { argumentTypes, askedOnce, isTextOnly, resolved } from "./values.ts";
 
 /** How a family writes a call: the text around the arguments, and the arguments' syntax. */
 export interface NativeSyntax extends Omit<ArgumentSyntax, "texts"> {
@@ -57,7 +57,7 @@ export function taggedSyntax(
 /**
  * A form for each tool: the family's own syntax, or `otherwise` (a JSON object) where a grammar cannot write the tool's
  * arguments in that syntax. That is so where the schema allows unknown arguments, has an argument name that is no
- * word, or restricts a text by more than a list of values.
+ * word, restricts a text by more than a list of values, or has more than MOST_ARGUMENTS.
  */
 export function nativeForms(
   tools: readonly Tool[],
@@ -85,11 +85,13 @@ function textsOf(tool: Tool, json: NativeSyntax["json"]): string[] | undefined {
     return undefined;
   }
   const names = Object.keys(properties);
+  if (names.length > MOST_ARGUMENTS) return undefined;
   const isKnown = (each: unknown) => typeof each === "string" && names.includes(each);
   if (!Array.isArray(required) || !required.every(isKnown)) return undefined;
   if (!names.every((each) => WORD.test(each))) return undefined;
   if (json === "all") return [];
-  const isFree = (each: string) => isFreeText(properties[each], root, 0);
+  const isFreeText = freeTextOf(root);
+  const isFree = (each: string) => isFreeText(properties[each]);
   if (json === "where needed") {
     return names.filter((each) => isTextOnly(argumentTypes(tool, each)) && isFree(each));
   }
@@ -110,29 +112,32 @@ const ROOT_KEYS = [
   "strict",
 ];
 const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
-/** Deeper references are followed no further. */
-const MOST_DEPTH = 16;
+/** All that an argument's schema refers to is looked at for each argument, so there must not be too many. */
+const MOST_ARGUMENTS = 100;
 
-/** Is every value of the schema null, any text, or a text from a list? */
-function isFreeText(schema: unknown, root: unknown, depth: number): boolean {
-  if (!isObject(schema) || depth > MOST_DEPTH) return false;
-  const { type, enum: listed, anyOf, oneOf, $ref: reference } = schema;
-  const said = Object.keys(schema).filter((key) => !REMARKS.includes(key));
-  const only = (...keys: string[]) => said.every((key) => keys.includes(key));
-  const inner = (each: unknown) => isFreeText(each, root, depth + 1);
-  if (typeof reference === "string") return only("$ref") && inner(resolved(reference, root));
-  const parts = anyOf ?? oneOf;
-  if (Array.isArray(parts)) return only("anyOf", "oneOf") && parts.every(inner);
-  const types = Array.isArray(type) ? type : [type];
-  if (type === "null") return only("type");
-  const values = Object.hasOwn(schema, "const") ? [schema["const"]] : listed;
-  if (values !== undefined) {
-    const isPlain = (each: unknown) =>
-      typeof each === "string" && /^[^<\n]+$/.test(each) && each === each.trim();
-    return only("type", "enum", "const") && Array.isArray(values) && values.every(isPlain) &&
-      (type === undefined || type === "string");
-  }
-  return types.every((each) => each === "string" || each === "null") && only("type");
+/** Tells for schemas of the document whether every value is null, any text, or a text from a list. */
+function freeTextOf(root: unknown): (schema: unknown) => boolean {
+  return askedOnce((schema, inner) => {
+    if (!isObject(schema)) return false;
+    const { type, enum: listed, anyOf, oneOf, $ref: reference } = schema;
+    const said = Object.keys(schema).filter((key) => !REMARKS.includes(key));
+    const only = (...keys: string[]) => said.every((key) => keys.includes(key));
+    if (typeof reference === "string") return only("$ref") && inner(resolved(reference, root));
+    const parts = anyOf ?? oneOf;
+    if (Array.isArray(parts)) return only(anyOf ? "anyOf" : "oneOf") && parts.every(inner);
+    const types = Array.isArray(type) ? type : [type];
+    if (type === "null") return only("type");
+    const isConst = Object.hasOwn(schema, "const");
+    const values = isConst ? [schema["const"]] : listed;
+    if (values !== undefined) {
+      const isPlain = (each: unknown) =>
+        typeof each === "string" && /^[^<\n]+$/.test(each) && each === each.trim();
+      return only("type", isConst ? "const" : "enum") && Array.isArray(values) &&
+        values.every(isPlain) &&
+        (type === undefined || type === "string");
+    }
+    return types.every((each) => each === "string" || each === "null") && only("type");
+  });
 }
 
 const REMARKS = ["title", "description", "default", "examples", "nullable", "deprecated"];

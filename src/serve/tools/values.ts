@@ -40,6 +40,29 @@ function partsOf(schema: unknown, root: unknown): Readonly<Record<string, unknow
   return [...parts];
 }
 
+/** Deeper schemas are looked at no further. */
+const MOST_DEPTH = 32;
+
+/**
+ * A question about a schema that asks itself about the schemas within. Each schema is asked about once, because
+ * references can lead to it in more ways than can be followed. The answer is false beyond MOST_DEPTH and for a schema
+ * that is being asked about.
+ */
+export function askedOnce(
+  question: (schema: unknown, inner: (schema: unknown) => boolean) => boolean,
+): (schema: unknown) => boolean {
+  const answers = new Map<unknown, boolean>();
+  const ask = (schema: unknown, depth: number): boolean => {
+    const known = depth > MOST_DEPTH ? false : answers.get(schema);
+    if (known !== undefined) return known;
+    answers.set(schema, false);
+    const answer = question(schema, (each) => ask(each, depth + 1));
+    answers.set(schema, answer);
+    return answer;
+  };
+  return (schema) => ask(schema, 0);
+}
+
 /** The types that a schema names itself. */
 function ownTypes(schema: Readonly<Record<string, unknown>>): string[] {
   const { type, nullable, enum: values } = schema;
