@@ -128,3 +128,17 @@ Deno.test("arguments that cannot be an object, also of one function among others
     });
   }
 });
+
+Deno.test("a text that two schemas of oneOf would take is refused", async () => {
+  const around = ["", "\n"] as const;
+  const syntax = { between: "", key: around, text: around, value: around, ends: [], texts: ["a"] };
+  const of = (a: unknown): Grammar => ({
+    kind: "forms",
+    forms: [{ before: "", after: "", schema: { properties: { a } }, syntax }],
+  });
+  await checkGrammar(of({ oneOf: [{ const: "x" }, { const: "y" }] }));
+  await assert.rejects(checkGrammar(of({ oneOf: [{ type: "string" }, { const: "x" }] })), {
+    name: "UsageError",
+    message: /"oneOf" is supported where its schemas exclude each other/,
+  });
+});

@@ -147,6 +147,36 @@ Deno.test("a circle of $ref with keywords beside it", async () => {
   assert.ok(!(await accepts(grammar, '{"next": {}}')));
 });
 
+const CIRCLES: readonly unknown[] = [
+  // As Pydantic writes a reference with a description.
+  { anyOf: [{ allOf: [{ $ref: "#/$defs/node" }], description: "x" }, { type: "null" }] },
+  { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }], type: ["object", "null"] },
+  { anyOf: [{ type: "null" }, { allOf: [{ $ref: "#/$defs/node" }, { required: ["next"] }] }] },
+];
+
+Deno.test("a circle through schemas that are merged", async () => {
+  for (const next of CIRCLES) {
+    const node = { type: "object", properties: { next } };
+    const schema = { $defs: { node }, $ref: "#/$defs/node" };
+    const text = '{"next": {"next": {"next": null}}}';
+    assert.ok(await accepts({ kind: "json schema", schema }, text), JSON.stringify(next));
+    assert.ok(!(await accepts({ kind: "json schema", schema }, '{"next": {"next": 1}}')));
+  }
+});
+
+Deno.test("exclusive bounds with all the digits of a double: only numbers that a double tells apart", async () => {
+  for (const bound of [0.30000000000000004, -123456789012345.67, 99999999999999.98, 1 / 3]) {
+    for (const end of ["1", "01", "9", "99"]) {
+      const text = `${bound}${end}`;
+      for (const [keyword, sign] of [["exclusiveMinimum", 1], ["exclusiveMaximum", -1]] as const) {
+        const schema = { type: "number", [keyword]: bound };
+        if (sign * (Number(text) - bound) > 0) continue;
+        assert.ok(!await accepts({ kind: "json schema", schema }, text), `${keyword} ${text}`);
+      }
+    }
+  }
+});
+
 Deno.test("items as a list, as it was before 2020", async () => {
   const schema = { items: [{ const: 1 }], additionalItems: { const: 2 } };
   const grammar = { kind: "json schema", schema } as const;
@@ -180,6 +210,11 @@ const MISTAKES: readonly (readonly [schema: unknown, why: string])[] = [
     { allOf: [{ pattern: "a" }, { pattern: "b" }] },
     'at "#": two different "pattern" that are both to hold',
   ],
+  [
+    { allOf: [{ prefixItems: [{ type: "string" }] }, { items: { type: "integer" } }] },
+    'at "#": "items" beside a schema with "prefixItems"',
+  ],
+  [{ prefixItems: [{}], items: [{}] }, 'at "#": "prefixItems" and a list as "items" at once'],
   [{ type: "string", minLength: -1 }, 'at "#": "minLength" is -1, not an integer of 0 or more'],
   [{ type: "object", minProperties: 1 }, 'at "#": "minProperties" is not supported'],
 ];

@@ -13,7 +13,7 @@ function optional(count: number): Grammar {
   return json({ type: "object", properties: Object.fromEntries(entries) });
 }
 
-/** Schemas in which every level is read twice as often as the level above. */
+/** Schemas in which every level refers twice to the level above. */
 function doubled(levels: number): Grammar {
   const $defs: Record<string, unknown> = { a0: { type: "string" } };
   for (let i = 1; i <= levels; i++) {
@@ -23,14 +23,43 @@ function doubled(levels: number): Grammar {
   return json({ $defs, allOf: [{ $ref: `#/$defs/a${levels}` }] });
 }
 
+/** A schema that is merged with another once for each reference to it. */
+const merged = (schema: unknown, count = 20_000): Grammar =>
+  json({
+    $defs: { a: schema },
+    anyOf: Array(count).fill({ $ref: "#/$defs/a" }),
+    type: ["object", "string"],
+  });
+
+/** A call with a text as its argument. */
+const textCall = (schema: Record<string, unknown>): Grammar => {
+  const around = ["", "\n"] as const;
+  const syntax = { between: "", key: around, text: around, value: around, ends: [], texts: ["a"] };
+  return { kind: "forms", forms: [{ before: "", after: "", schema, syntax }] };
+};
+
+/** Texts that are read ten times as often at each level. */
+const TEXTS: Grammar = textCall({
+  properties: { a: { $ref: "#/$defs/a7" } },
+  $defs: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [
+    `a${i}`,
+    i === 0 ? { type: "string" } : { anyOf: Array(10).fill({ $ref: `#/$defs/a${i - 1}` }) },
+  ])),
+});
+
 const REFUSED: readonly (readonly [name: string, Grammar, why: RegExp])[] = [
   ["nested counts", regex("((a{1000}){1000}){1000}"), /it comes to \d+ characters/],
   ["nested counts in EBNF", ebnf('root ::= (("a"{1000}){1000}){1000}'), /comes to .* characters/],
   ["wide classes", regex("([^x]-){0,5000}"), /comes to \d+ characters that are chosen one by one/],
   ["a wide class in EBNF", ebnf("root ::= [^x]{5000}"), /that are chosen one by one/],
-  ["properties", optional(3000), /comes to \d+ rules, of at most 4000/],
+  ["properties", optional(3000), /comes to more than 4000 rules/],
   ["rules", ebnf(Array.from({ length: 5000 }, (_, i) => `r${i} ::= "a"`).join("\n")), /5000 rules/],
-  ["schemas", doubled(24), /more than \d+ schemas/],
+  ["schemas", json({ prefixItems: Array(60_000).fill({}) }), /more than \d+ schemas/],
+  ["texts of a call", TEXTS, /more than \d+ schemas/],
+  ["values", merged({ enum: Array.from({ length: 9999 }, (_, i) => `${i}`) }), /\d+ characters/],
+  ["keys", merged({ properties: { ["x".repeat(99_999)]: {} } }), /more than \d+ characters/],
+  ["pattern", json({ type: "string", pattern: ".".repeat(90_000) }), /10000 characters/],
+  ["bounds", json({ type: "number", minimum: 1e-300 }), /50 digits behind the point/],
   ["items", json({ type: "array", items: { const: "x".repeat(999) }, minItems: 1e9 }), /billion/],
 ];
 
@@ -75,6 +104,7 @@ Deno.test("what people use is not refused", async () => {
   for (
     const grammar of [
       optional(1000),
+      doubled(24),
       regex("\\d{1,300}"),
       json({ type: "array", items: { type: "number" }, maxItems: 1000 }),
       ebnf('root ::= ("a" [0-9]{1,3} # [^x]{9999}\n){1,50} "{9999}"'),

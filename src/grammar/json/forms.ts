@@ -8,6 +8,7 @@ import {
   sequence,
   text,
 } from "../rules/rules.ts";
+import { Budget } from "./budget.ts";
 import { argumentRules, COMMON_RULES, schemaRules } from "./schema.ts";
 
 /** The most characters of a form that a message shows. */
@@ -24,9 +25,12 @@ export function formRules(forms: readonly CallForm[]): Rules {
   const rules = new Map<string, Expression>();
   /** The distinct sets of common rules, as JSON; most forms have the same set. */
   const commons: string[] = [];
+  const budget = new Budget();
   const parts = forms.map(({ before, schema, after, syntax }, i) => {
     const arguments_ = productive(
-      syntax ? argumentRules(schema, syntax) : schemaRules(schema, { objects: true }),
+      syntax
+        ? argumentRules(schema, syntax, budget)
+        : schemaRules(schema, { objects: true, budget }),
     );
     if (arguments_ === undefined) {
       const begin = JSON.stringify(before.slice(0, MOST_SHOWN));

@@ -22,6 +22,11 @@ export function merged(a: unknown, b: unknown, path: string): unknown {
     if (join === undefined) throw fault(path, `two different "${keyword}" that are both to hold`);
     made[keyword] = join(mine, other, path);
   }
+  // The items of one would have to hold for the first items of the other too, which are not joined.
+  if (made.prefixItems !== undefined) {
+    const other = [left, right].find(({ prefixItems }) => prefixItems === undefined);
+    if (other?.items !== undefined) throw fault(path, `"items" beside a schema with "prefixItems"`);
+  }
   if (isObject(made.properties) || made.additionalProperties !== undefined) {
     checkAdditional(left, right, path);
     checkAdditional(right, left, path);

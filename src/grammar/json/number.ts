@@ -8,6 +8,9 @@ import { choice, type Expression, NOTHING, oneOf, repeat, sequence, text } from 
  */
 const DIGITS = 15;
 
+/** Digits of a bound behind the point: xgrammar cannot parse the rules of some 80. */
+const MOST_PLACES = 50;
+
 /** Both included; undefined: none. */
 export interface Bounds {
   readonly least?: Bound | undefined;
@@ -44,9 +47,13 @@ export function decimal({ least, most }: Bounds): Expression {
   }
   const bounds = [least, most].filter((bound) => bound !== undefined);
   const scale = Math.max(...bounds.map(scaleOf));
-  const gap = (bound: Bound) => bound.exclusive ? 10n ** BigInt(scale - scaleOf(bound)) : 0n;
-  const from = least && scaled(least.value, scale) + gap(least);
-  const to = most && scaled(most.value, scale) - gap(most);
+  if (scale > MOST_PLACES) {
+    throw new GrammarError(
+      `a bound with more than ${MOST_PLACES} digits behind the point is not supported`,
+    );
+  }
+  const from = least && within(least, scale, 1n);
+  const to = most && within(most, scale, -1n);
   return signed(from, to, { most: limit(scale), zero: true }, (low, high, open) => {
     return fixed(low, high, { scale, open });
   });
@@ -60,6 +67,18 @@ function scaleOf({ value, exclusive }: Bound): number {
   if (!exclusive) return places(value);
   const before = Math.ceil(Math.log10(Math.abs(value) + 1));
   return Math.max(places(value) + 1, DIGITS - before);
+}
+
+/**
+ * The last number that a bound allows, times 10^scale: beside an exclusive bound the next one at which a double differs
+ * from it.
+ */
+function within(bound: Bound, scale: number, direction: 1n | -1n): bigint {
+  const at = scaled(bound.value, scale);
+  if (!bound.exclusive) return at;
+  let gap = direction * 10n ** BigInt(scale - scaleOf(bound));
+  while (Number(`${at + gap}e-${scale}`) === bound.value) gap *= 10n;
+  return at + gap;
 }
 
 /** The largest integer of DIGITS digits before the point and `scale` behind. */

@@ -7,6 +7,8 @@ import { COMMA, list, otherKey } from "./text.ts";
 export interface SchemaContext {
   /** The texts of a schema's values. */
   value(schema: unknown, path: string): Expression;
+  /** Counts an expression that grows with the schema and returns it. */
+  made(expression: Expression): Expression;
   /** Adds a rule and refers to it. */
   add(body: Expression): Expression;
 }
@@ -41,7 +43,7 @@ export function objectExpression(
   });
   const members = names.map((name): Member => ({
     text: sequence(
-      text(`${JSON.stringify(name)}: `),
+      context.made(text(`${JSON.stringify(name)}: `)),
       Object.hasOwn(properties, name)
         ? context.value(properties[name], `${path}/properties/${name}`)
         : context.value(additionalProperties ?? true, `${path}/additionalProperties`),
@@ -50,7 +52,9 @@ export function objectExpression(
   }));
   const others = additionalProperties ?? names.length === 0;
   const other = others === false ? NOTHING : context.add(sequence(
-    names.length === 0 ? sequence(anyKey()) : otherKey(names, (body) => context.add(body)),
+    names.length === 0
+      ? sequence(anyKey())
+      : otherKey(names, (body) => context.add(context.made(body))),
     text(": "),
     context.value(others, `${path}/additionalProperties`),
   ));

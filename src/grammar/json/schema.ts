@@ -13,6 +13,7 @@ import {
   text,
 } from "../rules/rules.ts";
 import { areApart } from "./apart.ts";
+import { Budget } from "./budget.ts";
 import { FORMATS } from "./formats.ts";
 import {
   constraints,
@@ -30,8 +31,8 @@ import { chained, objectExpression, type SchemaContext } from "./object.ts";
 import { stringWithoutTags, textWithout } from "./tags.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
-/** The most schemas that are read, nested ones included; a schema counts each time it is read. */
-const MOST_SCHEMAS = 50_000;
+/** The most characters of a pattern: one of them can become dozens of parts. */
+const MOST_PATTERN = 10_000;
 
 /** The longest chain of `$ref`s; a longer one is taken for a cycle that leads to no schema. */
 const MOST_REFERENCES = 64;
@@ -45,8 +46,13 @@ export const COMMON_RULES: readonly string[] = [
 ];
 
 /** The arguments of a call as `syntax` has them, one after the other. @throws GrammarError as below. */
-export function argumentRules(schema: unknown, syntax: ArgumentSyntax): Rules {
-  return new SchemaGrammar(schema, (grammar) => grammar.arguments(schema, syntax)).rules;
+export function argumentRules(
+  schema: unknown,
+  syntax: ArgumentSyntax,
+  budget: Budget,
+): Rules {
+  const whole = (grammar: SchemaGrammar) => grammar.arguments(schema, syntax);
+  return new SchemaGrammar(schema, whole, { budget }).rules;
 }
 
 /**
@@ -54,33 +60,42 @@ export function argumentRules(schema: unknown, syntax: ArgumentSyntax): Rules {
  * Where a schema leaves open what else is allowed, the grammar allows less: see docs/constrained.md.
  *
  * @param of.objects only of its values that are objects: the arguments of a call.
+ * @param of.budget shared by the schemas of one grammar.
  * @throws GrammarError for what is no schema or not supported.
  */
 export function schemaRules(
   schema: unknown,
-  { objects = false }: { readonly objects?: boolean } = {},
+  { objects = false, budget = new Budget() }: {
+    readonly objects?: boolean;
+    readonly budget?: Budget;
+  } = {},
 ): Rules {
   const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
   const whole = (grammar: SchemaGrammar) => grammar.value(asked, "#");
   // A reference to the whole schema means all of its values, not only objects.
-  return new SchemaGrammar(schema, whole, objects ? undefined : "root").rules;
+  return new SchemaGrammar(schema, whole, { budget, ...objects ? {} : { name: "root" } }).rules;
 }
 
 class SchemaGrammar implements SchemaContext {
   readonly rules: Map<string, Expression> = new Map();
   readonly #schema: unknown;
-  #read = 0;
-  /** Names of rules by `$ref`, or by a schema that has a `$ref` and other keywords. */
+  readonly #budget: Budget;
+  /** Names of rules by `$ref`, or by a schema that has a `$ref` and other keywords, beside it or around it. */
   readonly #references = new Map<string, string>();
 
-  /** @param whole the rule that the whole schema's values are, where there is one. */
-  constructor(schema: unknown, root: (grammar: SchemaGrammar) => Expression, whole?: string) {
+  /** @param of.name of the rule that the whole schema's values are, where there is one. */
+  constructor(
+    schema: unknown,
+    root: (grammar: SchemaGrammar) => Expression,
+    { budget, name }: { readonly budget: Budget; readonly name?: string },
+  ) {
     this.#schema = schema;
+    this.#budget = budget;
     this.rules.set("root", NOTHING);
     for (const [name, body] of jsonRules()) this.rules.set(name, body);
     this.rules.set("number", decimal({}));
     this.rules.set("integer", integer({}));
-    if (whole !== undefined) this.#references.set("#", whole);
+    if (name !== undefined) this.#references.set("#", name);
     this.rules.set("root", root(this));
   }
 
@@ -119,28 +134,35 @@ class SchemaGrammar implements SchemaContext {
     path: string,
     { any, after }: { readonly any: Expression; readonly after: string },
   ): Expression {
+    this.#budget.schema();
     const target = this.#target(schema, path);
     if (!isObject(target)) return any;
     const { anyOf, oneOf, enum: listed, type } = target;
     const parts = anyOf ?? oneOf;
+    if (Array.isArray(oneOf)) this.#checkApart(oneOf, path);
     if (Array.isArray(parts)) {
       return choice(...parts.map((part) => this.#freeText(part, path, { any, after })));
     }
     const values = Object.hasOwn(target, "const") ? [target.const] : listed;
-    if (Array.isArray(values)) return choice(...values.map((value) => text(`${value}${after}`)));
+    if (Array.isArray(values)) {
+      return this.#budget.made(choice(...values.map((value) => text(`${value}${after}`))));
+    }
     return type === "null" ? text(`null${after}`) : any;
   }
 
+  made(expression: Expression): Expression {
+    return this.#budget.made(expression);
+  }
+
   add(body: Expression): Expression {
+    this.#budget.rule();
     const name = `rule_${this.rules.size}`;
     this.rules.set(name, body);
     return rule(name);
   }
 
   value(schema: unknown, path: string): Expression {
-    if (++this.#read > MOST_SCHEMAS) {
-      throw new GrammarError(`JSON schema: it comes to more than ${MOST_SCHEMAS} schemas`);
-    }
+    this.#budget.schema();
     if (schema === true) return rule("value");
     if (schema === false) return NOTHING;
     if (!isObject(schema)) throw fault(path, "it is neither an object nor true or false");
@@ -155,19 +177,25 @@ class SchemaGrammar implements SchemaContext {
       });
     }
     if (allOf !== undefined) {
-      const all = this.#schemas(allOf, path, "allOf").map((each) => this.#target(each, path));
-      return this.value(all.reduce((a, b) => merged(a, b, path), without(asked, "allOf")), path);
+      const parts = this.#schemas(allOf, path, "allOf");
+      return this.#shared(parts, asked, () => {
+        const all = parts.map((each) => this.#target(each, path));
+        return this.value(all.reduce((a, b) => merged(a, b, path), without(asked, "allOf")), path);
+      });
     }
     if (oneOf !== undefined || anyOf !== undefined) {
       const keyword = oneOf === undefined ? "anyOf" : "oneOf";
       const parts = this.#schemas(asked[keyword], path, keyword);
       if (oneOf !== undefined) this.#checkApart(parts, path);
       const beside = without(asked, keyword);
-      const plain = Object.keys(beside).length === 0;
-      return choice(...parts.map((part, i) => {
-        const at = `${path}/${keyword}/${i}`;
-        return this.value(plain ? part : merged(this.#target(part, at), beside, at), at);
-      }));
+      const at = (i: number) => `${path}/${keyword}/${i}`;
+      if (Object.keys(beside).length === 0) {
+        return choice(...parts.map((part, i) => this.value(part, at(i))));
+      }
+      return this.#shared(parts, asked, () =>
+        choice(...parts.map((part, i) => {
+          return this.value(merged(this.#target(part, at(i)), beside, at(i)), at(i));
+        })));
     }
     if (rest.enum !== undefined || Object.hasOwn(rest, "const")) return this.#values(rest, path);
     return choice(...typesOf(rest, path).map((type) => this.#ofType(type, rest, path)));
@@ -186,7 +214,8 @@ class SchemaGrammar implements SchemaContext {
         (own === "integer" && types.includes("number"));
     };
     const values: readonly unknown[] = listed ?? [rest.const];
-    return choice(...values.filter(fits).map((value) => text(JSON.stringify(value))));
+    const fitting = values.filter(fits).map((value) => text(JSON.stringify(value)));
+    return this.#budget.made(choice(...fitting));
   }
 
   #ofType(type: Type, schema: Schema, path: string): Expression {
@@ -216,7 +245,8 @@ class SchemaGrammar implements SchemaContext {
     path: string,
   ): Expression {
     const { least, most } = boundsOf(schema, path);
-    return least === undefined && most === undefined ? rule(all) : between({ least, most });
+    if (least === undefined && most === undefined) return rule(all);
+    return this.#budget.made(between({ least, most }));
   }
 
   #string(schema: Schema, path: string): Expression {
@@ -226,7 +256,10 @@ class SchemaGrammar implements SchemaContext {
     if (least !== undefined || most !== undefined) asked.push("minLength or maxLength");
     if (asked.length > 1) throw fault(path, `${asked.join(" and ")} at once is not supported`);
     if (pattern !== undefined) {
-      return quoted(regexExpression(pattern, stringCharacter));
+      if (pattern.length > MOST_PATTERN) {
+        throw fault(path, `a "pattern" of more than ${MOST_PATTERN} characters is not supported`);
+      }
+      return this.#budget.made(quoted(regexExpression(pattern, stringCharacter)));
     }
     if (format !== undefined) {
       const expression = Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined;
@@ -248,6 +281,9 @@ class SchemaGrammar implements SchemaContext {
     if (schema.uniqueItems === true) throw fault(path, `"uniqueItems" is not supported`);
     // Before 2020 "items" could be the list and "additionalItems" what comes after it.
     const tuple = Array.isArray(schema.items);
+    if (tuple && schema.prefixItems !== undefined) {
+      throw fault(path, `"prefixItems" and a list as "items" at once`);
+    }
     const first = this.#schemas(
       schema.prefixItems ?? (tuple ? schema.items : []),
       path,
@@ -293,10 +329,21 @@ class SchemaGrammar implements SchemaContext {
     return this.#named(reference as string, () => this.value(target, reference as string));
   }
 
+  /**
+   * What is merged of a schema with the parts. If one is a reference, it becomes a rule: the reference may lead back to
+   * the schema.
+   */
+  #shared(parts: readonly unknown[], schema: Schema, body: () => Expression): Expression {
+    const refers = parts.some((part) => isObject(part) && part.$ref !== undefined);
+    return refers ? this.#named(JSON.stringify(schema), body) : body();
+  }
+
   /** Adds a rule before its body is made, so that the body may refer to it. */
   #named(key: string, body: () => Expression): Expression {
     const known = this.#references.get(key);
     if (known !== undefined) return rule(known);
+    this.#budget.rule();
+    this.#budget.parts(key.length);
     const name = `reference_${this.#references.size}`;
     this.#references.set(key, name);
     this.rules.set(name, NOTHING);
