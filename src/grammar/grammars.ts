@@ -37,7 +37,16 @@ export interface Grammars {
 }
 
 /** Grammars that are compiled in this thread. */
-export interface LocalGrammars extends Pick<Grammars, "open"> {
+export interface LocalGrammars {
+  /**
+   * See `Grammars`.
+   *
+   * @param of.compiling called when the grammar has been converted to rules, before they are compiled.
+   */
+  open(
+    grammar: Grammar,
+    of: { readonly ignoreEos: boolean; readonly compiling?: () => void },
+  ): Promise<Constraint>;
   /** Loads what every grammar needs, so that the first one does not wait for it. */
   load(): Promise<void>;
 }
@@ -98,9 +107,10 @@ export function openGrammars(
     async load() {
       await Promise.all([module ??= openCompiling(vocabulary), probing ??= openXGrammar()]);
     },
-    open: (grammar, { ignoreEos }) =>
+    open: (grammar, { ignoreEos, compiling }) =>
       usable(async () => {
         const { text, rules } = ebnfOf(grammar, { vocabSize: vocabulary.vocabSize, from });
+        compiling?.();
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);

@@ -41,7 +41,10 @@ export function serveGrammars(port: GrammarPort): void {
     }
     try {
       const { grammar, ignoreEos } = message;
-      const constraint = await grammars.open(grammar, { ignoreEos });
+      const constraint = await grammars.open(grammar, {
+        ignoreEos,
+        compiling: () => port.postMessage({ kind: "compiling" }),
+      });
       const handle = opened++;
       open.set(handle, constraint);
       return { kind: "opened", handle, complete: constraint.complete };
