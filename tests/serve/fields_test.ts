@@ -263,6 +263,27 @@ Deno.test("fields of other servers' clients", async (t) => {
     }
   });
 
+  await t.step("structured_outputs: one grammar, and no field that would be ignored", async () => {
+    const refused = [
+      { json_object: true, regex: "a" },
+      { json: SCHEMA, json_object: true },
+      { regex: "a", choice: ["b"] },
+      { choice: [""] },
+      { json: SCHEMA, whitespace_pattern: "x" },
+      { json: SCHEMA, disable_additional_properties: true },
+      { jsno: SCHEMA },
+    ];
+    for (const structured_outputs of refused) {
+      const response = await server.ask(CHAT, { ...HELLO, structured_outputs });
+      const { error } = await response.json();
+      assert.equal(response.status, 400, JSON.stringify(structured_outputs));
+      assert.match(error.param, /^structured_outputs/);
+    }
+    const defaults = { disable_any_whitespace: true, json: null, regex: null, grammar: null };
+    await server.json(CHAT, { ...HELLO, structured_outputs: { ...defaults, choice: ["a", "b"] } });
+    assert.deepEqual(engine.requests.at(-1)?.grammar, { kind: "regex", pattern: "a|b" });
+  });
+
   await t.step("two names of the same with different values are refused", async () => {
     const body = { ...HELLO, max_tokens: 5, n_predict: 6 };
     const { error } = await server.json(CHAT, body);

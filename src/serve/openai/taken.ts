@@ -176,14 +176,23 @@ export const SCHEMA_OR_TEXT: z.ZodType<Record<string, unknown>> = z.union([
   }),
 ]);
 
-const STRUCTURED = z.object({
-  json: SCHEMA_OR_TEXT.optional(),
-  json_object: z.boolean().optional(),
-  regex: z.string().optional(),
-  choice: z.array(z.string()).min(1).optional(),
-  grammar: z.string().optional(),
-  structural_tag: z.never("it is not known here").optional(),
-});
+/** vLLM's; it has one kind of grammar, and allows others to be null. */
+const STRUCTURED = z.strictObject({
+  json: SCHEMA_OR_TEXT.nullish(),
+  json_object: z.boolean().nullish(),
+  regex: z.string().min(1).nullish(),
+  choice: z.array(z.string()).min(1).nullish(),
+  grammar: z.string().min(1).nullish(),
+  structural_tag: z.null("it is not known here").optional(),
+  whitespace_pattern: z.null("the grammar has its own white space").optional(),
+  disable_fallback: z.boolean().optional(),
+  disable_any_whitespace: z.boolean().optional(),
+  disable_additional_properties: z.literal(false, "the schema says which there are").optional(),
+}).refine(
+  ({ json, json_object: any, regex, choice, grammar }) =>
+    [json, any, regex, choice, grammar].filter(Boolean).length < 2,
+  "an output has one grammar",
+);
 
 /** OpenRouter's `reasoning`, of chats. */
 const REASONING = z.object({
@@ -257,8 +266,8 @@ export const RESPONSES_FIELDS: TakingTable = {
 };
 
 function textGrammar({ regex, choice, grammar }: z.infer<typeof STRUCTURED>): Body {
-  const pattern = regex ?? (choice && oneOf(choice));
-  return { ...pattern ? { regex: pattern } : {}, ...grammar ? { grammar } : {} };
+  const pattern = choice ? oneOf(choice) : regex ?? undefined;
+  return { ...pattern !== undefined && { regex: pattern }, ...grammar && { grammar } };
 }
 
 /** A regular expression of these texts. A hyphen stays as it is: escaped outside a class it is an error of flag u. */
