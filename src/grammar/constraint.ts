@@ -103,12 +103,19 @@ export function openConstraint(
     return isEmpty(others) ? mask : others;
   }
 
-  /** Runs `action` with matcher and state advanced by the token; the matcher must be at `from`, and returns there. */
-  function within<T>(from: State, token: number, action: (state: State) => T): T {
+  /**
+   * Runs `action` with matcher and state advanced by a draft; the matcher must be at `from`, and returns there. What
+   * fails is left to `take`, which fails where the draft becomes output.
+   */
+  function within(from: State, token: number, action: (state: State) => void): void {
     step(matcher, token);
-    const result = action(behind(from, token));
-    matcher.rollback(1);
-    return result;
+    try {
+      action(behind(from, token));
+    } catch {
+      // There is no state behind the draft.
+    } finally {
+      attempt(() => matcher.rollback(1), undefined);
+    }
   }
 
   function walk({ tokens, parents }: Proposal): Walked {

@@ -233,13 +233,32 @@ Deno.test("output: times and the cache come from the clock", () => {
   assert.deepEqual([cachedTokens, promptIds], [2, REQUEST.promptIds]);
 });
 
-Deno.test("output: broken logits are told with their position", () => {
+Deno.test("output: broken logits are told with their position, after the round's tokens before them", () => {
   const output = openOutput(OUTPUTS, REQUEST);
   output.take(taken(ids("a"), 0));
-  assert.throws(
-    () => output.take(taken([0x62, NOT_A_TOKEN], 1)),
-    new UsageError('Cannot generate with "bytes": the logits at position 5 are not numbers'),
-  );
+  assert.equal(output.failure, undefined);
+  const [round, text] = output.take(taken([0x62, NOT_A_TOKEN, 0x63], 1));
+  assert.deepEqual([round?.kind === "round" && round.ids, text], [[0x62], {
+    kind: "text",
+    text: "b",
+  }]);
+  const message = 'Cannot generate with "bytes": the logits at position 5 are not numbers';
+  assert.deepEqual(output.failure, { thrown: new UsageError(message) });
+  assert.deepEqual(openOutput(OUTPUTS, REQUEST).take(taken([NOT_A_TOKEN], 0)), []);
+});
+
+Deno.test("output: of a round in which the grammar fails, what comes before is output", () => {
+  const thrown = new UsageError("no");
+  const constraint = {
+    complete: false,
+    take(token: number) {
+      if (token === 0x63) throw thrown;
+    },
+  } as Partial<Constraint> as Constraint;
+  const output = openOutput(OUTPUTS, REQUEST);
+  const events = output.take(taken(ids("abcd"), 3), constraint);
+  assert.deepEqual(events.at(-1), { kind: "text", text: "ab" });
+  assert.deepEqual([output.tokens, output.finished, output.failure], [2, undefined, { thrown }]);
 });
 
 function resultOf(events: readonly EngineEvent[]) {

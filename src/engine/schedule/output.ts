@@ -45,15 +45,22 @@ export interface RoundOutput {
   readonly logprobs?: readonly TokenLogprobs[] | undefined;
 }
 
+/** A thrown value, which may be undefined itself. */
+export interface Failure {
+  readonly thrown: unknown;
+}
+
 /** Folds the rounds of one request into text, stops and counts. */
 export interface OutputAccumulator {
   /** Tokens until now. */
   readonly tokens: number;
   readonly finished: FinishReason | undefined;
+  /** Why the token after the output cannot be added: its logits are broken, or its grammar refuses it. */
+  readonly failure: Failure | undefined;
   /** Tokens that may still be added. */
   readonly left: number;
   /**
-   * Adds a round; returns the events that it causes.
+   * Adds a round, up to a token that fails; returns the events that it causes.
    *
    * @param constraint is advanced by the tokens; the output ends where nothing may follow.
    */
@@ -64,7 +71,6 @@ export interface OutputAccumulator {
   ): EngineEvent[];
 }
 
-/** @throws UsageError (from take) when the device chose from broken logits. */
 export function openOutput(outputs: OutputConfig, request: GenerateRequest): OutputAccumulator {
   const { tokenizer, eosTokenIds, contextLength, reasoning = NO_REASONING } = outputs;
   const stream = textStream(tokenizer);
@@ -76,14 +82,15 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   const logprobs: TextLogprobs[] = [];
   let text = "";
   let finished: FinishReason | undefined;
+  let failure: Failure | undefined;
   /** The stop text that ended the output. */
   let stop: string | undefined;
 
   /** Counts one token. */
   function count(id: number, constraint: Constraint | undefined): void {
     if (id === NOT_A_TOKEN) throw brokenLogits(outputs, request.promptIds.length + tokens);
-    tokens++;
     constraint?.take(id);
+    tokens++;
     if (constraint?.complete || (!request.ignoreEos && eosTokenIds.includes(id))) finished = "stop";
     else if (tokens >= most) finished = "length";
   }
@@ -98,7 +105,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   }
 
   /**
-   * Adds a round's tokens up to the one that ends the output. They are decoded together, unless the exact token of a
+   * Adds a round's tokens up to the one that ends the output or before the one that fails. They are decoded together, unless the exact token of a
    * stop text or of the end of the reasoning must be found.
    */
   function add(ids: readonly number[], constraint: Constraint | undefined): string {
@@ -106,7 +113,13 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
     let taken = 0;
     let piece = "";
     while (taken < ids.length && !finished) {
-      count(ids[taken++] as number, constraint);
+      try {
+        count(ids[taken] as number, constraint);
+      } catch (thrown) {
+        failure = { thrown };
+        break;
+      }
+      taken++;
       if (request.stop.length === 0 && reasoned.over) continue;
       piece += show(ids.slice(shown, taken));
       shown = taken;
@@ -139,6 +152,9 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
     get finished() {
       return finished;
     },
+    get failure() {
+      return failure;
+    },
     get left() {
       return most - tokens;
     },
@@ -146,6 +162,7 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
       const before = tokens;
       const piece = add(round.ids, constraint);
       const kept = round.ids.slice(0, tokens - before);
+      if (kept.length === 0) return [];
       const accepted = Math.min(round.accepted, kept.length);
       const { tier, predicted } = round;
       // Drafts after the end of the output were neither accepted nor rejected.

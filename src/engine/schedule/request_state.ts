@@ -1,7 +1,7 @@
 import type { RequestDrafter } from "../../draft/host_drafter.ts";
 import type { Constraint } from "../../grammar/constraint.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import type { OutputAccumulator } from "./output.ts";
+import type { Failure, OutputAccumulator } from "./output.ts";
 import type { CompileProgress } from "../device/first_runs.ts";
 import type { Sequence } from "../device/sequence.ts";
 
@@ -31,11 +31,6 @@ export interface RequestState {
   readonly draftHistory: DraftHistory;
   /** Drafts for it on the host. */
   readonly drafter: RequestDrafter | undefined;
-}
-
-/** A thrown value, which may be undefined itself. */
-export interface Failure {
-  readonly thrown: unknown;
 }
 
 /** What policies receive of a request's rounds. */

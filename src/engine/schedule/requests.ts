@@ -5,9 +5,9 @@ import type { Grammars } from "../../grammar/grammars.ts";
 import type { Runner } from "../device/runner.ts";
 import { newSequence, rewind, storesAnswer } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
-import { openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
+import { type Failure, openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
 import type { RunQueue } from "./run_queue.ts";
-import { type Failure, type RequestState, tellPrefill } from "./request_state.ts";
+import { type RequestState, tellPrefill } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { Coroutine } from "./coroutine.ts";
@@ -247,6 +247,7 @@ export function openRequests(
       attempt(state, () => {
         if (state.failure) throw state.failure.thrown;
         for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
+        if (state.output.failure) throw state.output.failure.thrown;
         // A callback may have closed the engine.
         if (state.output.finished && !state.done) finish(state);
       });
