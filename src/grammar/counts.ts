@@ -33,13 +33,13 @@ export function openCounter(
   { stripsSpace, few }: { readonly stripsSpace: boolean; readonly few: number },
 ): Counter {
   const root = rule("root");
-  const { start, behind } = openPositions(
+  const { start, current, behind } = openPositions(
     rules,
     stripsSpace ? { kind: "sequence", parts: [{ kind: "text", text: " " }, root] } : root,
   );
 
   function after(position: Position, text: Uint8Array): Position {
-    let at = position;
+    let at = current(position);
     for (const byte of text) at = behind(at, byte);
     return at;
   }
@@ -73,7 +73,8 @@ export function openCounter(
   return {
     start,
     after,
-    restricted(mask, position) {
+    restricted(mask, at) {
+      const position = current(at);
       const known = tokensOf(mask, few) ? undefined : surelyPossible(position, mask.length);
       const rest = known ? mask.map((word, at) => word & ~(known[at] as number)) : mask;
       const ends = position.ended ? [] : eosTokenIds;

@@ -22,6 +22,8 @@ export interface Position {
   readonly ended: boolean;
   /** Where a byte leads, by its kind, as far as it is known. */
   readonly next: (Position | undefined)[];
+  /** Where it is kept. */
+  readonly pool: Pool;
 }
 
 /** A stack frame: what follows a part. Equal frames are the same object. */
@@ -52,32 +54,41 @@ const ESCAPED = 2;
 /** The most places to follow at once; a grammar with more is refused as too ambiguous. */
 const MOST_PLACES = 20_000;
 
-/** The size of the cache of positions, counted in places; when it is full, all are dropped. */
+/** The most positions, places and frames that are kept; beyond that all are dropped but the one where an output is. */
 const MOST_KEPT = 200_000;
 
 /** The automaton of one grammar. */
 export interface Positions {
   /** Where an output begins. */
   readonly start: Position;
+  /** The position itself, or an equal one where those that were kept with it have been dropped. */
+  current(position: Position): Position;
   /** @throws GrammarError where the rules are too ambiguous to follow. */
   behind(position: Position, byte: number): Position;
 }
 
-/** @param rules each must have a text, as `productive` ensures. */
-export function openPositions(rules: Rules, root: Expression): Positions {
+/**
+ * @param rules each must have a text, as `productive` ensures.
+ * @param most for tests: how many positions, places and frames are kept.
+ */
+export function openPositions(rules: Rules, root: Expression, most: number = MOST_KEPT): Positions {
   const kinds = byteKinds(rules);
-  const pool = new Pool(rules);
+  let pool = new Pool(rules);
   const first = new Step(pool);
   first.enter(root, undefined);
 
-  function stepped(position: Position, byte: number): Position {
+  function stepped({ places, pool }: Position, byte: number): Position {
     const step = new Step(pool);
-    for (const place of position.places) read(pool, place, byte, step);
+    for (const place of places) read(pool, place, byte, step);
     return step.position();
   }
 
   return {
     start: first.position(),
+    current(position) {
+      if (pool.kept > most) pool = new Pool(rules);
+      return position.pool === pool ? position : pool.copied(position);
+    },
     behind(position, byte) {
       const kind = kinds[byte] as number;
       return position.next[kind] ?? (position.next[kind] = stepped(position, byte));
@@ -91,11 +102,12 @@ type OneOf = Extract<Expression, { kind: "one of" }>;
 /** Frames, places and positions of one grammar: equal ones are the same object. */
 class Pool {
   readonly rules: Rules;
+  /** How many there are. */
+  kept = 0;
   readonly #ids = new Map<Expression, number>();
   readonly #frames = new Map<string, Frame>();
   readonly #places = new Map<string, Place>();
   readonly #positions = new Map<string, Position>();
-  #kept = 0;
   readonly #sets = new Map<Expression, CodePoints>();
   readonly #texts = new Map<Expression, Uint8Array>();
 
@@ -109,28 +121,36 @@ class Pool {
 
   frame(of: Frame["of"], at: number, next: Frame | undefined): Frame {
     const key = `${this.#idOf(of)} ${at} ${next?.id ?? ""}`;
-    const make = () => ({ id: this.#frames.size, of, at, next });
+    const make = () => ({ id: this.kept++, of, at, next });
     return this.#frames.getOrInsertComputed(key, make);
   }
 
   place({ of, at, part, next }: Omit<Place, "id">): Place {
     const key = `${this.#idOf(of)} ${at} ${part} ${next?.id ?? ""}`;
-    const make = () => ({ id: this.#places.size, of, at, part, next });
+    const make = () => ({ id: this.kept++, of, at, part, next });
     return this.#places.getOrInsertComputed(key, make);
   }
 
   position(places: ReadonlyMap<number, Place>, ended: boolean): Position {
     const key = `${[...places.keys()].sort((a, b) => a - b).join()} ${ended}`;
-    const known = this.#positions.get(key);
-    if (known) return known;
-    this.#kept += 1 + places.size;
-    if (this.#kept > MOST_KEPT) {
-      this.#positions.clear();
-      this.#kept = 1 + places.size;
-    }
-    const made = { places: [...places.values()], ended, next: [] };
-    this.#positions.set(key, made);
-    return made;
+    return this.#positions.getOrInsertComputed(key, () => {
+      this.kept += 1 + places.size;
+      return { places: [...places.values()], ended, next: [], pool: this };
+    });
+  }
+
+  /** The position of another pool here. */
+  copied({ places, ended }: Position): Position {
+    const copies = places.map(({ next, ...place }) => {
+      const frames: Frame[] = [];
+      for (let frame = next; frame; frame = frame.next) frames.push(frame);
+      const copy = frames.reduceRight<Frame | undefined>(
+        (below, { of, at }) => this.frame(of, at, below),
+        undefined,
+      );
+      return this.place({ ...place, next: copy });
+    });
+    return this.position(new Map(copies.map((place) => [place.id, place])), ended);
   }
 
   /** The code points of a set that UTF-8 can encode. */

@@ -4,7 +4,14 @@ import { type Constraint, openConstraint } from "../../src/grammar/constraint.ts
 import { openGrammars } from "../../src/grammar/grammars.ts";
 import { schemaRules } from "../../src/grammar/json/schema.ts";
 import { type Matcher, openMatcher, tokensOf } from "../../src/grammar/matcher.ts";
-import { ebnf, type Expression, productive, type Rules } from "../../src/grammar/rules/rules.ts";
+import { openPositions, type Position } from "../../src/grammar/positions.ts";
+import {
+  ebnf,
+  type Expression,
+  productive,
+  rule,
+  type Rules,
+} from "../../src/grammar/rules/rules.ts";
 import { openXGrammar } from "../../src/grammar/xgrammar.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { drawFrom, randomSchema } from "./random.ts";
@@ -186,4 +193,34 @@ Deno.test("counted: schemas with other bounds are compiled once", async () => {
   const allowed = constraints.map(({ mask }) => tokensOf(mask, Infinity)?.includes(quoted));
   assert.deepEqual(quoted >= 0 ? allowed : [false, true], [false, true]);
   for (const constraint of constraints) constraint.close();
+});
+
+Deno.test("positions are dropped where they are too many, and those of an output go on", () => {
+  const schema = {
+    anyOf: [
+      { type: "array", items: { $ref: "#" } },
+      { type: "string", pattern: "a{20,5000}b?" },
+      { type: "string", minLength: 3 },
+    ],
+  };
+  const rules = productive(schemaRules(schema));
+  assert.ok(rules);
+  const all = openPositions(rules, rule("root"));
+  const few = openPositions(rules, rule("root"), 500);
+  let [expected, position] = [all.start, few.start];
+  const string = `"${"a".repeat(1500)}b"`;
+  const pools = new Set();
+  for (const byte of new TextEncoder().encode(`[[${string}, ${string}], ${string}, [`)) {
+    expected = all.behind(expected, byte);
+    position = few.behind(few.current(position), byte);
+    pools.add(position.pool);
+    assert.ok(position.pool.kept < 600, `${position.pool.kept}`);
+    const shown = ({ places, ended }: Position) => [
+      ended,
+      places.map(({ of, at, part }) => [of, at, part]),
+    ];
+    assert.deepEqual(shown(position), shown(expected));
+  }
+  assert.ok(pools.size > 10);
+  assert.equal(few.start.next.filter((next) => next && next.pool !== few.start.pool).length, 0);
 });
