@@ -47,7 +47,7 @@ interface State {
 
 /**
  * The state of each row of a proposal; "end" after a token that ends the output, undefined for a token that is not
- * allowed.
+ * allowed or at which the matcher fails.
  */
 type Walked = (State | "end" | undefined)[];
 

@@ -2,7 +2,7 @@
  * Where an output may be in the rules of a grammar, with characters counted: the states of a deterministic automaton
  * that is built lazily. A position remembers where each kind of byte leads, so most bytes cost one lookup.
  */
-import { ANY, both, type CodePoints, utf8Ranges } from "./rules/code_points.ts";
+import { utf8Ranges } from "./rules/code_points.ts";
 import { GrammarError } from "./rules/grammar.ts";
 import type { Expression, Rules } from "./rules/rules.ts";
 import {
@@ -97,7 +97,6 @@ export function openPositions(rules: Rules, root: Expression, most: number = MOS
 }
 
 type Text = Extract<Expression, { kind: "text" }>;
-type OneOf = Extract<Expression, { kind: "one of" }>;
 
 /** Frames, places and positions of one grammar: equal ones are the same object. */
 class Pool {
@@ -108,7 +107,6 @@ class Pool {
   readonly #frames = new Map<string, Frame>();
   readonly #places = new Map<string, Place>();
   readonly #positions = new Map<string, Position>();
-  readonly #sets = new Map<Expression, CodePoints>();
   readonly #texts = new Map<Expression, Uint8Array>();
 
   constructor(rules: Rules) {
@@ -151,11 +149,6 @@ class Pool {
       return this.place({ ...place, next: copy });
     });
     return this.position(new Map(copies.map((place) => [place.id, place])), ended);
-  }
-
-  /** The code points of a set that UTF-8 can encode. */
-  setOf(of: OneOf): CodePoints {
-    return this.#sets.getOrInsertComputed(of, () => both(of.set, ANY));
   }
 
   bytesOf(of: Text): Uint8Array {
@@ -258,8 +251,7 @@ function read(pool: Pool, place: Place, byte: number, step: Step): void {
       const left = 6 * (length - at - 1);
       const least = Math.max(value << left, LEAST_OF_LENGTH[length] as number);
       const most = ((value + 1) << left) - 1;
-      const set = pool.setOf(of);
-      if (!set.some(([from, to]) => from <= most && least <= to)) return;
+      if (!of.set.some(([from, to]) => from <= most && least <= to)) return;
       if (left > 0) return step.place({ of, at: at + 1, part: (length << 24) | value, next });
       return step.resume(next);
     }

@@ -38,6 +38,8 @@ const MISTAKES: readonly (readonly [Grammar, why: string])[] = [
     'EBNF parser error at line 1, column 1: The root rule with name "root" is not found',
   ],
   [ebnf("root ::= [^\\U00000000-\\U0010FFFF]"), "[^\\U00000000-\\U0010FFFF] has no character"],
+  [ebnf("root ::= [\\ud800-\\udfff]"), "[\\ud800-\\udfff] has no character"],
+  [regex("a[\\ud800-\\udfff]b"), "regular expression: no text satisfies it"],
   [regex("a(b"), 'regular expression "a(b": Unterminated group'],
   [regex("(a)\\1"), 'regular expression "(a)\\1": "\\1" is not supported'],
   [regex("a(?=b)"), 'regular expression "a(?=b)": "(?=b)" is not supported'],

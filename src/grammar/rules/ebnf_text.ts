@@ -1,4 +1,4 @@
-import { type CodePoints, codePoints, except } from "./code_points.ts";
+import { ANY, both, type CodePoints, codePoints, except } from "./code_points.ts";
 import { checkEbnfSize } from "./ebnf_size.ts";
 import { GrammarError } from "./grammar.ts";
 import { writtenSet } from "./rules.ts";
@@ -31,7 +31,7 @@ export function mendedEbnf(text: string, mostWide: number): string {
     const set = classOf(inside);
     // What is no class is left to the parser, which says where.
     if (set === undefined || (negated === "" && set.every(([, to]) => to < 0x80))) return whole;
-    const meant = negated === "" ? set : except(set);
+    const meant = negated === "" ? both(set, ANY) : except(set);
     if (meant.length === 0) throw new GrammarError(`${whole} has no character`);
     return writtenSet(meant);
   });

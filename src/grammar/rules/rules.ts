@@ -1,4 +1,4 @@
-import { type CodePoints, utf8Ranges } from "./code_points.ts";
+import { ANY, both, type CodePoints, utf8Ranges } from "./code_points.ts";
 
 /** What a rule stands for: a set of texts. */
 export type Expression =
@@ -30,7 +30,8 @@ export type Expression =
 export type Rules = ReadonlyMap<string, Expression>;
 
 export const text = (text: string): Expression => ({ kind: "text", text });
-export const oneOf = (set: CodePoints): Expression => ({ kind: "one of", set });
+/** Without the surrogates, which UTF-8 cannot encode. */
+export const oneOf = (set: CodePoints): Expression => ({ kind: "one of", set: both(set, ANY) });
 export const rule = (name: string): Expression => ({ kind: "rule", name });
 export const sequence = (...parts: Expression[]): Expression => ({ kind: "sequence", parts });
 export const choice = (...parts: Expression[]): Expression => ({ kind: "choice", parts });
