@@ -37,16 +37,7 @@ export interface Grammars {
 }
 
 /** Grammars that are compiled in this thread. */
-export interface LocalGrammars {
-  /**
-   * See `Grammars`.
-   *
-   * @param of.compiling called when the grammar has been converted to rules, before they are compiled.
-   */
-  open(
-    grammar: Grammar,
-    of: { readonly ignoreEos: boolean; readonly compiling?: () => void },
-  ): Promise<Constraint>;
+export interface LocalGrammars extends Pick<Grammars, "open"> {
   /** Loads what every grammar needs, so that the first one does not wait for it. */
   load(): Promise<void>;
 }
@@ -107,10 +98,9 @@ export function openGrammars(
     async load() {
       await Promise.all([module ??= openCompiling(vocabulary), probing ??= openXGrammar()]);
     },
-    open: (grammar, { ignoreEos, compiling }) =>
+    open: (grammar, { ignoreEos }) =>
       usable(async () => {
         const { text, rules } = ebnfOf(grammar, { vocabSize: vocabulary.vocabSize, from });
-        compiling?.();
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);

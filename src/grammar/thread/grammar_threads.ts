@@ -84,8 +84,7 @@ export function openGrammarThreads(
 
   /**
    * Opens a text in a thread. The request may be aborted before the constraint is ready. A compilation cannot be
-   * stopped, so the thread stays busy until it ends, and keeps the compiled grammar. A thread that takes too long before
-   * that, to convert the text to rules, is ended.
+   * stopped, so the thread stays busy until it ends, and keeps the compiled grammar.
    */
   function openIn(thread: GrammarThread, { key, grammar, ignoreEos, signal }: ConstraintRequest) {
     const { promise, resolve, reject } = Promise.withResolvers<Constraint>();
@@ -106,9 +105,7 @@ export function openGrammarThreads(
             `${compileMs / 1000} s to compile; smaller bounds, fewer properties or fewer ` +
             "alternatives take less";
           refuse(key, message);
-          const error = new UsageError(message);
-          reject(error);
-          if (thread.converting) end(thread, error);
+          reject(new UsageError(message));
           changed();
         }, compileMs);
         const answer = await thread.open(grammar, ignoreEos);

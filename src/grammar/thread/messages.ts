@@ -29,8 +29,6 @@ export type FromGrammars =
   | { readonly kind: "started" }
   /** Answer to "vocabulary". */
   | { readonly kind: "ready" }
-  /** The grammar of "open" has been converted to rules, which are compiled now: the answer follows. */
-  | { readonly kind: "compiling" }
   /** Answer to "open". */
   | { readonly kind: "opened"; readonly handle: number; readonly complete: boolean }
   | { readonly kind: "refused"; readonly message: string };

@@ -41,10 +41,7 @@ export function serveGrammars(port: GrammarPort): void {
     }
     try {
       const { grammar, ignoreEos } = message;
-      const constraint = await grammars.open(grammar, {
-        ignoreEos,
-        compiling: () => port.postMessage({ kind: "compiling" }),
-      });
+      const constraint = await grammars.open(grammar, { ignoreEos });
       const handle = opened++;
       open.set(handle, constraint);
       return { kind: "opened", handle, complete: constraint.complete };

@@ -19,8 +19,6 @@ export class GrammarThread {
   readonly texts: Set<string> = new Set();
   /** A text is being opened. */
   busy: string | undefined;
-  /** It is being converted to rules, which `end` can stop; a compilation goes on. */
-  converting = false;
   /** Open constraints: they are all of one text. */
   live = 0;
   liveText: string | undefined;
@@ -37,8 +35,6 @@ export class GrammarThread {
     this.#mailbox = new Mailbox(memory);
     this.#worker = new Worker(moduleUrl(), { type: "module", name: GRAMMAR_THREAD });
     this.#worker.onmessage = ({ data }: MessageEvent<FromGrammars>) => {
-      this.converting = false;
-      if (data.kind === "compiling") return;
       if (data.kind !== "started") return this.#answered.resolve(data);
       this.#worker.postMessage(
         { kind: "vocabulary", vocabulary, mailbox: memory } satisfies ToGrammars,
@@ -67,7 +63,6 @@ export class GrammarThread {
     if (this.live > 0) this.call({ command: LEAVE, handle: 0 });
     if (this.#failure) throw this.#failure;
     this.#answered = Promise.withResolvers();
-    this.converting = true;
     this.#worker.postMessage({ kind: "open", grammar, ignoreEos } satisfies ToGrammars);
     return await this.#answered.promise;
   }
