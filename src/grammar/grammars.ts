@@ -11,6 +11,7 @@ import { regexExpression } from "./rules/regex.ts";
 import { COUNTED_FROM, type CountedFrom, relaxed } from "./rules/relaxed.ts";
 import { countsStrings, ebnf, productive, type Rules } from "./rules/rules.ts";
 import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
+import { timeLimited } from "./rules/time_limit.ts";
 import { type TokenClasses, tokenClasses } from "./token_classes.ts";
 import {
   type CompiledGrammar,
@@ -100,7 +101,8 @@ export function openGrammars(
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
-        const { text, rules } = ebnfOf(grammar, { vocabSize: vocabulary.vocabSize, from });
+        const { vocabSize, eosTokenIds } = vocabulary;
+        const { text, rules } = timeLimited(() => ebnfOf(grammar, { vocabSize, from }));
         if (!compiled.has(text)) await probe(text);
         const found = await compile(text);
         compiled.set(text, found);
@@ -109,7 +111,6 @@ export function openGrammars(
           compiled.delete(oldest[0]);
           oldest[1].grammar.delete();
         }
-        const { vocabSize, eosTokenIds } = vocabulary;
         const { xgrammar, bytes, stripsSpace } = found.of;
         const matcher = openMatcher(xgrammar, found.grammar, vocabSize);
         const counter = rules &&
@@ -142,7 +143,7 @@ function compiledIn(of: Compiling, text: string) {
  * @throws UsageError where it cannot.
  */
 export function checkGrammar(grammar: Grammar): Promise<void> {
-  return usable(() => probe(ebnfOf(grammar).text));
+  return usable(() => probe(timeLimited(() => ebnfOf(grammar)).text));
 }
 
 interface Compiling {

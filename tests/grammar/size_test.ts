@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { schemaRules } from "../../src/grammar/json/schema.ts";
+import { timeLimited } from "../../src/grammar/rules/time_limit.ts";
 import { accepts } from "./accepts.ts";
 
 const regex = (pattern: string): Grammar => ({ kind: "regex", pattern });
@@ -76,6 +78,27 @@ function paddedTo(vocabSize: number): ReturnType<typeof openGrammars> {
   const tokens = () => ({ bytes: padded, stripsSpace: false });
   return openGrammars({ tokens, vocabSize, eosTokenIds: [256] });
 }
+
+Deno.test("a schema that takes too long to convert is refused: no other thread can stop it", () => {
+  // Each value, schema or list of properties is compared with, or copied into, all others.
+  const count = 40_000;
+  const list = Array.from({ length: count }, (_, i) => i);
+  const slow = [
+    { allOf: [{ enum: list }, { enum: list.map((value) => value + count) }] },
+    { oneOf: list.map((value) => ({ const: value })) },
+    { oneOf: [{ enum: list }, { enum: list.map((value) => value + count) }] },
+    { allOf: list.map((value) => ({ properties: { [`a${value}`]: true } })) },
+  ];
+  for (const schema of slow) {
+    const message = "its grammar takes too long to convert to rules";
+    assert.throws(() => timeLimited(() => schemaRules(schema), 50), { message });
+  }
+});
+
+Deno.test("EBNF with a hundred thousand brackets that are not closed is read once", async () => {
+  const text = `root ::= ${"[".repeat(900_000)}`;
+  await assert.rejects(checkGrammar(ebnf(text)), /Unterminated character class/);
+});
 
 Deno.test("the larger the vocabulary, the fewer characters are chosen one by one", async () => {
   const large = paddedTo(100_000);

@@ -1,6 +1,7 @@
 /** Whether alternatives of `oneOf` exclude each other. */
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../objects.ts";
+import { checkTime } from "../rules/time_limit.ts";
 import { type Schema, typeOf, typesOf } from "./keywords.ts";
 
 /** True where surely no value satisfies both; `resolved` follows a schema's `$ref`. */
@@ -9,12 +10,16 @@ export function areApart(
   b: unknown,
   resolved: (schema: unknown) => unknown,
 ): boolean {
+  checkTime();
   const [left, right] = [resolved(a), resolved(b)];
   if (left === false || right === false) return true;
   if (!isObject(left) || !isObject(right)) return false;
   const [mine, others] = [valuesOf(left), valuesOf(right)];
   if (mine && others) {
-    return !mine.some((one) => others.some((other) => isDeepStrictEqual(one, other)));
+    return !mine.some((one) => {
+      checkTime();
+      return others.some((other) => isDeepStrictEqual(one, other));
+    });
   }
   if (!shareType(left, right)) return true;
   return apartByProperty(left, right, resolved) || lacks(left, right) || lacks(right, left);
@@ -42,10 +47,11 @@ function apartByProperty(
 ): boolean {
   if (a.type !== "object" || b.type !== "object") return false;
   const [mine, others] = [propertiesOf(a), propertiesOf(b)];
-  return requiredOf(a).some((name) =>
-    requiredOf(b).includes(name) && Object.hasOwn(mine, name) && Object.hasOwn(others, name) &&
-    areApart(mine[name], others[name], resolved)
-  );
+  return requiredOf(a).some((name) => {
+    checkTime();
+    return requiredOf(b).includes(name) && Object.hasOwn(mine, name) &&
+      Object.hasOwn(others, name) && areApart(mine[name], others[name], resolved);
+  });
 }
 
 /** The first requires a property that the second does not have. */

@@ -1,6 +1,7 @@
 import { GrammarError } from "../rules/grammar.ts";
 import type { Expression } from "../rules/rules.ts";
 import { MOST_RULES } from "../rules/size.ts";
+import { checkTime } from "../rules/time_limit.ts";
 
 /** The most schemas that are read, nested ones included; a schema counts each time it is read. */
 const MOST_SCHEMAS = 50_000;
@@ -16,6 +17,7 @@ export class Budget {
 
   /** Counts a schema that is read. @throws GrammarError */
   schema(): void {
+    checkTime();
     if (++this.#schemas > MOST_SCHEMAS) throw tooLarge(`${MOST_SCHEMAS} schemas`);
   }
 

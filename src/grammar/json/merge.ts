@@ -1,6 +1,7 @@
 /** Two schemas that hold at once as one. */
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../objects.ts";
+import { checkTime } from "../rules/time_limit.ts";
 import { constraints, fault, type Schema, type Type, TYPES, typesOf } from "./keywords.ts";
 
 /**
@@ -13,6 +14,7 @@ export function merged(a: unknown, b: unknown, path: string): unknown {
   if (a === true) return b;
   if (b === true) return a;
   if (!isObject(a) || !isObject(b)) throw fault(path, "a schema is neither object nor boolean");
+  checkTime();
   const [left, right] = [constraints(a, path), constraints(b, path)];
   const made: Record<string, unknown> = { ...left, ...right };
   for (const keyword of Object.keys(left)) {
@@ -58,7 +60,10 @@ const JOINS: Readonly<Record<string, Join>> = {
   minProperties: larger,
   maxProperties: smaller,
   enum: (a, b, path) =>
-    listOf(a, path).filter((one) => listOf(b, path).some((two) => isDeepStrictEqual(one, two))),
+    listOf(a, path).filter((one) => {
+      checkTime();
+      return listOf(b, path).some((two) => isDeepStrictEqual(one, two));
+    }),
 };
 
 function listOf(value: unknown, path: string): readonly unknown[] {

@@ -2,9 +2,12 @@ import type { CodePoints } from "./code_points.ts";
 import { checkPlaces, MOST_RULES, wideness } from "./size.ts";
 import { GrammarError } from "./grammar.ts";
 
-/** Comments, texts, classes, counts, brackets, names with what defines them. */
+/**
+ * Comments, texts, classes, counts, brackets, names with what defines them. A text or a class that is not closed ends
+ * with its line: where it did not match, each of many would be looked for up to the end.
+ */
 const PARTS =
-  /#[^\r\n]*|("(?:\\.|[^"\\\r\n])*")|(\[(?:\\.|[^\]\\\r\n])*\])|\{\s*(\d+)\s*(,\s*(\d*)\s*)?\}|([()])|([\w.-]+(?:\s*(::=))?)/gsu;
+  /#[^\r\n]*|("(?:\\.|[^"\\\r\n])*"?)|(\[(?:\\.|[^\]\\\r\n])*\]?)|\{\s*(\d+)\s*(,\s*(\d*)\s*)?\}|([()])|([\w.-]+(?:\s*(::=))?)/gsu;
 
 /**
  * Estimates the size of a user's EBNF, in which counted repetitions multiply what they repeat.

@@ -3,8 +3,8 @@ import { checkEbnfSize } from "./ebnf_size.ts";
 import { GrammarError } from "./grammar.ts";
 import { writtenSet } from "./rules.ts";
 
-/** Comments, texts, and classes as they are, and as their inside. */
-const PARTS = /#[^\r\n]*|"(?:\\.|[^"\\\r\n])*"|\[(\^?)((?:\\.|[^\]\\\r\n])*)\]/gsu;
+/** Comments, texts, and classes as they are, and as their inside; see ebnf_size.ts for those that are not closed. */
+const PARTS = /#[^\r\n]*|"(?:\\.|[^"\\\r\n])*"?|\[(\^?)((?:\\.|[^\]\\\r\n])*)(\]?)/gsu;
 
 const NAMED: Readonly<Record<string, string>> = {
   n: "\n",
@@ -26,15 +26,18 @@ const NAMED: Readonly<Record<string, string>> = {
  */
 export function mendedEbnf(text: string, mostWide: number): string {
   checkEbnfSize(text, setOf, mostWide);
-  return text.replaceAll(PARTS, (whole: string, negated?: string, inside?: string) => {
-    if (inside === undefined) return whole;
-    const set = classOf(inside);
-    // What is no class is left to the parser, which says where.
-    if (set === undefined || (negated === "" && set.every(([, to]) => to < 0x80))) return whole;
-    const meant = negated === "" ? both(set, ANY) : except(set);
-    if (meant.length === 0) throw new GrammarError(`${whole} has no character`);
-    return writtenSet(meant);
-  });
+  return text.replaceAll(
+    PARTS,
+    (whole: string, negated?: string, inside?: string, end?: string) => {
+      if (inside === undefined || end === "") return whole;
+      const set = classOf(inside);
+      // What is no class is left to the parser, which says where.
+      if (set === undefined || (negated === "" && set.every(([, to]) => to < 0x80))) return whole;
+      const meant = negated === "" ? both(set, ANY) : except(set);
+      if (meant.length === 0) throw new GrammarError(`${whole} has no character`);
+      return writtenSet(meant);
+    },
+  );
 }
 
 /** The characters of `[...]`; undefined for escapes that are not known. */

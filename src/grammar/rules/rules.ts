@@ -1,4 +1,5 @@
 import { ANY, both, type CodePoints, utf8Ranges } from "./code_points.ts";
+import { checkTime } from "./time_limit.ts";
 
 /** What a rule stands for: a set of texts. */
 export type Expression =
@@ -128,6 +129,7 @@ export function productive(rules: Rules): Rules | undefined {
   };
   let before = -1;
   while (known.size > before) {
+    checkTime();
     before = known.size;
     for (const [name, body] of rules) if (has(body)) known.add(name);
   }

@@ -82,8 +82,8 @@ export class GrammarThread {
   }
 
   /**
-   * Ends the thread: its calls fail from now on. A worker that is inside of a loop of WebAssembly goes on, and takes a
-   * core, until it leaves that loop: V8 does not interrupt it there.
+   * Ends the thread: its calls fail from now on. A worker that is inside of a loop goes on, and takes a core, until it
+   * leaves that loop: Deno does not interrupt it there.
    */
   end(error: Error): void {
     if (this.#failure) return;
