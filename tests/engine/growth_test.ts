@@ -4,6 +4,7 @@ import { fillCells } from "../../src/engine/check/growth/random_cells.ts";
 import { enginesSizes, growthPlan, growthRoom } from "../../src/engine/check/growth/room.ts";
 import { ranOutOfMemory } from "../../src/engine/load/fits.ts";
 import { OutOfMemory } from "../../src/gpu/device.ts";
+import { PAPER_ADAPTER } from "../../src/gpu/paper.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import { UsageError } from "../../src/errors.ts";
 import { openGpu } from "../gpu/shared.ts";
@@ -103,6 +104,19 @@ Deno.test("growth: what there is no room for is known before anything is loaded"
     /^the model has 1024 positions, of which 1025 are needed$/,
   );
   assert.match(room.faultOf(at(512, 64)) ?? "", /^it takes .* MB, the GPU has 40\.0 MB free of/);
+  using narrow = await growthRoom({ model: { algorithm: "NONE" } }, {
+    async openGpu() {
+      const gpu = await openGpu();
+      const limits = { ...PAPER_ADAPTER.limits, maxStorageBufferBindingSize: 2 ** 20 };
+      return { ...gpu, limits };
+    },
+    gpuMemory: () => Promise.resolve(undefined),
+  });
+  assert.equal(narrow.faultOf(at(16, 8)), undefined);
+  assert.match(
+    narrow.faultOf(at(16, 8, 17)) ?? "",
+    /^Cannot allocate "logits": it takes 1114112 bytes, the adapter binds 1048576; use a smaller /,
+  );
   // What grows with a point: cells with its batch, logits with its rows.
   // Rows of files have these as they are.
   assert.deepEqual(Object.keys(room.needOf(at(512))), ["weights", "kv", "scratch", "total"]);

@@ -304,6 +304,28 @@ Deno.test("sizes: the features that a draft may catch up from fit one binding to
   assert.ok(pages([3]) > pages([0, 3]));
 });
 
+Deno.test("sizes: working memory that the adapter cannot bind is refused before loading", () => {
+  using models = openModels({ algorithm: "NONE" });
+  const most = 1_000_000;
+  const limits = { ...PAPER_ADAPTER.limits, maxStorageBufferBindingSize: most };
+  const adapter = { ...PAPER_ADAPTER, limits };
+  const need = (maxBatch: number) => {
+    const settings = { contextLength: 64, tiers: chains([0]), maxBatch, maxKvTokens: 64 };
+    const sizes = capacityOf(settings, adapter, allLayers(models));
+    return openPaper(models, {}, adapter).need(sizes);
+  };
+  const { buffers } = need(64);
+  const logits = (batch: number) => 4 * batch * models.target.config.vocabSize;
+  assert.ok(buffers.some(({ label, bytes }) => label === "logits" && bytes === logits(64)));
+  assert.throws(
+    () => need(128),
+    new UsageError(
+      `Cannot allocate "logits": it takes ${logits(128)} bytes, the adapter binds ${most}; ` +
+        `use a smaller --max-batch, --context-length or --max-batched-rows, or fewer draft steps`,
+    ),
+  );
+});
+
 Deno.test("sizes: prefill chunks are longer where matrix units multiply, and of mixtures", () => {
   using models = openModels({});
   const limits = { maxStorageBufferBindingSize: 1 << 30, maxBufferSize: 1 << 30 };

@@ -2,7 +2,9 @@
  * How much of the GPU's memory an engine takes: the engine's own code allocates on a GPU that only adds up
  * (gpu/paper.ts), before anything is loaded.
  */
+import { UsageError } from "../../errors.ts";
 import { measuringArena } from "../../gpu/arena.ts";
+import { largestBinding } from "../../gpu/device.ts";
 import type { KvDtype } from "../../gpu/kv.ts";
 import { tuning } from "../../gpu/tuning.ts";
 import { type Adapter, PAPER_ADAPTER, type PaperBuffer, paperGpu } from "../../gpu/paper.ts";
@@ -105,14 +107,36 @@ export function openPaper(
       for (let i = 0; i < IN_FLIGHT; i++) {
         readbackBuffer(others, readbackWords({ words: mostResultWords(sizes) }));
       }
+      checkBindings(adapter, others.buffers);
       return needOf(gpu.buffers, others.buffers);
     },
   };
 }
 
+/**
+ * Checks working memory: kernels bind its buffers whole. Those of keys and values, and of weights' scales for matrix
+ * units (`tensor.`), are bound in parts.
+ *
+ * @throws UsageError with the largest buffer, if the adapter cannot bind it.
+ */
+function checkBindings({ limits }: Adapter, buffers: readonly PaperBuffer[]): void {
+  const limit = largestBinding(limits);
+  const [largest] = buffers.filter(({ label }) => !isKv(label) && !label.startsWith("tensor."))
+    .toSorted((a, b) => b.bytes - a.bytes);
+  if (largest === undefined || largest.bytes <= limit) return;
+  throw new UsageError(
+    `Cannot allocate "${largest.label}": it takes ${largest.bytes} bytes, the adapter binds ${limit}; ` +
+      `use a smaller --max-batch, --context-length or --max-batched-rows, or fewer draft steps`,
+  );
+}
+
+function isKv(label: string): boolean {
+  return label.startsWith("kv.");
+}
+
 function needOf(ofWeights: readonly PaperBuffer[], others: readonly PaperBuffer[]): MemoryNeed {
   const weights = bytesOf(ofWeights);
-  const kv = bytesOf(others.filter(({ label }) => label.startsWith("kv.")));
+  const kv = bytesOf(others.filter(({ label }) => isKv(label)));
   const scratch = bytesOf(others) - kv;
   const buffers = [...ofWeights, ...others];
   return { weights, kv, scratch, total: weights + kv + scratch, buffers };

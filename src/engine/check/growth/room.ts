@@ -1,4 +1,5 @@
 /** Which points of growth a machine has room for, before anything is loaded. */
+import { UsageError } from "../../../errors.ts";
 import { type DeviceInfo, openGpu } from "../../../gpu/device.ts";
 import { gpuMemory } from "../../../gpu/memory.ts";
 import { PAGE } from "../../../model/device_layout.ts";
@@ -93,10 +94,15 @@ export async function growthRoom(
       if (capacity(point).pages * PAGE < maxKvTokens) {
         return `a layer's keys of ${maxKvTokens} tokens are more than the adapter binds`;
       }
-      const { total } = needOf(point);
-      if (memory === undefined || total <= memory.free) return undefined;
-      return `it takes ${bytesText(total)}, the GPU has ${bytesText(memory.free)} free of ` +
-        bytesText(memory.total);
+      try {
+        const { total } = needOf(point);
+        if (memory === undefined || total <= memory.free) return undefined;
+        return `it takes ${bytesText(total)}, the GPU has ${bytesText(memory.free)} free of ` +
+          bytesText(memory.total);
+      } catch (error) {
+        if (error instanceof UsageError) return error.message; // it does not fit a binding
+        throw error;
+      }
     },
     [Symbol.dispose]: () => owned.dispose(),
   };
