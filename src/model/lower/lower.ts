@@ -28,7 +28,7 @@ export function lower(graph: Graph, context: DecoderContext): Lowered {
 }
 
 /** The operations of a graph after selection and rewrites, each as its kernel runs it. */
-function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
+export function lowered(graph: Graph, context: DecoderContext): LoweredOp[] {
   const { without = NONE } = context;
   let edits = new Edits(select(graph.ops, context));
   for (const { name, within = name, apply, required } of REWRITES) {

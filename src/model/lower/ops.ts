@@ -554,7 +554,11 @@ const OPERANDS: { readonly [Kind in LoweredOp["kind"]]: Operands<OpOf<Kind>> } =
   },
   half_rows: { reads: readsX, ...INTO_OUT },
   handoff_mlp: {
-    reads: ({ first, gateUp }) => [...first ? matmulReads(first) : [], ...matmulReads(gateUp)],
+    // The outputs of `first` are passed in handoff words.
+    reads: ({ first, gateUp }) =>
+      first
+        ? [...matmulReads(first), ...matmulReads(gateUp).filter((value) => value !== first.out)]
+        : matmulReads(gateUp),
     // The activations are passed in handoff words, but their operand is bound too, so they count as written.
     writes: ({ gateUp, down }) => [...matmulWrites(gateUp), down.out],
     inPlace: elsewhere,
