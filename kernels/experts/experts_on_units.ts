@@ -1,6 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
-  MOST_DISPATCHED,
+  MOST_SCALED_ROWS,
   type TensorLimits,
   type TensorMatrices,
 } from "../../src/gpu/matrices_on_units.ts";
@@ -87,7 +87,7 @@ export function expertsOnUnits(
   const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
   const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
-  if (!launch || xRows > MOST_DISPATCHED) throw new Error(`${label}: ${xRows} rows of ${cols}`);
+  if (!launch || xRows > MOST_SCALED_ROWS) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>
     expertTensor(
       {

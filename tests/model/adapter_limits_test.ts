@@ -61,11 +61,12 @@ function gpuOf({ storageBuffers, workgroupBytes, invocations, units }: Adapter):
   return { ...gpu, limits, matrixUnit, info: { ...gpu.info, subgroup: 32, backend: "vulkan" } };
 }
 
-/** Launches of forwards of some numbers of rows. */
+/** @param forwards numbers of rows. */
 async function launchesOf(
   [name, sizes]: (typeof MODELS)[number],
   adapter: Adapter,
   quantize: "q8" | "q4" | undefined,
+  forwards: readonly number[] = ROWS,
 ): Promise<Dispatch[]> {
   const gpu = gpuOf(adapter);
   using opened = await openWide(name, sizes);
@@ -75,13 +76,13 @@ async function launchesOf(
   const capacity = {
     batch: 4,
     shapes: chains([0, 3]),
-    prefillRows: Math.max(...ROWS),
+    prefillRows: Math.max(...forwards),
     contextLength: 4096,
     pages: 300,
     kvDtype: "bf16",
   } as const;
   const { target } = prepareModels(gpu, weights, capacity, roundBuffers(gpu, capacity));
-  return ROWS.flatMap((count) => {
+  return forwards.flatMap((count) => {
     const rows = storageBuffer(gpu, "rows", count * ROW_WORDS);
     return [
       ...bodyPlan(target, { rows, count, perSlot: count }),
@@ -89,6 +90,16 @@ async function launchesOf(
     ];
   });
 }
+
+Deno.test("of the most rows that may be asked for, launches fit one dimension of an adapter", async () => {
+  for (const adapter of ADAPTERS.slice(-2)) {
+    // Eight experts of each of 8,192 rows are one job more than there are workgroups.
+    const model = ["wide_qwen3_moe", { num_experts_per_tok: 8 }] as const;
+    for (const { label, workgroups } of await launchesOf(model, adapter, undefined, [8192])) {
+      assert.ok(Math.max(...workgroups) <= 65535, `${label}: ${workgroups}`);
+    }
+  }
+});
 
 for (const adapter of ADAPTERS) {
   const { storageBuffers, workgroupBytes: most, invocations, units } = adapter;

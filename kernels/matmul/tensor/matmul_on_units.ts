@@ -1,6 +1,6 @@
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import {
-  MOST_DISPATCHED,
+  MOST_SCALED_ROWS,
   type TensorLimits,
   type TensorShard,
 } from "../../../src/gpu/matrices_on_units.ts";
@@ -79,7 +79,7 @@ export function matmulOnUnits(
   if (!tensor || !shards || epilogue.out !== undefined) return undefined;
   const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
-  if (rows > MOST_DISPATCHED) throw new Error(`${label}: ${rows} rows`);
+  if (rows > MOST_SCALED_ROWS) throw new Error(`${label}: ${rows} rows`);
   const { cols, format } = matrix;
   const use = { format, rows, range: cols / splitK, splitK };
   const { LOW: low } = formatOf({ matrix, precision }).parameters;

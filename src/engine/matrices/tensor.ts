@@ -7,7 +7,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
   DEFAULT_PRECISION,
-  MOST_DISPATCHED,
+  MOST_SCALED_ROWS,
   type Precision,
   type TensorMatrices,
   type TensorShard,
@@ -82,7 +82,7 @@ export function allocateTensorMatrices(
 }
 
 function allocateXScales({ device }: Gpu): Operand {
-  return { buffer: storage(device, "tensor.xScales", 4 * MOST_DISPATCHED) };
+  return { buffer: storage(device, "tensor.xScales", 4 * MOST_SCALED_ROWS) };
 }
 
 /** Undefined where the device has no units, or none of the matrices goes there. */
