@@ -94,7 +94,11 @@ function faultsOf(
   record(graph);
   const ops = lowered(graph, context);
   assert.ok(ops.length > 0);
-  return storageFaults(ops, placed(ops, context.scratch)).map((fault) => `${name}: ${fault}`);
+  const at = placed(ops, context.scratch);
+  // Parts run one after the other, whatever the order of the operations.
+  const parts = [...new Set(graph.ops.map(({ part }) => part))];
+  const inOrder = ops.toSorted((a, b) => parts.indexOf(a.part) - parts.indexOf(b.part));
+  return storageFaults(inOrder, at).map((fault) => `${name}: ${fault}`);
 }
 
 /** The faults of all forwards of the target and the draft. */
@@ -115,10 +119,14 @@ function faultsOfModels(
       [model.final, undefined].flatMap((final?: Operand) =>
         faultsOf(`target of ${count} rows`, model, (graph) => {
           const x = targetLayers(graph, model, { rows, count, perSlot }, aux);
-          const logits = targetHead(graph, model, targetNorm(graph, model, x, final), model.logits);
+          const early = final && targetNorm(graph, model, x, final);
+          graph.begin("choose");
+          const normed = early ?? targetNorm(graph, model, x);
+          const logits = targetHead(graph, model, normed, model.logits);
           const { vocabSize: vocab } = model.config;
-          // Without the norm's rows outside the graph the head may keep no logits.
+          // Both a head whose logits are kept, and one that may keep none.
           const read = final ? logits : graph.partials(logits, { choice: "argmax", vocab }, "end");
+          graph.begin("accept");
           graph.call({ reads: [read], writes: [], record: () => [] }, "end");
         })
       )
