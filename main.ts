@@ -10,7 +10,7 @@ import type { Invocation } from "./src/cli/options/parse.ts";
 import type { Settings } from "./src/cli/options/settings.ts";
 import type { DraftCheck } from "./src/engine/check/check_draft.ts";
 import { workerPort } from "./src/engine/worker/port.ts";
-import { RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
+import { GpuFailure, RemoteError, UsageError, withoutPermission } from "./src/errors.ts";
 
 /**
  * Runs the command line and returns its exit code. Only this function turns errors into exit codes.
@@ -32,7 +32,9 @@ export async function main(
     // The code that Ctrl+C stopped has already reported it.
     if (error instanceof Error && error.name === "AbortError") return INTERRUPTED;
     const mistake = error instanceof UsageError;
-    const oneLine = mistake || error instanceof OutputError || error instanceof RemoteError;
+    const failure = error instanceof OutputError || error instanceof RemoteError ||
+      error instanceof GpuFailure;
+    const oneLine = mistake || failure;
     say(oneLine ? `eyrie: ${await spelledAsTyped(error.message, args)}` : stackOf(error), io);
     return mistake ? 2 : 1;
   }

@@ -13,6 +13,11 @@ export class UsageError extends Error {
   }
 }
 
+/** The GPU is lost, or its memory is used up. It is reported in one line without a stack; the exit code is 1. */
+export class GpuFailure extends Error {
+  override readonly name: string = "GpuFailure";
+}
+
 /** A failure of another machine. It is reported in one line without a stack; the exit code is 1. */
 export class RemoteError extends Error {
   override readonly name = "RemoteError";

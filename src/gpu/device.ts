@@ -1,4 +1,4 @@
-import { reason, UsageError } from "../errors.ts";
+import { GpuFailure, reason, UsageError } from "../errors.ts";
 import { MATRIX_FEATURE, type MatrixUnit, matrixUnit, wantsUnits } from "./matrix_unit.ts";
 import type { Precision } from "./matrices_on_units.ts";
 import { openWebGpu, type WebGpu, type WebGpuName } from "./webgpu.ts";
@@ -59,7 +59,7 @@ export function largestBinding(
 }
 
 /** The adapter has no memory for a buffer. */
-export class OutOfMemory extends Error {
+export class OutOfMemory extends GpuFailure {
   override readonly name = "OutOfMemory";
 }
 
@@ -130,12 +130,14 @@ export async function openGpu(
 }
 
 /** What happened to a device that is lost, undefined where it is not: WebGPU only says that a buffer is not mapped. */
-export async function lossOf({ lost }: Pick<GPUDevice, "lost">): Promise<Error | undefined> {
+export async function lossOf(
+  { lost }: Pick<GPUDevice, "lost">,
+): Promise<GpuFailure | undefined> {
   const soon = new Promise<void>((resolve) => setTimeout(resolve, 100));
   const info = await Promise.race([lost, soon]);
   if (!info) return undefined;
   const why = info.message || info.reason || "no reason is given";
-  return new Error(`The GPU device was lost: ${why}`, { cause: info });
+  return new GpuFailure(`The GPU device was lost: ${why}`, { cause: info });
 }
 
 /** @throws UsageError for f16 where the device has no matrix units, or they are not used. */

@@ -4,6 +4,8 @@ import { main } from "../../main.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
 import { spellingsOf } from "../../src/cli/options/flag.ts";
+import { receivedError, sentError } from "../../src/engine/worker/errors.ts";
+import { OutOfMemory } from "../../src/gpu/device.ts";
 import { fakeIo } from "./fake.ts";
 
 Deno.test("main: what is printed goes to stdout, code 0", async () => {
@@ -74,6 +76,24 @@ Deno.test("main: nobody reads, nothing to say, code 0", async () => {
   const io = fakeIo({ stdoutBreaks: true });
   assert.equal(await main(["--help"], io), 0);
   assert.equal(io.err(), "");
+});
+
+Deno.test("main: a GPU that fails is one line, code 1, in the engine's thread too", async () => {
+  const error = new OutOfMemory("The GPU reported: no memory");
+  for (const thrown of [error, receivedError(sentError(error))]) {
+    const io = fakeIo();
+    const failing = {
+      ...io,
+      stdout: {
+        ...io.stdout,
+        write() {
+          throw thrown;
+        },
+      },
+    };
+    assert.equal(await main(["--help"], failing), 1);
+    assert.equal(io.err(), "eyrie: The GPU reported: no memory\n");
+  }
 });
 
 Deno.test("main: anything else is a bug with its stack, code 1", async () => {

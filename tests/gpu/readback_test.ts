@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
+import { GpuFailure } from "../../src/errors.ts";
 import { lossOf } from "../../src/gpu/device.ts";
 import { openReadback, readBuffer } from "../../src/gpu/readback.ts";
 import { openDevice } from "./device.ts";
@@ -67,6 +68,7 @@ Deno.test("readBuffer: a buffer whole, or a part of it", async () => {
 Deno.test("readback: a device that is lost is told, one that is not is not", async () => {
   const info = { message: "a reset", reason: "destroyed" } as GPUDeviceLostInfo;
   const error = await lossOf({ lost: Promise.resolve(info) });
-  assert.equal(error?.message, "The GPU device was lost: a reset");
+  assert.ok(error instanceof GpuFailure);
+  assert.equal(error.message, "The GPU device was lost: a reset");
   assert.equal(await lossOf(gpu.device), undefined);
 });

@@ -49,7 +49,8 @@ export type SentEvent = readonly [id: number, event: EngineEvent];
 
 /** An error as data, because structuredClone turns our error classes into plain Errors. */
 export interface SentError {
-  readonly usage: boolean;
+  /** Its class: `UsageError`, `GpuFailure` or any other. */
+  readonly kind: "usage" | "gpu" | "other";
   /** See `UsageError`. */
   readonly field: string | undefined;
   readonly message: string;
