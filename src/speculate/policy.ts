@@ -112,7 +112,10 @@ export interface RoundContext {
   readonly costs: CostTable | undefined;
   /** Whether the draft reports its confidence, which `Decision.verify` needs. */
   readonly ranks: boolean;
-  /** The most milliseconds that the round should take, so that requests do not wait longer; absent: no limit. */
+  /**
+   * The most milliseconds that the round should take, so that neither the requests in it nor prompts that are being
+   * stored wait longer; absent: no limit.
+   */
   readonly mostMs?: number | undefined;
 }
 
