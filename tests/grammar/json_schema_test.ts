@@ -67,6 +67,30 @@ const CASES:
       '"2023-02-30"',
       '"2023-13-01"',
     ]],
+    [
+      { type: "string", format: "duration" },
+      ['"P1Y2M3DT4H5M6S"', '"PT36H"', '"P2W"', '"P10D"', '"P1MT1M"'],
+      ['"P"', '"PT"', '"P1Y3D"', '"PT1H6S"', '"P1W2D"', '"1D"'],
+    ],
+    [
+      { type: "string", format: "ipv6" },
+      [
+        '"::"',
+        '"::1"',
+        '"fe80::"',
+        '"2001:db8::8a2e:370:7334"',
+        '"1:2:3:4:5:6:7:8"',
+        '"1:2:3:4:5:6::8"',
+      ],
+      [
+        '":"',
+        '"1::2::3"',
+        '"1:2:3:4:5:6:7"',
+        '"1:2:3:4:5:6:7:8:9"',
+        '"1:2:3:4:5:6:7::8"',
+        '"12345::"',
+      ],
+    ],
     [{ type: "integer", minimum: -12, exclusiveMaximum: 105 }, ["-12", "0", "99", "104"], [
       "-13",
       "105",
@@ -195,7 +219,7 @@ const MISTAKES: readonly (readonly [schema: unknown, why: string])[] = [
   [{ type: "number", multipleOf: 2 }, 'at "#": "multipleOf" is not supported'],
   [
     { type: "string", format: "idn-email" },
-    'at "#": the format "idn-email" is not supported, only date, time, date-time, uuid, ipv4, hostname, email, uri',
+    'at "#": the format "idn-email" is not supported, only date, time, date-time, duration, uuid, ipv4, ipv6, hostname, email, uri',
   ],
   [
     { type: "string", pattern: "a", minLength: 3 },

@@ -29,7 +29,18 @@ const PATTERNS = [
   '"?.\\\\',
   "é*[à-ü]?",
 ];
-const FORMATS = ["date", "time", "date-time", "uuid", "ipv4", "hostname", "email", "uri"];
+const FORMATS = [
+  "date",
+  "time",
+  "date-time",
+  "duration",
+  "uuid",
+  "ipv4",
+  "ipv6",
+  "hostname",
+  "email",
+  "uri",
+];
 
 function pick<T>(draw: Draw, list: readonly T[]): T {
   return list[draw(list.length)] as T;
