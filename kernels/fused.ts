@@ -3,8 +3,13 @@
  * smaller one. Each workgroup runs one of the two, so both use the same arrays of workgroup memory where the types are
  * equal: all workgroups of a multiprocessor share 48 KiB (docs/kernels/README.md).
  */
-import { type Dispatch, dispatch, type Kernel, kernel } from "../src/gpu/kernel.ts";
-import { MOST_DISPATCHED } from "../src/gpu/matrices_on_units.ts";
+import {
+  type Dispatch,
+  dispatch,
+  type Kernel,
+  kernel,
+  MOST_DISPATCHED,
+} from "../src/gpu/kernel.ts";
 import type { Tuning } from "../src/gpu/tuning.ts";
 import {
   memoryBytes,

@@ -1,5 +1,10 @@
-import { bytesOf, type Dispatch, dispatch, type Operand } from "../../src/gpu/kernel.ts";
-import { MOST_DISPATCHED } from "../../src/gpu/matrices_on_units.ts";
+import {
+  bytesOf,
+  type Dispatch,
+  dispatch,
+  MOST_DISPATCHED,
+  type Operand,
+} from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
 
 const FILL = kernelOf("matmul/fill_random")({}, {

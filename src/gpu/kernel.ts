@@ -36,6 +36,9 @@ export interface Cost {
   };
 }
 
+/** Most workgroups of a launch along one dimension: what every adapter takes. */
+export const MOST_DISPATCHED = 65535;
+
 /** One recorded launch of a kernel. A forward pass is a list of these. */
 export interface Dispatch {
   readonly kernel: Kernel;
@@ -111,7 +114,7 @@ export function kernel<
 /**
  * Records a launch. TypeScript asks for exactly the bindings and constants that the kernel declares.
  *
- * @throws Error with the names where one of the WGSL's is missing.
+ * @throws Error with the names where one of the WGSL's is missing, or where there are too many workgroups.
  */
 export function dispatch<Binding extends string, Constant extends string>(
   kernel: Kernel<Binding, Constant>,
@@ -135,6 +138,12 @@ export function dispatch<Binding extends string, Constant extends string>(
   ];
   if (missing.length > 0) {
     throw new Error(`Cannot record "${label}": ${kernel.name} ${missing.join("; ")}`);
+  }
+  if (Math.max(x, y, z) > MOST_DISPATCHED) {
+    throw new Error(
+      `Cannot record "${label}": ${x} x ${y} x ${z} workgroups of ${kernel.name}, ` +
+        `at most ${MOST_DISPATCHED} go along one dimension`,
+    );
   }
   return {
     kernel,

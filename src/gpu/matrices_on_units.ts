@@ -87,9 +87,6 @@ export type TensorLimits = Pick<
   | "maxStorageBuffersPerShaderStage"
 >;
 
-/** Workgroups that every adapter takes along one dimension. */
-export const MOST_DISPATCHED = 65535;
-
 /** Most rows of x: 32 experts of each of 8,192 rows, the most that --max-batched-rows allows. */
 export const MOST_SCALED_ROWS: number = 32 * 8192;
 

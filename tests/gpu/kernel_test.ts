@@ -90,6 +90,19 @@ Deno.test("dispatch: of a kernel that declares no names, those of its text", () 
   );
 });
 
+Deno.test("dispatch: more workgroups than every adapter takes are refused, with the launch's label", () => {
+  const launch = {
+    buffers: { x: operand("x"), out: operand("out") },
+    constants: { COLS: 1, SCALE: 2 },
+    label: "layers.0.gate",
+  };
+  dispatch(DOUBLE, { ...launch, workgroups: [65535, 65535, 65535] });
+  assert.throws(() => dispatch(DOUBLE, { ...launch, workgroups: [2, 65536] }), {
+    message: 'Cannot record "layers.0.gate": 2 x 65536 x 1 workgroups of double, ' +
+      "at most 65535 go along one dimension",
+  });
+});
+
 Deno.test("dispatch: workgroups default to 1, the label to the kernel's name", () => {
   const launch = {
     buffers: { x: operand("x"), out: operand("out") },
