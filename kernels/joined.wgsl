@@ -4,11 +4,11 @@
 //
 // The workgroups of all kernels have one size. Along z those of a come first, in rows of as many as the last kernel has
 // along y, then those of b, and finally those of the last kernel in its own order. Every known adapter runs them in
-// this order, but nothing relies on it. Functions of a kernel that waits for words (lib/handoff.wgsl has most of what it
-// declares for that):
+// this order, but nothing relies on it. Functions of a kernel that waits for words (lib/handoff.wgsl has most of what
+// it declares for that):
 //
-//   b_handoff_begin(y, z)                  is called first, in every workgroup, with the number of b's workgroups along y
-//                                        and z;
+//   b_handoff_begin(y, z)                  is called first, in every workgroup, with the number of b's workgroups along
+//                                        y and z;
 //   b_make_again(first, count, thread)   may be called by b if words did not come: does the work of `count` workgroups
 //                                        of a from `first` on, with the same bits;
 //   b_handoff_made(i, thread)              is called when workgroup i of a is done;

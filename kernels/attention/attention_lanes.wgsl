@@ -32,7 +32,8 @@ const NO_CELL = 0xffffffffu;
 @group(0) @binding(2) var<storage, read> values: array<vec4<u32>>; // as keys
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, KV_HEADS, $GROUP, QUADS]: its size gives the rows
+// [rows, KV_HEADS, $GROUP, QUADS]: its size gives the rows
+@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
 //#if SINKS
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [KV_HEADS $GROUP]: a logit without a value
 //#endif

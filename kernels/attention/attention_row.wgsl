@@ -15,8 +15,8 @@
 //   dots     $LANES invocations share a cell and compute their parts of its scores of all queries;
 //   scores   one invocation per cell and query adds them;
 //   weights  exp(score - peak of the split);
-//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS sets
-//            of invocations have them all.
+//   values   an invocation sums cells part, part + $PARTS, ... of four dims for $PAIRS_EACH pairs of queries; $SETS
+//            sets of invocations have them all.
 //
 // Values are $values: plain, "normed" too, without weights, or of the "keys" as they are, normed so, where a row has no
 // v.

@@ -4,12 +4,12 @@
 //
 // One workgroup per (tile of up to $TILE rows of a slot, $GROUP query heads of one key-value head, split), numbered as
 // there; queries are numbered row * $GROUP + head. Three steps:
-//   scores   invocation (cell, lane) holds that lane's vec8s of the keys of cells cell, cell + 16, ... and computes their
-//            products with two queries at a time, which pass through workgroup memory; one invocation a score adds the
-//            lanes in order;
+//   scores   invocation (cell, lane) holds that lane's vec8s of the keys of cells cell, cell + 16, ... and computes
+//            their products with two queries at a time, which pass through workgroup memory; one invocation a score
+//            adds the lanes in order;
 //   weights  exp(score - peak of the split), one invocation for each part of the cells of a query;
-//   values   invocation (part, i) holds vec8 i of the values of that part's cells and sums them for one query at a time;
-//            one invocation a number adds the parts in order.
+//   values   invocation (part, i) holds vec8 i of the values of that part's cells and sums them for one query at a
+//            time; one invocation a number adds the parts in order.
 //
 // Rows with paths have workgroups as in attention.wgsl.
 

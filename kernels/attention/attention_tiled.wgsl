@@ -52,7 +52,8 @@ const SHARES = THREADS / QUADS; // invocations that share the softmax of four qu
 // cell l, four queries in a vec4. A line is an odd number of vec4s, so that lines begin in different banks. Lines have
 // a type of their own, so that places in them are constants, which need no bounds check.
 var<workgroup> pool: array<array<vec4<f32>, $PITCH>, SPLIT_CELLS>;
-var<workgroup> staged_values: array<array<vec4<f32>, $VALUE_PITCH>, STAGED_CELLS>; // values of a stage; before them peaks
+// Values of a stage; before them peaks.
+var<workgroup> staged_values: array<array<vec4<f32>, $VALUE_PITCH>, STAGED_CELLS>;
 var<workgroup> seen: array<vec2<u32>, QUERIES>; // first cell and one past the last; 0, 0 where there is no query
 var<workgroup> places: array<u32, SPLIT_CELLS>; // rows of keys and values
 var<workgroup> tops: array<vec4<f32>, QUADS>; // peaks of four queries

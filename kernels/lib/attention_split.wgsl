@@ -4,7 +4,8 @@
 //#import lib/soft_cap
 
 const SPLIT_CELLS = 64u;
-const NEGATIVE = -3.0e38; // score of a cell that is not seen, below all others; minus infinity would make NaN of inf - inf
+// The score of a cell that is not seen, below all others; minus infinity would make NaN of inf - inf
+const NEGATIVE = -3.0e38;
 
 // sum + q . k over a vec8, one dim after the other.
 fn add8(sum: f32, q: Vec8, k: Vec8) -> f32 {

@@ -7,8 +7,8 @@
 // SHARED_GATE the sigmoid of the logit behind those of the experts.
 //
 // Scores are, by `scores`,
-//   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the scores;
-//            by the scores where the scores of a group are added up
+//   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the
+//            scores; by the scores where the scores of a group are added up
 //   sigmoid  1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances their load (DeepSeek-V3,
 //            `noaux_tc`); their weights do not include it
 //

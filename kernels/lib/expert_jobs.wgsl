@@ -6,8 +6,8 @@
 //
 // By `jobs`,
 //   alone   each job is a tile of its own
-//   found   jobs are few enough for a workgroup to look at all of them: tile t belongs to job t, and is in use where the
-//           expert's jobs before it fill whole tiles
+//   found   jobs are few enough for a workgroup to look at all of them: tile t belongs to job t, and is in use where
+//           the expert's jobs before it fill whole tiles
 //   tiled   tiles are those of job_lists.wgsl
 //   chosen  each job is a tile of its own, and experts are not chosen yet: a workgroup finds the expert of its job from
 //           the router's logits, which alone rank the experts. The first workgroups store each row's choice

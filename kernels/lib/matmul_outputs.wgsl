@@ -71,7 +71,8 @@ fn end_rows(thread: u32, row: u32, end: u32, part: u32, stride: u32) {
 // yet, so the number 0 is stored as -0, which makes no difference to sums that begin with 0. No order between words is
 // relied on.
 
-@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>; // [SPLIT_K, OUT_COLS], and the counts of lib/handoff.wgsl
+// [SPLIT_K, OUT_COLS], and the counts of lib/handoff.wgsl
+@group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>;
 
 fn put_word(at: u32, value: f32) {
   let word = bitcast<u32>(value);

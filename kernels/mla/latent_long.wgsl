@@ -6,8 +6,8 @@
 //   scores   16 invocations share $QUERIES x $TC scores: of each, sums of fours l, l + 16, ... of q . k, added as a
 //            binary tree;
 //   weights  exp(score - peak of the chunk), all chunks side by side;
-//   values   weights times fours of latents, cell after cell. Each of two teams has every second chunk; then each merges
-//            the sums of both, one after the other (lib/online_softmax.wgsl), for half of the queries.
+//   values   weights times fours of latents, cell after cell. Each of two teams has every second chunk; then each
+//            merges the sums of both, one after the other (lib/online_softmax.wgsl), for half of the queries.
 
 //#import lib/rows
 //#import lib/visible

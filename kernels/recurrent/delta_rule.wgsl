@@ -56,8 +56,10 @@ const LENGTH_EPS = 1e-6;
 
 @group(0) @binding(0) var<storage, read> rows: array<Row>; // [rows]
 //#if CONV
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, X_COLS / 4]: q, k of KEY_HEADS, v of HEADS, others
-@group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>; // [MIXED]: weights of four rows, the oldest row's first
+// [rows, X_COLS / 4]: q, k of KEY_HEADS, v of HEADS, others
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+// [MIXED]: weights of four rows, the oldest row's first
+@group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>;
 @group(0) @binding(8) var<storage, read_write> ring: array<vec4<f32>>; // [slots, RING, MIXED / 4]
 
 override X_COLS: u32;

@@ -27,8 +27,10 @@ override DEPTH: u32; // most drafts that may be accepted; draft-extend has DEPTH
 @group(0) @binding(3) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(4) var<storage, read_write> slots: array<Slot>; // [slots]
 @group(0) @binding(5) var<storage, read_write> extend: array<Row>; // [batch * (DEPTH + 1)] where they are not packed
-@group(0) @binding(6) var<storage, read_write> last: array<u32>; // [batch] extend row of the bonus; from KEPT on kept rows
-@group(0) @binding(7) var<storage, read_write> results: array<u32>; // [batch]: tokens emitted, ROWS choices, ROWS - 1 drafts; with CONFIDENCES drafts verified, ROWS - 1 confidences
+// [batch] extend row of the bonus; from KEPT on kept rows
+@group(0) @binding(6) var<storage, read_write> last: array<u32>;
+// [batch]: tokens emitted, ROWS choices, ROWS - 1 drafts; with CONFIDENCES drafts verified, ROWS - 1 confidences
+@group(0) @binding(7) var<storage, read_write> results: array<u32>;
 
 //#if GREEDY
 // The target's choice at temperature 0 is the token of the largest logit. Every row has $WIDTH lanes, a power of two,

@@ -21,7 +21,8 @@ alias Sum = f32;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
 @group(0) @binding(1) var<storage, read> results: array<u32>; // [batch, RESULT]: tokens emitted, those tokens
-@group(0) @binding(2) var<storage, read_write> logprobs: array<u32>; // [batch, TOKENS, 1 + 2 MOST]: log p of the token; (token, log p) of the largest
+// [batch, TOKENS, 1 + 2 MOST]: log p of the token; (token, log p) of the largest
+@group(0) @binding(2) var<storage, read_write> logprobs: array<u32>;
 
 // The row of logits that token j of sequence b was chosen from.
 //#if TREE

@@ -53,7 +53,8 @@ const RESIDUAL = 0x5bd1e995u;
 @group(0) @binding(2) var<storage, read> drafts: array<u32>; // [slots], see drafts.wgsl
 @group(0) @binding(3) var<storage, read> logits: array<f32>; // [batch * ROWS, STRIDE]
 @group(0) @binding(4) var<storage, read> draft_logits: array<f32>; // [steps, slots, DRAFT_STRIDE]
-@group(0) @binding(5) var<storage, read> distributions: array<vec4<f32>>; // [batch * ROWS], from DRAFT_DISTRIBUTIONS on [steps, SLOTS]
+// [batch * ROWS], from DRAFT_DISTRIBUTIONS on [steps, SLOTS]
+@group(0) @binding(5) var<storage, read> distributions: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> chosen: array<u32>; // [batch * ROWS]
 
 fn probability(distribution: vec4<f32>, min_p: f32, logit: f32) -> f32 {

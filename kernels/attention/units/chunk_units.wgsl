@@ -73,9 +73,11 @@ const LOG2_E = 1.4426950408889634;
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
 // These are only read, but not declared so: a driver would move the loads behind barriers to where they are used, and
 // wait there.
-@group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
+// [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
+@group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
-@group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>; // [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
+// [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
+@group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 //#if DIRECT
 @group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>; // [rows, heads, 2 VEC8S]
@@ -165,7 +167,6 @@ fn put_segment(segment: Segment, query: u32, quad: u32, sum: vec4<f32>) {
   put(query, segment.number, quad, sum, segment.stat);
 }
 //#endif
-
 
 fn most_of(x: vec4<f32>) -> f32 {
   return max(max(x.x, x.y), max(x.z, x.w));

@@ -30,9 +30,11 @@ const KV_LOW = $KV_LOWu;
 @group(0) @binding(1) var<storage, read> values: array<vec4<u32>>; // as keys
 @group(0) @binding(2) var<storage, read> rows: array<Row>; // [COUNT]
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
-@group(0) @binding(4) var<storage, read_write> k_halves: array<vec4<u32>>; // [KV_HEADS, ROOM, NUMBERS, VEC8S], eight f16
+// [KV_HEADS, ROOM, NUMBERS, VEC8S], eight f16
+@group(0) @binding(4) var<storage, read_write> k_halves: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
-@group(0) @binding(6) var<storage, read_write> units: array<f32>; // [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
+// [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
+@group(0) @binding(6) var<storage, read_write> units: array<f32>;
 
 var<workgroup> bounds: array<atomic<u32>, 3>; // the slot, ~ the first cell and one past the last that some row sees
 var<workgroup> sight: vec3<u32>;
