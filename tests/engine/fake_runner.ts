@@ -170,11 +170,13 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
         checkDraft(sequence);
         return done ? { id: sequence.ids.pop() as number, logprobs: undefined } : undefined;
       });
-      const unread = runner.overlaps ? 1 : 0;
-      begun += unread;
-      await whileRunning?.();
-      if (begun > unread) runner.behindPrompts++;
-      begun -= unread;
+      if (runner.overlaps) {
+        begun++;
+        const before = begun;
+        await whileRunning?.();
+        if (begun > before) runner.behindPrompts++;
+        begun--;
+      }
       // The host knows the tokens only now.
       for (const [i, { sequence }] of chunks.entries()) {
         const chosen = tokensChosen[i];

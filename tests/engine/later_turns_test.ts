@@ -99,48 +99,6 @@ for (
   });
 }
 
-/** How many groups of rounds have begun while a forward of prompts was not read. */
-function behindPrompts({ runner }: LocalEngine): () => number {
-  let [behind, storing] = [0, false];
-  const { prefill, begin } = runner;
-  runner.prefill = async (...of) => {
-    storing = true;
-    const tokens = await prefill.apply(runner, of);
-    storing = false;
-    return tokens;
-  };
-  runner.begin = (...of) => {
-    if (storing) behind++;
-    return begin.apply(runner, of);
-  };
-  return () => behind;
-}
-
-for (const name of ["lfm2", "qwen3_5", "gpt_oss"]) {
-  const { test } = name === "lfm2" ? Deno : drawn;
-  test(`${name}: what is kept at the end of a prompt is not what rounds behind its forward made of it`, async () => {
-    const limits = { maxBatch: 4, contextLength: 512, maxBatchedRows: 64, roundsPerSync: 8 };
-    using engine = await open(name, limits, machineOf({ kernels: "software", groups: "two" }));
-    using plain = await openPlain(name, 512);
-    const begun = behindPrompts(engine);
-    // The first round behind these prompts fills a page. The second text ends with the token of its prompt's forward.
-    const prompts = [47, 31, 63].map((length, i) => idsOf(length, i));
-    const tokens = [12, 1, 17];
-    for (let time = 0; time < 3; time++) {
-      const found = await Promise.all(prompts.map((ids, i) => generate(engine, ids, tokens[i]!)));
-      for (const [i, ids] of prompts.entries()) {
-        const { outputIds } = await generate(plain, ids, tokens[i]!);
-        assert.deepEqual(found[i]!.outputIds, outputIds, `time ${time}, request ${i}`);
-        // The last token is computed again.
-        const known = time === 0 ? 0 : ids.length - 1;
-        assert.equal(found[i]!.cachedTokens, known - known % PAGE, `time ${time}, request ${i}`);
-      }
-    }
-    assert.ok(begun() > 0);
-    assertNothingHeld(engine);
-  });
-}
-
 Deno.test("lfm2: a prompt whose last token alone is left has no state to keep yet", async () => {
   using engine = await open("lfm2", { contextLength: 512 });
   using plain = await openPlain("lfm2", 512);

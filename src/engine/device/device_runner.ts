@@ -349,7 +349,7 @@ class DeviceRunner implements Runner {
       if (drafts && sequence.draftStored === sequence.stored) sequence.draftStored = to;
       sequence.stored = to;
     }
-    await whileRunning();
+    if (this.overlaps) await whileRunning();
     const [ran] = await submitted.read();
     const results = promptResults(ran as RunResult, kind.logprobs);
     return chunks.map(({ sequence, to }) => {

@@ -48,11 +48,10 @@ export interface KeptStates {
   /**
    * Keeps the sequence's last checkpoint at a place.
    *
-   * @param tokens how many tokens the state may follow at most, where that is known: a slot has no length yet while its
-   * prompt is stored, and the host does not know yet where a text ended.
+   * @param promptTokens tokens stored of a prompt that has not ended: the slot has no length yet.
    * @returns how many of its tokens the state follows, a multiple of PAGE; 0: there was no checkpoint.
    */
-  save(sequence: Sequence, place: number, tokens?: number): Promise<number> | number;
+  save(sequence: Sequence, place: number, promptTokens?: number): Promise<number> | number;
   /** Copies the state at a place, which follows `length` tokens, into the sequence's slot. */
   load(sequence: Sequence, place: number, length: number): void;
 }
@@ -106,7 +105,7 @@ export function keptStates(
   async function copyOut(
     sequence: Sequence,
     place: number,
-    tokens: number | undefined,
+    promptTokens: number | undefined,
   ): Promise<number> {
     const slot = slotOf(sequence);
     copy((encoder) => {
@@ -120,7 +119,7 @@ export function keptStates(
     const words = await readBuffer(gpu, { buffer: read.buffer, offset: 16 * place, size: 16 });
     if (header) return new Float32Array(words)[1] ?? 0;
     // The same prompt is found up to its last token, which is computed again.
-    const length = tokens ?? Math.max(0, (new Uint32Array(words)[0] ?? 0) - 1);
+    const length = promptTokens ?? Math.max(0, (new Uint32Array(words)[0] ?? 0) - 1);
     return length - length % PAGE;
   }
 
@@ -131,8 +130,8 @@ export function keptStates(
     get saving() {
       return saving;
     },
-    save(sequence, place, tokens) {
-      const saved = copyOut(sequence, place, tokens);
+    save(sequence, place, promptTokens) {
+      const saved = copyOut(sequence, place, promptTokens);
       const all: Promise<void> = Promise.allSettled([saving, saved]).then(() => {
         if (saving === all) saving = undefined;
       });

@@ -99,9 +99,9 @@ export interface Runner {
    * @param chunks at least one, each of another sequence. If the runner has `promptKernels`, either all of them are of
    * prompts, or all of answers that were stored before and have lost their pages (preemption).
    * @param onCompile called if kernels of the forward have not run yet: they first run with no lane.
-   * @param whileRunning called and awaited once the forward is submitted: if the runner `overlaps`, a group of rounds
-   * may begin in it, also of sequences whose first token this forward chooses. Its results are read after `prefill` has
-   * returned.
+   * @param whileRunning called and awaited once the forward is submitted, if the runner `overlaps`:
+   * a group of rounds may begin in it, also of sequences whose first token this forward chooses. Its
+   * results are read after `prefill` has returned.
    * @returns of each chunk the first token; undefined where ids are left to be stored.
    */
   prefill(

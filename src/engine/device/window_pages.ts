@@ -94,8 +94,9 @@ export function windowPages(
         if (reach.unread === 0) reach.end = sequence.stored - 1 + rows;
       }
     },
-    save(sequence, place, tokens = Math.min(sequence.stored, sequence.ids.length - 1) - 1) {
-      // The same text is found up to its last token, which is computed again.
+    save(sequence, place, promptTokens) {
+      // The same prompt is found up to its last token, which is computed again.
+      const tokens = promptTokens ?? Math.min(sequence.stored, sequence.ids.length - 1) - 1;
       const length = tokens - tokens % PAGE;
       const { end } = reachOf(sequence);
       const saved = groups.every((group) => group.save(slotOf(sequence), place, { length, end }));

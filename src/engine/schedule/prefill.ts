@@ -41,10 +41,9 @@ export interface Prefill {
    * Stores the next chunks of the prompts that run, oldest first, in one forward; a prompt's last chunk returns a
    * token.
    *
-   * @param beginGroup called once the forward is submitted, if the runner overlaps it with rounds, and what it stores
-   * is shared: may begin a group of rounds of all requests that decode then, also of those whose prompts end in the
-   * forward; returns whether it did. It receives the milliseconds for which others are expected to wait for the
-   * forward.
+   * @param beginGroup called once the forward is submitted, if the runner overlaps it with rounds: may begin a group of
+   * rounds of all requests that decode then, also of those whose prompts end in the forward; returns whether it did. It
+   * receives the milliseconds for which others are expected to wait for the forward.
    * @returns when the forward ended; undefined if there was none.
    */
   step(beginGroup?: (expectedMs: number) => Promise<boolean>): Coroutine<number | undefined>;
@@ -55,7 +54,7 @@ export interface Prefill {
 interface Parts {
   readonly runner: Pick<
     Runner,
-    "capacity" | "draft" | "prefill" | "catchUp" | "compileMs" | "overlaps" | "states"
+    "capacity" | "draft" | "prefill" | "catchUp" | "compileMs" | "states"
   >;
   readonly pages: Pick<SequencePages, "share">;
   readonly requests: Pick<Requests, "running" | "take" | "attempt">;
@@ -154,15 +153,10 @@ export function openPrefill(
     const ending = chunks.filter(({ sequence, to }) => to === sequence.ids.length);
     const expectedMs = (table && promptsMs(table, stored, rows)) || rows * rowMs;
     let hasGroup = false;
-    const whileRunning = async () => {
-      // Requests that wait for this prefix find it cached. States are copied before another round advances them.
-      for (const { state: { done }, sequence, to } of chunks) {
-        if (!done) pages.share(sequence, to === sequence.ids.length ? "prompt" : "part");
-      }
-      if (!beginGroup || !runner.overlaps) return;
+    const whileRunning = beginGroup && (async () => {
       for (const { state } of ending) state.decoding = true;
       hasGroup = await beginGroup(isAwaited ? expectedMs : 0);
-    };
+    });
     const tokensChosen = yield* settled(runner.prefill(chunks, onCompile, whileRunning));
     const compileMs = runner.compileMs - compiledBefore;
     const ended = clock();
@@ -180,6 +174,8 @@ export function openPrefill(
   /** Handles the result of a forward that stored a chunk of the request's prompt. */
   function take(state: RequestState, token: FirstToken | undefined): void {
     const { sequence } = state;
+    // Requests that wait for this prefix find it cached.
+    if (!state.done) pages.share(sequence, token !== undefined);
     // A pending token that was just chosen is no part of the prompt.
     if (token === undefined) return requests.attempt(state, () => tellPrefill(state));
     const { stored } = sequence;

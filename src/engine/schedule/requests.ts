@@ -76,7 +76,7 @@ export function openRequests(
     rewind(sequence, sequence.ids.length);
     if (runQueue.remove(state)) {
       // An answer's pages are of no use to prompts with kernels of their own; those of the prompt are shared already.
-      if (!failed && !storesAnswer(sequence)) pages.share(sequence, decoding ? "text" : "part");
+      if (!failed && !storesAnswer(sequence)) pages.share(sequence, decoding);
       pages.close(sequence);
     }
     return closed(state);

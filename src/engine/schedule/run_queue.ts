@@ -46,8 +46,8 @@ export interface RoundsAhead {
   readonly left: readonly number[];
   /** Rounds of a submitted group whose results are not read yet; default 0. If above 0, 0 rounds may be reserved. */
   readonly unread?: number;
-  /** Whether a forward of prompts is not read yet; default false. */
-  readonly behind?: boolean;
+  /** Whether pages are reserved only while no group is unread, and then for the following groups too; default false. */
+  readonly early?: boolean;
 }
 
 /**
@@ -71,8 +71,6 @@ export interface RunQueue<Request extends QueuedRequest> {
   admit(): Request | undefined;
   /** Whether there are pages for one more round of every decoding request, so that `grow` would preempt none. */
   readonly roomy: boolean;
-  /** Whether every decoding request has its pages for one more round already. */
-  readonly reserved: boolean;
   /**
    * Reserves pages for one more round of each decoding request, preempting the youngest requests until they suffice.
    */
@@ -89,19 +87,13 @@ export interface RunQueue<Request extends QueuedRequest> {
 
 /** Groups that pages are reserved for at once. */
 const GROUPS_AHEAD = 4;
-/** Rounds that pages are reserved for early, if there are plenty. */
+/** With `early`, pages are reserved at once for at least so many rounds, if there are plenty. */
 const EARLY_ROUNDS = 32;
 /** Share of the available pages that reserving for later groups may take. */
 const PLENTY = 1 / 8;
 
-/**
- * @param early whether pages are reserved only while no results are unread, and then for EARLY_ROUNDS: the device stops
- * a slot where its text ends by setting its limit to 0. Pages written before the host has read that would restore the
- * limit, and the state or window that is cached would be one past the end of the text. Default: never.
- */
 export function openRunQueue<Request extends QueuedRequest>(
   budget: KvAllocator<Request>,
-  early: () => boolean = () => false,
 ): RunQueue<Request> {
   const waiting: Request[] = [];
   const running: Request[] = [];
@@ -121,29 +113,12 @@ export function openRunQueue<Request extends QueuedRequest>(
 
   const missing = (requests: readonly Request[], rounds: number) =>
     requests.reduce((sum, request) => sum + budget.missing(request, rounds), 0);
-  /** If there are plenty of pages, reserves for later groups too: each write of the block table takes time. */
-  function reserveLater(
-    requests: readonly Request[],
-    { least, most }: { readonly least: number; readonly most: number },
-  ): void {
-    const plenty = budget.available * PLENTY;
-    let rounds = most;
-    while (rounds > least && missing(requests, rounds) > plenty) {
-      rounds = Math.max(least, Math.floor(rounds / 2));
-    }
-    for (const request of requests) budget.reserve(request, rounds);
-  }
-
-  const missingNow = () => missing(running.filter(({ decoding }) => decoding), 1);
 
   return {
     waiting,
     running,
     get roomy() {
-      return missingNow() <= budget.available;
-    },
-    get reserved() {
-      return missingNow() === 0;
+      return missing(running.filter(({ decoding }) => decoding), 1) <= budget.available;
     },
     get preemptions() {
       return preemptions;
@@ -166,7 +141,6 @@ export function openRunQueue<Request extends QueuedRequest>(
         waits++;
       }
       if (opened !== "opened") return undefined;
-      if (early()) reserveLater([request], { least: 1, most: EARLY_ROUNDS });
       waiting.shift();
       running.push(request);
       return request;
@@ -180,7 +154,7 @@ export function openRunQueue<Request extends QueuedRequest>(
       }
       return running.filter(({ decoding }) => decoding);
     },
-    reserveAhead(requests, { most, numSteps, left, unread = 0, behind = false }) {
+    reserveAhead(requests, { most, numSteps, left, unread = 0, early = false }) {
       const admits = waiting.length > 0 && running.length < budget.slots && !short;
       const useful = roundsUseful({
         left,
@@ -190,14 +164,19 @@ export function openRunQueue<Request extends QueuedRequest>(
         short,
       });
       let rounds = Math.min(most, useful);
-      const gives = !early() || unread === 0 && !behind;
+      const gives = !early || unread === 0;
       const room = gives ? budget.available / 2 : 0;
       const tooMany = () => missing(requests, unread + rounds) > room;
       while (rounds > 1 && tooMany()) rounds--;
       if (unread > 0 && tooMany()) return 0;
-      if (gives && (early() || unread + rounds > 1)) {
-        const later = Math.max(GROUPS_AHEAD * rounds, early() ? EARLY_ROUNDS : 0);
-        reserveLater(requests, { least: unread + rounds, most: unread + Math.min(useful, later) });
+      if (gives && (early || unread + rounds > 1)) {
+        // If there are plenty of pages, reserve for the following groups too: each write of the block table takes time.
+        let more = Math.min(useful, Math.max(GROUPS_AHEAD * rounds, early ? EARLY_ROUNDS : 0));
+        const plenty = budget.available * PLENTY;
+        while (more > rounds && missing(requests, unread + more) > plenty) {
+          more = Math.max(rounds, Math.floor(more / 2));
+        }
+        for (const request of requests) budget.reserve(request, unread + more);
       }
       return rounds;
     },

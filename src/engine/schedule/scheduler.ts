@@ -145,10 +145,7 @@ export function openScheduler(
   const onRound = observer("onRound", options.onRound ?? (() => {}), onWarning);
   const { capacity } = runner;
   const pages = sequencePages(runner, cache);
-  const runQueue = openRunQueue<RequestState>(
-    kvAllocator(pages, capacity),
-    () => runner.overlaps === true && runner.states !== undefined,
-  );
+  const runQueue = openRunQueue<RequestState>(kvAllocator(pages, capacity));
   const { waiting, running } = runQueue;
   const elastic = runner.elastic && elasticDraft({
     runner,

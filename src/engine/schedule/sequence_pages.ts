@@ -27,9 +27,9 @@ export interface SequencePages {
    * Adds the stored pages of the sequence to the cache, with its state where one is to be kept here, and continues with
    * the cache's pages.
    *
-   * @param stored part of its prompt is stored, all of it, or its text.
+   * @param whole its whole prompt is stored.
    */
-  share(sequence: Sequence, stored: "part" | "prompt" | "text"): void;
+  share(sequence: Sequence, whole: boolean): void;
   /** Gives slot and pages back; what the cache holds of them stays cached. */
   close(sequence: Sequence): void;
 }
@@ -57,11 +57,10 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
    * Keeps the state of a sequence for later ones with the same prefix: when its whole prompt is stored, when the part
    * that other sequences share is stored (`branch`), or when enough tokens were stored since the last kept state.
    */
-  function keepState(sequence: Sequence, what: "part" | "prompt" | "text"): void {
+  function keepState(sequence: Sequence, whole: boolean): void {
     const { states } = runner;
     const { ids, promptTokens, stored, branch } = sequence;
     if (!states) return;
-    const whole = what !== "part";
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
     if (!whole && stored !== branch && !far) return;
     const known = { ids: ids.slice(0, stored + 1), promptTokens };
@@ -71,7 +70,7 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
     if (place === undefined) return;
     keptAt.set(sequence, stored);
     const put = (length: number) => cache.putState(place, known, length);
-    const saved = states.save(sequence, place, what === "text" ? undefined : tokens);
+    const saved = states.save(sequence, place, whole ? undefined : stored);
     // A device that fails is reported by those who wait for it.
     if (typeof saved === "number") put(saved);
     else saved.then(put, () => put(0));
@@ -112,9 +111,9 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
       const atEnd = runner.states !== undefined && others.every((id, i) => id === own[i]);
       return common > (atEnd && other.stored < others.length ? 0 : other.stored);
     },
-    share(sequence, stored) {
+    share(sequence, whole) {
       runner.setPages(sequence, cache.insert(sequence));
-      keepState(sequence, stored);
+      keepState(sequence, whole);
     },
     close: runner.closeSlot.bind(runner),
   };
@@ -151,8 +150,7 @@ export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllo
   const perRound = reservedCells(capacity, 0, 1) - scratch;
   const cells = ({ sequence, request }: Stored, rounds: number) => {
     const length = Math.min(request.promptIds.length + request.maxTokens, capacity.contextLength);
-    const begins = Math.max(sequence.stored, sequence.ids.length - 1);
-    return Math.min(begins + rounds * perRound, length + perRound) + scratch;
+    return Math.min(sequence.stored + rounds * perRound, length + perRound) + scratch;
   };
   return {
     slots: capacity.batch,
@@ -167,7 +165,7 @@ export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllo
     },
     reserve: (state, rounds) => pages.reserve(state.sequence, cells(state, rounds)),
     close({ sequence, decoding }) {
-      pages.share(sequence, decoding ? "text" : "part");
+      pages.share(sequence, decoding);
       pages.close(sequence);
     },
   };

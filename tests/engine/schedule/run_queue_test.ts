@@ -118,11 +118,11 @@ Deno.test("rounds ahead leave half of the available pages, and end with the last
 
 Deno.test("pages that may not be given while a group is unread are given before, and no rounds without them", () => {
   const budget = counting(1, 500);
-  const queue = openRunQueue(budget, () => true);
+  const queue = openRunQueue(budget);
   queue.enqueue(request("a", 2));
   (queue.admit() as Counted).decoding = true;
   const grown = queue.grow();
-  const ahead = { most: 1, numSteps: 0, left: [100] };
+  const ahead = { most: 1, numSteps: 0, left: [100], early: true };
   assert.equal(queue.reserveAhead(grown, ahead), 1);
   // Of its prompt, and of 32 rounds.
   assert.equal(budget.free(), 500 - 34);

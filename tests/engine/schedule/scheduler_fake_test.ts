@@ -133,7 +133,7 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
     drafter: fc.constantFrom(undefined, TREES, CHAINS),
     restless: fc.boolean(),
   });
-  const seen = { preemptions: 0, waits: 0, cached: 0, behindPrompts: 0, behindStates: 0 };
+  const seen = { preemptions: 0, waits: 0, cached: 0, behindPrompts: 0 };
   const schedules = fc.asyncProperty(
     settings,
     fc.array(CALLER, { minLength: 2, maxLength: 8 }),
@@ -156,14 +156,14 @@ Deno.test("500 random schedules: every text is what it is alone, and no page lea
       seen.preemptions += fake.scheduler.counts.preemptions;
       seen.waits += fake.scheduler.counts.waits;
       seen.cached += fake.cache.size;
-      seen[states ? "behindStates" : "behindPrompts"] += fake.runner.behindPrompts;
+      seen.behindPrompts += fake.runner.behindPrompts;
       assertNothingLeaked(fake);
     },
   );
   await fc.assert(schedules, { numRuns: 500 });
-  const { preemptions, waits, cached, behindPrompts, behindStates } = seen;
-  const all = preemptions > 50 && waits > 50 && cached > 500;
-  assert.ok(all && behindPrompts > 50 && behindStates > 50, JSON.stringify(seen));
+  const { preemptions, waits, cached, behindPrompts } = seen;
+  const all = preemptions > 50 && waits > 50 && cached > 500 && behindPrompts > 100;
+  assert.ok(all, JSON.stringify(seen));
 });
 
 Deno.test("four callers: one cancelled, one failing, two finishing", async () => {

@@ -36,8 +36,8 @@ export interface GroupPicker {
   pick(): PickedGroup | undefined;
   /**
    * The group that may begin before a forward of prompts is read. Undefined if anything else must be done first: pages
-   * are short, so that requests whose prompts are being stored may be preempted, or must be reserved although states
-   * are kept, the draft has to catch up, or the host drafts or masks tokens.
+   * are short, so that requests whose prompts are being stored may be preempted, states are kept at the end of prompts,
+   * the draft has to catch up, or the host drafts or masks tokens.
    */
   behindPrompts(): PickedGroup | undefined;
   /**
@@ -69,7 +69,7 @@ interface Parts {
   >;
   readonly runQueue: Pick<
     RunQueue<RequestState>,
-    "waiting" | "running" | "roomy" | "reserved" | "grow" | "reserveAhead"
+    "waiting" | "running" | "roomy" | "grow" | "reserveAhead"
   >;
   readonly requests: Pick<Requests, "attempt">;
   readonly outputs: Pick<OutputConfig, "vocabSize" | "eosTokenIds">;
@@ -122,19 +122,18 @@ export function openGroupPicker(
 
   /**
    * Rounds as the policy picks them, for `texts` as they are then, after `unread` rounds whose results are not read
-   * yet; `behind` prompts that are not read yet.
+   * yet.
    */
   function chooseRounds(
     states: readonly RequestState[],
-    { valid, texts = states.map((state) => textAfter(state, [])), ...ahead }: {
+    { valid, texts = states.map((state) => textAfter(state, [])), unread = 0 }: {
       readonly valid: Validity;
       readonly texts?: readonly TextSoFar[];
       readonly unread?: number;
-      readonly behind?: boolean;
     },
   ): PickedGroup["round"] {
     const { tier: shape, depths, verify } = choose(states);
-    const count = reserve(states, shape, { valid, texts, ...ahead });
+    const count = reserve(states, shape, { valid, texts, unread });
     return { shape, count, ...depths && { depths }, ...verify && { verify } };
   }
 
@@ -142,11 +141,10 @@ export function openGroupPicker(
   function reserve(
     states: readonly RequestState[],
     tier: DraftShape,
-    { valid: { holds, lags }, texts, unread = 0, behind = false }: {
+    { valid: { holds, lags }, texts, unread }: {
       readonly valid: Validity;
       readonly texts: readonly TextSoFar[];
-      readonly unread?: number;
-      readonly behind?: boolean;
+      readonly unread: number;
     },
   ): number {
     const gain = asksHost(states) ? proposalGain.rounds : 0;
@@ -156,7 +154,10 @@ export function openGroupPicker(
     const ahead = { gain, toCome, overlapped, awaited, longestMs: itlLimit.groupMs };
     const most = Math.min(syncInterval.pick(states.length, tier, ahead), holds);
     const left = texts.map(({ left }) => left);
-    return runQueue.reserveAhead(states, { most, numSteps: tier.depth, left, unread, behind });
+    // The device stops a slot where its text ends by setting its limit to 0. Pages written before the host has read
+    // that would restore the limit, and the state or window that is cached would be one past the end of the text.
+    const early = runner.overlaps === true && runner.states !== undefined;
+    return runQueue.reserveAhead(states, { most, numSteps: tier.depth, left, unread, early });
   }
 
   /** A round that verifies the host's drafts; undefined if it drafts nothing for any request. */
@@ -187,13 +188,13 @@ export function openGroupPicker(
     return isCalm && !asksHost(states);
   }
 
-  function pick(behind = false): PickedGroup | undefined {
+  function pick(): PickedGroup | undefined {
     while (true) {
       const grown = runQueue.grow();
       const proposed = propose(grown);
       const states = grown.filter(({ done }) => !done);
       if (states.length === 0) return undefined;
-      const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0), behind });
+      const picked = proposed ?? chooseRounds(states, { valid: validity(states, 0) });
       const bounds = { capacity: runner.capacity, vocabSize, attempt: requests.attempt };
       const round = constrained(states, picked, bounds);
       // The grammar of one of them failed, and the request has ended: the others' round is picked again.
@@ -204,19 +205,19 @@ export function openGroupPicker(
   }
 
   return {
-    pick: () => pick(),
+    pick,
     behindPrompts() {
-      const { running, roomy, reserved } = runQueue;
+      const { running, roomy } = runQueue;
       const states = running.filter(({ decoding }) => decoding);
-      const hasPages = runner.states ? reserved : roomy;
-      const isFree = hasPages && !elastic && !asksHost(states) &&
+      // A state is kept as it is at the end of a prompt: a round behind the forward would advance it.
+      const isFree = roomy && !elastic && !runner.states && !asksHost(states) &&
         states.every(({ constraint }) => constraint === undefined);
       // The first token of a prompt that ends in the forward is chosen there, but not counted yet.
       const firstOf = ({ sequence: { ids, stored } }: RequestState) =>
         ids.length === stored ? 1 : 0;
       const goesOn = states.some((state) => textAfter(state, []).left > firstOf(state));
       if (!goesOn || !isFree) return undefined;
-      const group = pick(true);
+      const group = pick();
       const lags = runner.draft === "catches up" && (group?.round.shape.depth ?? 0) > 0 &&
         states.some(({ sequence: { draftStored, stored } }) => draftStored < stored);
       return lags ? undefined : group;
