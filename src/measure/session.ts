@@ -1,12 +1,9 @@
 import { createHash } from "node:crypto";
 import { type GenerateRequest, type GenerateResult, resultOf } from "../engine/schedule/events.ts";
-import { type EngineLoop, engineLoop } from "../engine/schedule/loop.ts";
+import type { EngineLoop } from "../engine/schedule/loop.ts";
 import type { LocalEngine } from "../engine/open.ts";
 import type { PrefillSample } from "../engine/schedule/prefill.ts";
-import { cacheOf } from "../engine/schedule/prefix_cache.ts";
 import { UsageError } from "../errors.ts";
-import { openScheduler } from "../engine/schedule/scheduler.ts";
-import { learningCosts } from "../engine/tune/costs/learning.ts";
 import type { SpeculationPlan } from "../engine/schedule/speculation.ts";
 import { namedPlan, staticPlan } from "../engine/schedule/speculation_choice.ts";
 import { chain, distinctTiers, type DraftShape } from "../speculate/round_shape.ts";
@@ -17,6 +14,7 @@ import { prefillsOf } from "./prefills.ts";
 import { costsTokens, sweepTokens } from "./sizes.ts";
 import { sum } from "./statistics.ts";
 import { requestTimes } from "./request_times.ts";
+import { openCellScheduler } from "./cell_scheduler.ts";
 import { idsOf, openMeasured, type Prepared, subjectOf } from "./bench_engine.ts";
 import type {
   BenchRequest,
@@ -119,16 +117,10 @@ async function runCell(
   const { seed, setting } = spec;
   const maxBatch = engine.runner.capacity.batch;
   const { speculation } = planOf(setting, { maxBatch, seed, onWarning });
-  const cache = cacheOf(engine.runner);
-  using _ = { [Symbol.dispose]: () => cache.clear() };
   let start = 0;
-  const loop = engineLoop(openScheduler({
-    runner: engine.runner,
-    cache,
-    outputs: engine.outputs,
-    speculation: learningCosts(speculation, engine.costs),
-    costs: () => engine.costs.table,
-    roundsPerSync: spec.roundsPerSync ?? "auto",
+  using scheduler = openCellScheduler(engine, {
+    speculation,
+    roundsPerSync: spec.roundsPerSync,
     onPrefill: (chunk) => void chunks.push(chunk),
     onRound: ({ at, ...round }) => {
       const { draftMs, verifyMs, extendMs, ms } = round;
@@ -136,7 +128,8 @@ async function runCell(
       const tMs = at - ms - start;
       rounds.push({ ...round, hostMs, tMs });
     },
-  }));
+  });
+  const { loop } = scheduler;
   const contexts = contextsOf(engine, spec);
   for (const ids of contexts) await cacheContext(loop, ids);
   chunks.length = 0;

@@ -2,12 +2,9 @@ import { createHash } from "node:crypto";
 import { defined } from "../../defined.ts";
 import type { LocalEngine } from "../../engine/open.ts";
 import type { EngineHooks, EngineOptions, LimitOptions } from "../../engine/options.ts";
-import { cacheOf } from "../../engine/schedule/prefix_cache.ts";
-import { type EngineLoop, engineLoop } from "../../engine/schedule/loop.ts";
+import type { EngineLoop } from "../../engine/schedule/loop.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import type { PrefillSample } from "../../engine/schedule/prefill.ts";
-import { openScheduler, type SchedulerRunner } from "../../engine/schedule/scheduler.ts";
-import { learningCosts, learnPrefill } from "../../engine/tune/costs/learning.ts";
 import { namedPlan } from "../../engine/schedule/speculation_choice.ts";
 import type { RoundsPerSync } from "../../engine/schedule/sync_interval.ts";
 import { UsageError } from "../../errors.ts";
@@ -17,6 +14,7 @@ import { chain, distinctTiers, type DraftShape } from "../../speculate/round_sha
 import { GREEDY } from "../../speculate/sampling.ts";
 import type { Subject, Switch } from "../runner.ts";
 import { idsOf, openMeasured, subjectOf } from "../bench_engine.ts";
+import { openCellScheduler, type ScheduledEngine } from "../cell_scheduler.ts";
 import { driveCell, type DrivenCell, type LoadCell } from "./drive_cell.ts";
 import type { LoadArm, LoadCellSpec, LoadPlan } from "./plan.ts";
 import type { Answer, LoadRequest, RequestSender } from "./request.ts";
@@ -134,11 +132,7 @@ export async function openLoad(request: OpenLoadRequest): Promise<LoadSession> {
 }
 
 /** The part of an engine that measurements use; tests have one without a device. */
-export interface LoadEngine
-  extends
-    Pick<LocalEngine, "text" | "outputs" | "costs" | "chunkRows" | "maxBatchedRows" | "sloItlMs"> {
-  readonly runner: SchedulerRunner & Pick<LocalEngine["runner"], "pool" | "draft">;
-}
+type LoadEngine = ScheduledEngine & Pick<LocalEngine, "text">;
 
 /** A session on an opened engine, whose tiers include those of the policies. */
 export function loadSession(
@@ -167,25 +161,14 @@ async function runCell(
   const { spec: { arm, seed }, plan: { warmup } } = cell;
   // A new plan for each measurement: a policy learns while it runs.
   const plan = namedPlan({ ...arm.policy, seed }, { maxBatch, onWarning });
-  const speculation = learningCosts(plan.speculation, engine.costs);
-  const cache = cacheOf(engine.runner);
-  using _ = { [Symbol.dispose]: () => cache.clear() };
+  const { speculation } = plan;
   const rounds: LoadRound[] = [];
   const prefills: PrefillSample[] = [];
-  const learn = learnPrefill(engine.costs);
   let start = Infinity;
-  const scheduler = openScheduler({
-    runner: engine.runner,
-    cache,
-    outputs: engine.outputs,
+  using scheduler = openCellScheduler(engine, {
     speculation,
     roundsPerSync,
-    costs: () => engine.costs.table,
-    chunkRows: engine.chunkRows,
-    maxBatchedRows: engine.maxBatchedRows,
-    sloItlMs: engine.sloItlMs,
     onPrefill(forward) {
-      learn(forward);
       if (start < Infinity) prefills.push(forward);
     },
     onRound: ({ at, ms, numSteps, together, batch, requests, drafts, accepted }) => {
@@ -202,7 +185,7 @@ async function runCell(
       });
     },
   });
-  const loop = engineLoop(scheduler);
+  const { loop } = scheduler;
   let before = { rounds: 0, switches: 0, preemptions: 0 };
   const driven = await driveCell(cell, engineSender(engine, loop), () => {
     const { report: { rounds, switches } } = speculation;
