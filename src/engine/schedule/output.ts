@@ -105,8 +105,8 @@ export function openOutput(outputs: OutputConfig, request: GenerateRequest): Out
   }
 
   /**
-   * Adds a round's tokens up to the one that ends the output or before the one that fails. They are decoded together, unless the exact token of a
-   * stop text or of the end of the reasoning must be found.
+   * Adds a round's tokens up to the one that ends the output or before the one that fails. They are decoded together,
+   * unless the exact token of a stop text or of the end of the reasoning must be found.
    */
   function add(ids: readonly number[], constraint: Constraint | undefined): string {
     let shown = 0;
