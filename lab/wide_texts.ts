@@ -4,8 +4,8 @@
 //   deno run -A lab/wide_texts.ts [--target lab/shapes/qwen35_9b.json] [--quantize q8] [--webgpu dawn] [--steps 3]
 //     [--tokens 40]
 //
-// Weights are random. Two requests go side by side; their drafts are right for none to all of the steps, drawn anew each
-// round, and then wrong. Prints how many drafts were accepted; exit code 1 where a text differs.
+// Weights are random. Two requests go side by side; their drafts are right for none to all of the steps, drawn anew
+// each round, and then wrong. Prints how many drafts were accepted; exit code 1 where a text differs.
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { type HostDrafter, pureDrafter } from "../src/draft/host_drafter.ts";

@@ -23,6 +23,22 @@ export async function readImports(): Promise<Imports> {
   return imports;
 }
 
+/** Comments of more than 120 columns, which `deno fmt` leaves as they are, as FILE:LINE; links are not counted. */
+export async function longComments(): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of ["src", "kernels", "lab", "tests", "tools"]) {
+    for await (const file of filesUnder(folder)) {
+      if (!/\.(ts|wgsl)$/.test(file)) continue;
+      const lines = (await Deno.readTextFile(new URL(file, ROOT))).split("\n");
+      for (const [i, line] of lines.entries()) {
+        const isComment = /^\s*(\/\/|\/\*|\*)/.test(line) && !line.includes("://");
+        if (isComment && [...line].length > 120) found.push(`${file}:${i + 1}`);
+      }
+    }
+  }
+  return found;
+}
+
 async function* filesUnder(folder: string): AsyncGenerator<string> {
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, ROOT))) {
     if (isDirectory) yield* filesUnder(`${folder}/${name}`);

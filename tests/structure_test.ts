@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { circles, folderImports, readImports } from "./structure.ts";
+import { circles, folderImports, longComments, readImports } from "./structure.ts";
 
 Deno.test("no file leads back to itself through its imports", async () => {
   const imports = await readImports();
@@ -9,6 +9,10 @@ Deno.test("no file leads back to itself through its imports", async () => {
 
 Deno.test("imports go one way between folders", async () => {
   deepEqual(circles(folderImports(await readImports())), []);
+});
+
+Deno.test("comments keep to 120 columns", async () => {
+  deepEqual(await longComments(), []);
 });
 
 Deno.test("circles are found, also through several steps", () => {

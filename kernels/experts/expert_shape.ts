@@ -39,8 +39,8 @@ const MOST_OF_MANY = 2;
 const MANY_WORKGROUPS = 512;
 
 /**
- * Workgroups from which a group of lanes of fp4 has two pairs of outputs where each job is a tile: with one pair a round
- * of one row of gpt-oss takes 2.12 ms instead of 2.17, one of 4 rows 3.84 instead of 3.79 (H200).
+ * Workgroups from which a group of lanes of fp4 has two pairs of outputs where each job is a tile: with one pair a
+ * round of one row of gpt-oss takes 2.12 ms instead of 2.17, one of 4 rows 3.84 instead of 3.79 (H200).
  */
 const MANY_OF_FP4 = 1024;
 

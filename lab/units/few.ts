@@ -6,11 +6,11 @@
 //
 // A shape may have another number of split-K ranges (down/8), or be any matrix whose outputs are stored (5120x2880). A
 // tile is columns.stage.ahead.branched[.subgroups], or for matmul_tensor.wgsl (--tensor, with its grid and own tiles as
-// rows by columns) subgroups.grid.grid.own.own.stage.ahead.early.joined.turn. With .p behind a tile, x is already stored
-// as two f16 numbers; with shapes and = before it, the tile is used for these shapes only. Weights are f16 in place, as
-// in the engine; the SIMT kernels read them as well (--bare leaves the SIMT kernels out). Figures are microseconds on
-// warm clocks: the median of rounds in which all variants take turns. "over" is relative to the first variant's time in
-// the same round, so that clocks matter little. All variants must give the same bits.
+// rows by columns) subgroups.grid.grid.own.own.stage.ahead.early.joined.turn. With .p behind a tile, x is already
+// stored as two f16 numbers; with shapes and = before it, the tile is used for these shapes only. Weights are f16 in
+// place, as in the engine; the SIMT kernels read them as well (--bare leaves the SIMT kernels out). Figures are
+// microseconds on warm clocks: the median of rounds in which all variants take turns. "over" is relative to the first
+// variant's time in the same round, so that clocks matter little. All variants must give the same bits.
 import { parseArgs } from "node:util";
 import process from "node:process";
 import {

@@ -10,7 +10,7 @@ const REMEMBERED = 131_072;
 const MEANWHILE = 512;
 
 /**
- * Work to do while the device is busy. Each call does one part: how many tokens it took in, and whether it was the last.
+ * Work to do while the device is busy. Each call does a part: how many tokens it took in, and whether it was the last.
  */
 type Chore = () => { readonly tokens: number; readonly done: boolean };
 

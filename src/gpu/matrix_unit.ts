@@ -66,9 +66,9 @@ export interface QuantizedUnits {
 }
 
 /**
- * Forwards in which matrix units multiply quantized matrices. Units are faster for prompts and for many rows, and slower
- * for one row, so by default prompts use them, and rounds only where the engine answers many requests at a time. Rounds
- * of many requests have few rows for each expert; for these only experts of 4-bit floats are faster on units.
+ * Forwards in which matrix units multiply quantized matrices. Units are faster for prompts and for many rows, and
+ * slower for one row, so by default prompts use them, and rounds only where the engine answers many requests at a time.
+ * Rounds of many requests have few rows for each expert; for these only experts of 4-bit floats are faster on units.
  *
  * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
  */

@@ -30,7 +30,7 @@ export interface Tuning {
   readonly pairs: number;
   /** Most rows of x in one tile of a matmul that prefetches x; workgroup memory limits them. */
   readonly stagedRows: number;
-  /** Whether `dot4I8Packed` is an instruction of the adapter: integer weights are then multiplied packed, see `Dots`. */
+  /** Whether `dot4I8Packed` is an instruction of the adapter: integer weights are multiplied packed then, `Dots`. */
   readonly dot4I8: boolean;
   /** Most storage buffers of a kernel. */
   readonly storageBuffers: number;

@@ -1,7 +1,7 @@
 /**
  * Forwards of prompts with kernels of their own, whose bits rounds do not have: the text is that of the prompt stored
- * by the ones and the answer by the others, whatever is cached, preempted or stored together. Here the kernels differ by
- * a model's epsilon of norms, so that every cell stored by the wrong ones shows.
+ * by the ones and the answer by the others, whatever is cached, preempted or stored together. Here the kernels differ
+ * by a model's epsilon of norms, so that every cell stored by the wrong ones shows.
  */
 import assert from "node:assert/strict";
 import type { PromptTarget } from "../../src/engine/device/models.ts";

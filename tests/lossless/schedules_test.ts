@@ -1,6 +1,6 @@
 /**
- * Random schedules on the device: requests of every kind that come, leave and ask for steps at any time, with prompts in
- * parts, grammars, preemption and depths that change, have the texts that plain decoding gives each alone.
+ * Random schedules on the device: requests of every kind that come, leave and ask for steps at any time, with prompts
+ * in parts, grammars, preemption and depths that change, have the texts that plain decoding gives each alone.
  */
 import assert from "node:assert/strict";
 import { statically } from "../../src/engine/drafting.ts";

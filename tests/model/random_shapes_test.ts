@@ -20,7 +20,7 @@ import { openWide } from "./wide_models.ts";
 
 const KEPT_BITS = REWRITES.filter(({ changesBits }) => !changesBits).map(({ name }) => name);
 
-/** Forwards of the same tokens, by their rows: several splits of keys, and rows of one forward among those of another. */
+/** Forwards of the same tokens, by their rows: several splits of keys, rows of one forward among those of another. */
 const FORWARDS = [[70, 1, 3, 6], [1, 2, 66, 2, 1, 8]] as const;
 const LENGTH = 80;
 /** Most rows of a forward whose logits are compared. */

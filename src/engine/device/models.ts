@@ -101,7 +101,7 @@ export interface LoadedWeights {
   };
   /** What was measured for their matmuls, see autotune.ts. */
   readonly launches?: Launches;
-  /** Whether the target's MLPs are joined where they may be, see joined.ts; absent: it was not measured, and they are. */
+  /** Whether the target's MLPs are joined where they may be, see joined.ts; absent: not measured, and they are. */
   readonly joinsMlp?: boolean | undefined;
   /** Where the device has matrix units: which of the matrices go there, see matrices/tensor.ts. */
   readonly tensor?: TensorMatrices;

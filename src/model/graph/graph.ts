@@ -232,7 +232,7 @@ export interface SigmoidGate {
   readonly out: Value;
 }
 
-/** out = gelu(x) * by: the rows of `by` are as wide as those of x, and begin at its number `first`, a multiple of 64. */
+/** out = gelu(x) * by: the rows of `by` are as wide as those of x and begin at its number `first`, a multiple of 64. */
 export interface GateBy {
   readonly kind: "gate_by";
   readonly x: Value;

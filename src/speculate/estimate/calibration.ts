@@ -72,7 +72,7 @@ export interface ConfidentChain extends TestedChain {
   readonly logits: readonly number[];
 }
 
-/** Probabilities are clamped to this and to 1 less this, as in kernels/round/allocate.wgsl: their log-odds are finite. */
+/** Probabilities are clamped to this and 1 less this, as in kernels/round/allocate.wgsl: their log-odds are finite. */
 const LEAST = 1e-6;
 
 /** Log-odds ln(p / (1 - p)) of a clamped probability. */

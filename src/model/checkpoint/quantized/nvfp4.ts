@@ -2,7 +2,8 @@
  * Presents NVFP4 modules as matrices of the dtype GROUPED_NVFP4. Their tensors identify them, not config.json. 16
  * weights along k share an e4m3 scale, and all weights of a module share another scale:
  *
- *     compressed-tensors  weight_packed u8 [N, K / 2], weight_scale [N, K / 16], weight_global_scale f32: w = e2m1 scale / global
+ *     compressed-tensors  weight_packed u8 [N, K / 2], weight_scale [N, K / 16], weight_global_scale f32:
+ *                         w = e2m1 scale / global
  *     ModelOpt            weight u8 [N, K / 2], weight_scale [N, K / 16], weight_scale_2 f32: w = e2m1 scale scale_2
  */
 import { GROUP } from "../../../gpu/weight_format.ts";
