@@ -150,7 +150,7 @@ export async function openEngine(
     contextLength,
     tier,
   };
-  const { roundsPerSync = "auto", residency, maxBatchedRows, sloItlMs } = limits;
+  const { roundsPerSync = "auto", maxBatchedRows, sloItlMs } = limits;
   const cache = limits.prefixCache === false ? noPrefixCache() : cacheOf(runner, draftAlgorithm);
   const chunkRows = maxBatchedRows ??
     (gpu.info.software ? SOFTWARE_CHUNK_ROWS : capacity.prefillRows);
@@ -188,7 +188,7 @@ export async function openEngine(
     sloItlMs,
     costs: () => costs.table,
     onPrefill: learnPrefill(costs),
-    ...defined({ onRound: hooks.onRound, residency }),
+    ...defined({ onRound: hooks.onRound, residency: hooks.residency }),
     onWarning,
     messageWaits: hooks.messageWaits,
   });

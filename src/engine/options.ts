@@ -81,8 +81,6 @@ export interface LimitOptions {
   readonly prefixCache?: boolean;
   /** Give the draft's memory to KV pages while nothing is drafted and pages are short; default false. */
   readonly elasticDraft?: boolean;
-  /** When the draft's memory is given to KV pages and when it is taken back. */
-  readonly residency?: Partial<ResidencyOptions>;
   /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
   /** Requests may have a grammar. Tokens that a grammar forces are used as drafts, and tiers for them are prepared. */
@@ -111,6 +109,8 @@ export interface EngineHooks {
 
 /** Hooks that only an engine in the same thread can call. */
 export interface LocalHooks extends EngineHooks, LocalDrafting {
+  /** When the draft's memory is given to KV pages and when it is taken back (`elasticDraft`); tests do it often. */
+  readonly residency?: Partial<ResidencyOptions>;
   readonly onRound?: (sample: RoundSample) => void;
   /**
    * Returns true while messages wait that only a turn of the event loop can receive; the engine then takes such a turn.

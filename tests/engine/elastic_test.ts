@@ -26,11 +26,11 @@ function offBetween(from: number, to: number): Policy<number> {
 
 /** Pages are short at once, and there is room at once: 14 requests for the pages of 3 or 4. */
 const ELASTIC: LocalOptions = {
-  hooks: { plan: { policy: offBetween(12, 50) } },
-  limits: {
-    elasticDraft: true,
+  hooks: {
+    plan: { policy: offBetween(12, 50) },
     residency: { shortShare: 0.5, shortSteps: 3, wantedSteps: 2, roomShare: 0 },
   },
+  limits: { elasticDraft: true },
 };
 
 async function run(options: LocalOptions, prepare: (engine: LocalEngine) => void = () => {}) {
@@ -128,13 +128,9 @@ exhaustive.test("a standalone draft leaves and comes back, all its layers", asyn
 
 exhaustive.test("pages that cannot be vacated stay, and the draft comes back another time", async () => {
   const sizes: number[] = [];
-  const residency = { ...ELASTIC.limits?.residency, wantedSteps: 1, roomShare: -1 };
-  const speculate = { policy: offBetween(12, 30) };
-  const found = await run({
-    ...ELASTIC,
-    limits: { ...ELASTIC.limits, residency },
-    hooks: { ...ELASTIC.hooks, plan: speculate },
-  }, ({ runner: { pool } }) => {
+  const residency = { ...ELASTIC.hooks?.residency, wantedSteps: 1, roomShare: -1 };
+  const plan = { policy: offBetween(12, 30) };
+  const found = await run({ ...ELASTIC, hooks: { plan, residency } }, ({ runner: { pool } }) => {
     const resize = pool.resize.bind(pool);
     Object.assign(pool, { resize: (total: number) => (sizes.push(total), resize(total)) });
   });
@@ -145,7 +141,7 @@ exhaustive.test("pages that cannot be vacated stay, and the draft comes back ano
 });
 
 exhaustive.test("with more pages fewer requests wait and fewer are preempted", async () => {
-  const residency = { ...ELASTIC.limits?.residency, shortShare: 1 };
+  const residency = { ...ELASTIC.hooks?.residency, shortShare: 1 };
   const off = { policy: offBetween(1, Infinity) };
   const short = await run({
     ...ELASTIC,
@@ -154,8 +150,7 @@ exhaustive.test("with more pages fewer requests wait and fewer are preempted", a
   });
   const wide = await run({
     ...ELASTIC,
-    limits: { ...ELASTIC.limits, residency },
-    hooks: { ...ELASTIC.hooks, plan: off },
+    hooks: { plan: off, residency },
   });
   assert.deepEqual([short.ids, wide.ids], [plain.ids, plain.ids]);
   assert.deepEqual([wide.counts.elastic?.draft, short.counts.elastic], ["host", undefined]);

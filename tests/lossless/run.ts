@@ -128,14 +128,13 @@ export async function runCase(of: Case, references: References): Promise<LocalEn
       // Two requests are admitted with five pages each, and they cannot both get a sixth.
       ...of.pages === "few" ? { maxKvTokens: 10 * PAGE } : {},
       ...of.promptRows === "few" ? { maxBatchedRows: 16 } : {},
-      ...of.elasticDraft
-        ? {
-          elasticDraft: true,
-          residency: { shortShare: 0.5, shortSteps: 2, wantedSteps: 1, roomShare: 0 },
-        }
-        : {},
+      ...of.elasticDraft ? { elasticDraft: true } : {},
     },
-    hooks: { plan: planOf(of), onWarning: () => {} },
+    hooks: {
+      plan: planOf(of),
+      residency: { shortShare: 0.5, shortSteps: 2, wantedSteps: 1, roomShare: 0 },
+      onWarning: () => {},
+    },
   }, machineOf(of));
   const results = await together(engine, of, plain);
   assertNothingHeld(engine);
