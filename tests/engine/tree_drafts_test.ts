@@ -159,7 +159,10 @@ exhaustive.test("trees accept more than chains as deep, and say what they are", 
     lengths.push(rounds.reduce((sum, { mean_accept_length }) => sum + mean_accept_length, 0));
     for (const { num_steps, eagle_topk, num_draft_tokens, ...counts } of rounds) {
       assert.deepEqual([num_steps, eagle_topk, num_draft_tokens], [5, tier.width, tier.rows]);
-      assert.equal(counts.draft_tokens, counts.rounds * (tier.rows - 1));
+      // Drafts after the end of the text are not counted in its last round.
+      const each = tier.rows - 1;
+      assert.ok(counts.draft_tokens <= counts.rounds * each);
+      assert.ok(counts.draft_tokens >= (counts.rounds - 1) * each);
       assert.equal(counts.acceptance_per_position.length, 5);
     }
   }
