@@ -224,7 +224,8 @@ class RingPages {
       ring[block % slotPages] = this.#take();
     }
     this.#places[place] = kept;
-    this.#goOn(slot, last);
+    // The prefix that the slot began with may be longer: its other pages stay.
+    this.#goOn(slot, Math.max(last, ...slotAt.shared.map(({ block }) => block + 1)));
     return true;
   }
 
