@@ -180,6 +180,8 @@ export async function openEngine(
     cache,
     outputs,
     speculation,
+    // Without a draft model the steps limit the host's drafts, for which the runner has other shapes.
+    tiers: models.draft ? plan.tiers : undefined,
     grammars,
     roundsPerSync,
     drafter: drafter ?? predicting,

@@ -115,10 +115,10 @@ for (const [what, request, why] of REFUSED) {
   });
 }
 
-Deno.test("admission: refuses more draft steps than the deepest tier has", () => {
+Deno.test("admission: refuses more draft steps than rounds have", () => {
   assert.throws(
     () => check({ numSteps: 4 }),
-    { name: "UsageError", message: "Cannot generate with 4 draft steps: the deepest tier has 3" },
+    { name: "UsageError", message: "Cannot generate with 4 draft steps: rounds have at most 3" },
   );
 });
 
@@ -126,7 +126,7 @@ Deno.test("admission: refuses steps that are no number, and any but 0 where ther
   const refused = (numSteps: number, capacity: Partial<EngineSizes> = {}) =>
     assert.throws(() => check({ numSteps }, capacity), (error) => {
       assert.ok(error instanceof UsageError);
-      return error.message.startsWith(`Cannot generate with ${numSteps} draft steps: the `);
+      return error.message.startsWith(`Cannot generate with ${numSteps} draft steps: `);
     });
   for (const numSteps of [NaN, -1, 0.5, Infinity]) refused(numSteps);
   const trees = { shapes: [{ depth: 4, width: 2, rows: 8 }] };

@@ -10,6 +10,7 @@ import { statically } from "../../src/engine/drafting.ts";
 import { type LocalEngine, type LocalOptions, openEngine } from "./open.ts";
 import { UsageError } from "../../src/errors.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
+import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { NO_PROPOSAL } from "../../src/speculate/trees.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { generatedPrompt } from "../prompts.ts";
@@ -209,6 +210,19 @@ Deno.test("no drafts where none are asked for", async () => {
   assert.deepEqual(outputIds, outputOf(0));
   assert.deepEqual(prediction, { drafted: 0, accepted: 0 });
   assert.equal(speculative.draft_tokens, 0);
+});
+
+Deno.test("rounds of predictions do not raise the steps that a request may ask for", async () => {
+  for (const [shape, most] of [[3, 3], [treeNamed("3:2:6"), 0]] as const) {
+    using engine = await openEngine({
+      hooks: { plan: statically(shape) },
+      limits: { predictions: true },
+    });
+    const asked = async (numSteps: number) =>
+      await resultOf(engine.submit({ ...request(engine, 0), numSteps, maxTokens: 1 }));
+    await asked(most);
+    await assert.rejects(() => asked(most + 1), { message: /^Cannot generate with . draft steps/ });
+  }
 });
 
 Deno.test("a prediction that cannot be used is refused", async () => {

@@ -18,12 +18,17 @@ import { cellsAtEnd } from "./sequence_pages.ts";
  * `REQUEST_RANGES`, and for a request that no slot could ever hold or that the tiers cannot run.
  *
  * @param host.predicts whether a prediction can be drafted from.
+ * @param host.tiers shapes whose chains limit the request's steps; default: all that the engine has memory for, those
+ * of predictions and of texts that a grammar forces among them.
  */
 export function checkRequest(
   capacity: EngineSizes,
   outputs: Pick<OutputConfig, "name" | "contextLength" | "vocabSize">,
   request: GenerateRequest,
-  { predicts = false }: { readonly predicts?: boolean } = {},
+  { predicts = false, tiers = capacity.shapes }: {
+    readonly predicts?: boolean;
+    readonly tiers?: EngineSizes["shapes"] | undefined;
+  } = {},
 ): void {
   const { name, contextLength } = outputs;
   const { promptIds, maxTokens, numSteps, prediction } = request;
@@ -62,7 +67,7 @@ export function checkRequest(
   if (request.logprobs !== undefined) {
     checkNumber("logprobs", request.logprobs, REQUEST_RANGES.logprobs, { whole: true });
   }
-  if (numSteps !== undefined) checkSteps(capacity, numSteps);
+  if (numSteps !== undefined) checkSteps(tiers, numSteps);
   const cells = cellsAtEnd(capacity, request);
   if (cells > capacity.pages * PAGE) {
     throw new UsageError(
@@ -73,11 +78,11 @@ export function checkRequest(
 }
 
 /** 0 steps are always allowed; any other number is at most the depth of the deepest chain among the tiers. */
-function checkSteps({ shapes }: Pick<EngineSizes, "shapes">, numSteps: number): void {
+function checkSteps(shapes: EngineSizes["shapes"], numSteps: number): void {
   const deepest = mostDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
   if (Number.isInteger(numSteps) && numSteps >= 0 && numSteps <= deepest) return;
   const why = deepest > 0 || shapes.every(isChain)
-    ? `the deepest tier has ${deepest}`
+    ? `rounds have at most ${deepest}`
     : "the engine drafts trees alone, a request has 0 steps or those of the engine";
   throw new UsageError(`Cannot generate with ${shown(numSteps)} draft steps: ${why}`, {
     field: "numSteps",

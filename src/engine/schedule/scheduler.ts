@@ -1,6 +1,7 @@
 import type { HostDrafter } from "../../draft/host_drafter.ts";
 import type { Grammars } from "../../grammar/grammars.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
+import type { DraftShape } from "../../speculate/round_shape.ts";
 import type { Runner, SubmittedRounds } from "../device/runner.ts";
 import { receiveMessages } from "../device/event_loop.ts";
 import { type Coroutine, runAsync, runSync, settled } from "./coroutine.ts";
@@ -99,6 +100,8 @@ export interface SchedulerOptions {
   readonly cache: PrefixCache;
   readonly outputs: OutputConfig;
   readonly speculation: Speculation;
+  /** What the speculation chooses from: chains of these limit `GenerateRequest.numSteps`. Default: the runner's. */
+  readonly tiers?: readonly DraftShape[] | undefined;
   /** Milliseconds, which never go back; default: performance.now(). */
   readonly clock?: () => number;
   /**
@@ -286,7 +289,8 @@ export function openScheduler(
   return {
     counts,
     submit(request, onEvent) {
-      checkRequest(capacity, outputs, request, { predicts: Boolean(drafter?.predicts) });
+      const predicts = Boolean(drafter?.predicts);
+      checkRequest(capacity, outputs, request, { predicts, tiers: options.tiers });
       const state = requests.enqueue(request, onEvent);
       return { cancel: () => requests.cancel(state) };
     },
