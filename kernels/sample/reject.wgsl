@@ -101,7 +101,9 @@ fn drafts_of(slot: u32, first: u32) -> u32 {
 fn draw_rest(row: u32, j: u32, share: f32, lane: u32) -> u32 {
   let slot = rows[row].slot;
   let sampling = slots[slot];
-  let rejected = drafts[draft_token(slot, j)]; // its rest is 0 but for rounding
+  // The rest of the draft is 0 but for rounding, unless the draft's logits were broken: then all of p is left.
+  let x = drafts[draft_token(slot, j)];
+  let rejected = select(NOT_A_TOKEN, x, q(slot, j, sampling.min_p, x) > 0.0);
   var best = NO_ARGMAX;
   for (var i = lane; i < VOCAB; i += LANES) {
     let left = share * p(row, sampling.min_p, i) - q(slot, j, sampling.min_p, i);

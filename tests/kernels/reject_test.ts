@@ -26,6 +26,8 @@ import {
 } from "../reference/rejection.ts";
 import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 import { gTest } from "../statistics.ts";
+import { exponential } from "../reference/noise.ts";
+import { NOT_A_TOKEN } from "../../kernels/lib/rows.ts";
 import { packRows, packSlots } from "./rows.ts";
 
 const device = await openDevice();
@@ -225,6 +227,226 @@ Deno.test("block verification keeps at least as many drafts, and at times more",
   }
   assert.ok(more > 5, String(more));
 });
+
+/** One round of one sequence of made-up logits: [rows][vocabulary] and [drafts][draft vocabulary]. */
+interface Round {
+  readonly target: readonly (readonly number[])[];
+  readonly draft: readonly (readonly number[])[];
+  readonly drafts: readonly number[];
+  readonly sampling: Sampling;
+}
+
+/** Constants of reject.wgsl. */
+const [COIN, RESIDUAL] = [0xacce98, 0x5bd1e995];
+
+/**
+ * What reject.wgsl makes of a round, in float64, as far as it decides; undefined where a difference of rounding could
+ * decide otherwise.
+ */
+function decided(
+  { target, draft, drafts, sampling }: Round,
+  rule: RejectionRule,
+): { readonly accepted: number; readonly token: number | undefined } | undefined {
+  const lawOf = (logits: readonly number[]) =>
+    logits.some((x) => Number.isNaN(x))
+      ? logits.map(() => 0)
+      : distribution(logits.map(Math.fround), sampling);
+  const [p, q] = [target.map(lawOf), draft.map(lawOf)];
+  const hash = (row: number, token: number, seed = sampling.seed) =>
+    hash32(seed >>> 0, POSITION + row + 1, token);
+  const coin = (row: number) => (hash(row, COIN) >>> 8) / 2 ** 24;
+  const qOf = (row: number, token: number) => q[row]?.[token] ?? 0;
+  const restOf = (row: number, share: number) =>
+    p[row]!.map((each, token) => {
+      const left = share * each - qOf(row, token);
+      return left > 1e-6 * each ? left : 0; // else rounding
+    });
+  const sum = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+  let [accepted, share, kept] = [0, 1, 1];
+  for (const [j, x] of drafts.entries()) {
+    const before = share;
+    share = qOf(j, x) === 0
+      ? 0
+      : Math.min(1, (rule === "token" ? 1 : share) * p[j]![x]! / qOf(j, x));
+    if (rule === "block" && before === 1 && share < 1 && share > 1 - 1e-5) return undefined;
+    const rest = rule === "block" && j + 1 < drafts.length && share < 1
+      ? sum(restOf(j + 1, share))
+      : undefined;
+    const keep = rest === undefined ? share : rest / (rest + 1 - share);
+    if (keep < 1 && Math.abs(coin(j) - keep) < 1e-5) return undefined;
+    if (coin(j) < keep) [accepted, kept] = [j + 1, share];
+    else if (rule === "token") break;
+  }
+  if (accepted === drafts.length) return { accepted, token: undefined };
+  const races = restOf(accepted, rule === "token" ? 1 : kept).map((left, token) =>
+    left > 0
+      ? Math.log(left) -
+        Math.log(exponential(hash(accepted, token, sampling.seed ^ RESIDUAL)))
+      : -Infinity
+  );
+  const [first = NaN, second = NaN] = races.toSorted((a, b) => b - a);
+  if (first === -Infinity) return { accepted, token: undefined };
+  return first - second > 1e-3 ? { accepted, token: races.indexOf(first) } : undefined;
+}
+
+/** What the device makes of rounds of as many drafts each; rows whose choice it leaves have `LEFT`. */
+async function rejected(cases: readonly Round[], rule: RejectionRule) {
+  const count = cases.length;
+  const { drafts: { length: depth }, target: [{ length: vocab } = []], draft: [own = []] } =
+    cases[0]!;
+  const [rows, stride] = [depth + 1, vocab + 3];
+  const shape = { vocab, stride, lanes: LANES };
+  const slots = device.words(packSlots(cases.map(({ sampling }) => sampling)));
+  const distributions = device.filled((rows + depth) * count * DISTRIBUTION_WORDS);
+  const padded = (all: readonly (readonly number[])[]) => {
+    const whole = new Float32Array(all.length * stride).fill(1e30);
+    all.forEach((logits, i) => whole.set(logits, i * stride));
+    return device.floats(whole);
+  };
+  const chosen = device.filled(rows * count);
+  const drawn = padded(
+    Array.from({ length: depth }, (_, step) => cases.map(({ draft }) => draft[step]!)).flat(),
+  );
+  const weigh = async (
+    logits: Operand,
+    places: readonly { readonly slot: number; readonly position: number }[],
+    place: { readonly first: number; readonly bySlot: boolean; readonly vocab: number },
+    into: Operand,
+  ) => {
+    const partials = device.filled(places.length * slicePartialWords(vocab));
+    const packed = device.words(packRows(places));
+    const of = { ...shape, ...place, count: places.length };
+    await device.run([
+      ...choose({ logits, partials, rows: packed, slots, chosen: into }, of),
+      distributionsOf({ logits, partials, rows: packed, slots, distributions }, of),
+    ]);
+    return packed;
+  };
+  for (let step = 0; step < depth; step++) {
+    const places = cases.map((_, slot) => ({ slot, position: POSITION + step }));
+    const of = { first: rows * count + step * count, bySlot: true, vocab: own.length };
+    await weigh(padded(cases.map(({ draft }) => draft[step]!)), places, of, device.filled(count));
+  }
+  const target = padded(cases.flatMap((each) => each.target));
+  const places = cases.flatMap((_, slot) =>
+    Array.from({ length: rows }, (_, j) => ({ slot, position: POSITION + j }))
+  );
+  const packed = await weigh(target, places, { first: 0, bySlot: false, vocab }, chosen);
+  const before = await device.readWords(chosen);
+  await device.run([
+    reject({
+      rows: packed,
+      slots,
+      drafts: device.words(cases.flatMap(({ drafts }) => [...packProposal(chainOf(drafts), rows)])),
+      logits: target,
+      distributions,
+      chosen,
+      drawn: {
+        logits: drawn,
+        vocab: own.length,
+        stride,
+        step: count * stride,
+        slots: count,
+        first: rows * count,
+      },
+    }, { ...shape, rule, batch: count, rows, mostRows: rows }),
+  ]);
+  const after = await device.readWords(chosen);
+  return cases.map((_, i) => ({
+    before: [...before.slice(i * rows, (i + 1) * rows)],
+    after: [...after.slice(i * rows, (i + 1) * rows)],
+  }));
+}
+
+/** Logits of random laws: flat, peaked, with tokens ruled out, with ties, of one token. */
+function randomLogits(kind: number, vocab: number, seed: number): number[] {
+  return Array.from({ length: vocab }, (_, id) => {
+    const u = hash32(seed, id, 3) / 2 ** 32;
+    return [
+      u,
+      u * 12,
+      hash32(seed, id, 4) % 3 === 0 ? u * 4 : -Infinity,
+      Math.floor(u * 4),
+      id === seed % vocab ? 0 : -Infinity,
+    ][kind] ?? NaN;
+  }).map((x, id) => id === seed % vocab ? Math.max(x, 1) : x);
+}
+
+const FILTERS: readonly Partial<Sampling>[] = [
+  {},
+  { temperature: 0.01 },
+  { temperature: 100 },
+  { topK: 1 },
+  { topK: 1_000_000 },
+  { topP: 1e-30 },
+  { minP: 1 },
+  { topK: 9, topP: 0.8, minP: 0.03, temperature: 0.7 },
+];
+
+for (const rule of REJECTION_RULES) {
+  Deno.test(`reject: as in float64, coin by coin, by ${rule}, laws of all kinds`, async () => {
+    const [vocab, depth] = [37, 3];
+    const cases = Array.from({ length: EXHAUSTIVE ? 4000 : 800 }, (_, n): Round => {
+      const sampling = { ...SAMPLED, ...FILTERS[n % FILTERS.length], seed: hash32(n, 1, 1) };
+      const target = Array.from({ length: depth + 1 }, (_, j) => {
+        return randomLogits(hash32(n, j, 5) % 5, vocab, hash32(n, j, 6));
+      });
+      const draft = Array.from({ length: depth }, (_, j) => {
+        const own = hash32(n, j, 7) % 4;
+        // The target's own law, one close to it, or another.
+        if (own === 0) return target[j]!;
+        if (own === 1) return target[j]!.map((x, id) => x + hash32(n, id, 8) / 2 ** 32);
+        return randomLogits(hash32(n, j, 9) % 5, vocab, hash32(n, j, 10));
+      });
+      const drafts = draft.map((logits, j) => {
+        const law = distribution(logits.map(Math.fround), sampling);
+        let u = hash32(n, j, 11) / 2 ** 32;
+        const id = law.findIndex((share) => (u -= share) < 0);
+        return id < 0 ? law.indexOf(Math.max(...law)) : id;
+      });
+      return { target, draft, drafts, sampling };
+    });
+    const found = await rejected(cases, rule);
+    const seen = { accepted: 0, drawn: 0, left: 0, unsure: 0 };
+    for (const [n, each] of cases.entries()) {
+      const outcome = decided(each, rule);
+      if (outcome === undefined) {
+        seen.unsure++;
+        continue;
+      }
+      const { accepted, token } = outcome;
+      const { before, after } = found[n]!;
+      const expected = [...each.drafts.slice(0, accepted), token ?? before[accepted]];
+      assert.deepEqual(after.slice(0, accepted + 1), expected, JSON.stringify({ n, each }));
+      seen.accepted += accepted;
+      if (token !== undefined) seen.drawn++;
+      else seen.left++;
+    }
+    assert.ok(
+      Math.min(seen.accepted, seen.drawn, seen.left) > cases.length / 10,
+      JSON.stringify(seen),
+    );
+    assert.ok(seen.unsure < cases.length / 50, JSON.stringify(seen));
+  });
+
+  Deno.test(`reject: behind broken logits of the draft the target's own law, by ${rule}`, async () => {
+    // put_drafts.wgsl drafts token 0 where the draft's logits are no numbers; it is the target's likeliest here.
+    const target = [[2, 0, 0, 0], [0, 0, 0, 0]];
+    const cases = Array.from({ length: 400 }, (_, n): Round => {
+      const sampling = { ...SAMPLED, seed: hash32(n, 2, 2) };
+      return { target, draft: [[NaN, 0, 0, 0]], drafts: [0], sampling };
+    });
+    const found = await rejected(cases, rule);
+    const counts = [0, 0, 0, 0];
+    for (const [n, { after: [id = NOT_A_TOKEN] }] of found.entries()) {
+      counts[id]!++;
+      const token = decided(cases[n]!, rule)?.token;
+      if (token !== undefined) assert.equal(id, token);
+    }
+    const fit = gTest(counts, distribution(target[0]!, SAMPLED));
+    assert.ok(fit.p > 1e-4, JSON.stringify({ counts, ...fit }));
+  });
+}
 
 Deno.test("round_slots: another seed for each round and slot, all else is the slot's", async () => {
   const fields = [{ seed: 5, temperature: 0.7, limit: 32 }, { seed: 6, limit: 16 }, { seed: 5 }];
