@@ -59,7 +59,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   var sum = 0.0;
   for (var s = lane; s < SLICES; s += LANES) {
     let slice = bitcast<vec2<f32>>(partials[slices + s * (1u + TOP)]);
-    sum += slice.y * exp(slice.x - largest);
+    // A slice without a logit above minus infinity has a sum that is no number.
+    sum += select(0.0, slice.y * exp(slice.x - largest), ordered(slice.x) > NOTHING);
   }
   sum = total(sum, lane);
   let to = place_of(tile.x);

@@ -108,6 +108,35 @@ Deno.test("top_tokens: logits that are no numbers have probability 0 and tokens 
   }
 });
 
+Deno.test("top_tokens: tokens that are ruled out, a whole slice of them too, have no part in probabilities", async () => {
+  const [vocab, top] = [700, 5];
+  const rows = [0, 1, 2].map((out) =>
+    Array.from(
+      { length: vocab },
+      (_, i) => Math.floor(i / 256) === out ? -Infinity : hash32(9, i, out) % 7,
+    )
+  );
+  const out = device.filled(2 * rows.length * top);
+  await device.run(topTokens({
+    logits: device.floats(rows.flat()),
+    partials: device.filled(rows.length * partialTopWords(vocab, top)),
+    offsets: device.words(Array(vocab).fill(0)),
+    out,
+  }, { rows: rows.length, vocab, stride: vocab, top, lanes: 64, label: "top" }));
+  const found = await device.readWords(out);
+  const probabilities = new Float32Array(found.buffer);
+  for (const [r, row] of rows.entries()) {
+    for (const [i, [column, p]] of expectedTop(row, top).entries()) {
+      const at = 2 * (r * top + i);
+      assert.equal(found[at], column);
+      assert.ok(
+        near(probabilities[at + 1] as number, p),
+        `row ${r}, ${i}: ${probabilities[at + 1]} for ${p}`,
+      );
+    }
+  }
+});
+
 interface Lane {
   readonly slot: number;
   readonly length: number;
