@@ -72,7 +72,7 @@ fn penalized(token: u32, logit: f32) -> f32 {
   let n = seen & OUTPUT;
   var x = logit + bias[table + token];
   if (seen > 0u) {
-    x = select(x * own.repetition, x / own.repetition, x > 0.0);
+    x = select(x * own.repetition, x / max(own.repetition, 1e-30), x > 0.0); // a denormal would give infinity
   }
   return fma(-own.frequency, f32(n), x) - select(0.0, own.presence, n > 0u);
 }

@@ -170,6 +170,38 @@ for (const lanes of [16, 256]) {
   });
 }
 
+Deno.test("penalties: settings below what f32 holds give no infinity, and the likeliest repeated token", async () => {
+  const settings = [1e-38, 1e-42, 1e-300];
+  const logits = settings.map(() => [3, 20, 30, -4, 0]);
+  const words = new Uint32Array(Float32Array.from(settings.flatMap((x) => [x, 2, -2, 0])).buffer);
+  settings.forEach((_, slot) => words[4 * slot + 3] = 1);
+  const [count, vocab] = [settings.length, 5];
+  const [adjusted, chosen] = [device.filled(count * vocab), device.filled(count)];
+  const rows = device.words(packRows(settings.map((_, slot) => ({ slot, position: 4, base: 5 }))));
+  const shape = { count, perSlot: 1, vocab, stride: vocab, lanes: 16 };
+  await device.run([
+    adjust({
+      logits: device.floats(logits.flat()),
+      adjusted,
+      rows,
+      penalties: {
+        penalties: device.words(words),
+        counts: device.words(logits.flatMap(() => [PROMPT, 7, 0, 1, PROMPT])),
+        bias: device.floats(logits.flatMap(() => [-100, 100, 100, -100, 0])),
+      },
+    }, shape),
+    ...choose({
+      logits: adjusted,
+      rows,
+      chosen,
+      slots: device.words(packSlots(settings.map(() => GREEDY))),
+      partials: device.filled(count * slicePartialWords(vocab)),
+    }, shape),
+  ]);
+  assert.ok((await device.readFloats(adjusted)).every(Number.isFinite));
+  assert.deepEqual([...await device.readWords(chosen)], settings.map(() => 1));
+});
+
 Deno.test("penalties: what a round emits is counted once for each time", async () => {
   const counts = device.words([PROMPT, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
   const results = device.words([3, 0, 2, 2, 9, 1, NOT_A_TOKEN, 3, 9, 9, 2, 3, 3, 9, 9]);
