@@ -252,7 +252,12 @@ export function runsOf(
   const TURNS = Math.ceil(LANES * quads / threads);
   const counts = { RANK4: rank / 4, LANES, QUADS: quads, THREADS: threads, TURNS };
   if (run === SEGMENT) {
-    return { SEGMENTS: true, ...counts, RUNS_AHEAD: Math.ceil(8 / TURNS) };
+    // LANES times this divides the 64 segments that the kernel adds at a time.
+    return {
+      SEGMENTS: true,
+      ...counts,
+      RUNS_AHEAD: 2 ** Math.floor(Math.log2(Math.max(1, 8 / TURNS))),
+    };
   }
   const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
   return {

@@ -34,6 +34,8 @@ interface Case {
   /** Position of each row; negative: padding. */
   readonly positions: readonly number[];
   readonly window?: number;
+  /** Invocations of a workgroup; default: `threadsOf`. */
+  readonly threads?: number;
 }
 
 const CASES: readonly Case[] = [
@@ -43,13 +45,15 @@ const CASES: readonly Case[] = [
   { rank: 1032, value: 16, tablePages: 8, positions: [100] },
   { rank: 64, value: 40, tablePages: 700, positions: [9000, -1, 11199] },
   { rank: 136, value: 72, tablePages: 256, positions: [4000], window: 1000 },
+  // Each invocation has three pairs of a lane and a four, for more than 60 segments.
+  { rank: 384, value: 8, tablePages: 520, positions: [8191, 8000], threads: 128 },
 ];
 const [HEADS, NOPE, ROPE] = [3, 8, 8];
 
 for (const [place, of] of CASES.entries()) {
-  const { rank, value, tablePages, positions, window } = of;
+  const { rank, value, tablePages, positions, window, threads: only } = of;
   const name = `rank ${rank}, rows at ${positions}, window ${window ?? "none"}`;
-  const { test } = [0, 2].includes(place) ? Deno : drawn;
+  const { test } = [0, 2, 6].includes(place) ? Deno : drawn;
   test(`latent: values of runs, ${name}`, async () => {
     const count = positions.length;
     const width = rank + ROPE;
@@ -135,7 +139,7 @@ for (const [place, of] of CASES.entries()) {
       latentValue({ kvB: matrix, attentionOutput: mixed, out }, shape),
     ]);
     const expected = await device.readWords(out);
-    for (const threads of threadsOf(place)) {
+    for (const threads of only ? [only] : threadsOf(place)) {
       const merged = output();
       await device.run([
         latentRunsValue({ kvB: matrix, out: merged }, runs, { ...shape, threads }),
