@@ -25,7 +25,7 @@ interface ValuesTile {
   readonly staged: number;
 }
 
-/** Measured on an H200. The queries of WEIGHTS must be a multiple of those of VALUES. */
+/** Measured on an H200. Queries of WEIGHTS must be a multiple of those of VALUES, and its cells of two chunks. */
 const WEIGHTS: WeightsTile = { queries: 32, cells: 32, tall: 8, wide: 4 };
 const VALUES: ValuesTile = { queries: 32, dims: 128, tall: 8, fours: 1, staged: 1 };
 

@@ -22,7 +22,7 @@ override FIRST_ROW: u32; // of `rows`
 const CHUNK = 16u; // cells
 const CHUNKS = 8u; // of a segment
 const SEGMENT = CHUNKS * CHUNK;
-const RECORD = 36u; // vec4 of a record: 128 weights, 8 peaks, 8 totals
+const RECORD = 36u; // vec4 of a record, see latent_prefill_weights.wgsl
 const LANES = $LANESu;
 const THREADS = $THREADSu;
 const QUERIES = $QUERIESu;
@@ -143,17 +143,16 @@ fn main(
             let ended = ((query + min(thread, count - 1u)) * RUNS + segment) * RECORD + 32u;
             var peak = NEGATIVE;
             var part = 0.0;
-            //#for h in 2
+            //#for h in 4
             {
-              let peaks = sums[ended + $hu];
-              let parts = sums[ended + 2u + $hu];
-              //#for j in 4
+              let pair = sums[ended + $hu]; // peaks, totals
+              //#for j in 2
               {
-                let there = segment * SEGMENT + $(4 * h + j)u * CHUNK < end;
-                let fold = fold_one(peak, select(NEGATIVE, peaks[$j], there));
+                let there = segment * SEGMENT + $(2 * h + j)u * CHUNK < end;
+                let fold = fold_one(peak, select(NEGATIVE, pair[$j], there));
                 peak = fold.z;
-                part = fma(select(0.0, parts[$j], there), fold.y, part * fold.x);
-                folds[$(4 * h + j)u * QUERIES + thread] = fold.xy;
+                part = fma(select(0.0, pair[$(2 + j)], there), fold.y, part * fold.x);
+                folds[$(2 * h + j)u * QUERIES + thread] = fold.xy;
               }
               //#endfor
             }

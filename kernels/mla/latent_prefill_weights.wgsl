@@ -7,8 +7,10 @@
 // fours l, l + 16, ... of q . k; those of all lanes are added as a binary tree. A slab of 16 fours is loaded into
 // workgroup memory while the one before is multiplied.
 //
-// For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, 8 peaks, 8 totals. Cells
-// from the last one on that a row of the workgroup sees are left out, in steps of $CELLS.
+// For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, then of each pair of chunks two
+// peaks and two totals. One invocation stores a whole four: where two store components of one, either may overwrite the
+// other's (WGSL; Metal does). Cells from the last one on that a row of the workgroup sees are left out, in steps of
+// $CELLS.
 
 //#import lib/rows
 //#import lib/visible
@@ -44,7 +46,8 @@ const SCORE_PITCH = CELLS / 4u + 1u;
 @group(0) @binding(3) var<storage, read> pages: array<u32>; // [slots, TABLE_PAGES]
 @group(0) @binding(4) var<storage, read_write> sums: array<vec4<f32>>; // [rows, HEADS, RUNS, RECORD]
 
-var<workgroup> slab: array<vec4<f32>, $SLAB>; // of queries, then of keys; later the lanes' sums and the scores
+// Of queries, then of keys; later the lanes' sums and the scores; then peaks and totals in the place of the sums.
+var<workgroup> slab: array<vec4<f32>, $SLAB>;
 var<workgroup> ends: array<u32, QUERIES>; // cells that a query sees
 
 fn score_of(query: u32, cell: u32) -> f32 {
@@ -199,8 +202,18 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
         //#endfor
         sums[to + chunk % CHUNKS * (CHUNK / 4u) + c] = weight;
       }
-      sums[to + 32u + chunk % CHUNKS / 4u][chunk % 4u] = top;
-      sums[to + 34u + chunk % CHUNKS / 4u][chunk % 4u] = total;
+    }
+    slab[at] = vec4<f32>(top, total, 0.0, 0.0); // before SCORES_AT: the lanes' sums have been read
+  }
+  workgroupBarrier();
+  for (var at = thread; at < QUERIES * CELLS / (2u * CHUNK); at += THREADS) {
+    let own = at % QUERIES;
+    let pair = first / (2u * CHUNK) + at / QUERIES;
+    let a = slab[2u * (at / QUERIES) * QUERIES + own];
+    let b = slab[(2u * (at / QUERIES) + 1u) * QUERIES + own];
+    if (own < count) {
+      let to = ((query + own) * RUNS + pair / (CHUNKS / 2u)) * RECORD + 32u;
+      sums[to + pair % (CHUNKS / 2u)] = vec4<f32>(a.x, b.x, a.y, b.y);
     }
   }
 }

@@ -78,3 +78,48 @@ Deno.test("each block of a WGSL file closes the brackets that it opens", () => {
     assert.deepEqual({ depth, depths }, { depth: 0, depths: [] }, path);
   }
 });
+
+/**
+ * Kernels in which invocations still store components of a vector that others store components of.
+ */
+const COMPONENT_STORES = [
+  "attention/attention_row",
+  "experts/router_logits",
+  "lib/prologue_handoff",
+  "lib/prologue_normed",
+];
+
+/** The indices behind a name, `a` and `b` of `[a][b] = x`, and what follows them. */
+function indicesOf(text: string): { readonly indices: string[]; readonly rest: string } {
+  const indices: string[] = [];
+  let [from, depth] = [0, 0];
+  for (const [i, letter] of [...text].entries()) {
+    if (letter === "[" && depth++ === 0) from = i + 1;
+    else if (letter === "]" && --depth === 0) indices.push(text.slice(from, i));
+    else if (depth === 0) return { indices, rest: text.slice(i) };
+  }
+  return { indices, rest: "" };
+}
+
+// A store to a component may read the whole vector, change it and write it back (WGSL, "Memory Accesses"; Metal and
+// D3D12 do): of two invocations that store components of one vector, one loses what the other stored. Components with
+// constant numbers are stored by one invocation, one after the other.
+Deno.test("no invocation stores a component of a vector of shared memory that its number decides", () => {
+  const found = new Set<string>();
+  for (const [path, text] of files) {
+    const vectors = [
+      ...text.matchAll(/var<(?:workgroup|storage[^>]*)> (\w+): ((?:array<)*)vec\d</g),
+    ];
+    const depths = new Map(
+      vectors.map(([, name = "", arrays = ""]) => [name, arrays.split("<").length - 1]),
+    );
+    for (const line of text.split("\n")) {
+      const [, name = "", behind = ""] = /^\s*(\w+)(\[.*)$/.exec(line) ?? [];
+      const depth = depths.get(name);
+      const { indices, rest } = indicesOf(behind);
+      if (depth === undefined || indices.length <= depth || !/^ ([-+*|&^])?= /.test(rest)) continue;
+      if (!/^(\$\w+|\d+)u?$/.test(indices.at(-1) ?? "")) found.add(path);
+    }
+  }
+  assert.deepEqual([...found].toSorted(), COMPONENT_STORES);
+});
