@@ -112,6 +112,28 @@ Deno.test("choose gathered: where they do not decide, all logits are looked thro
   assert.notDeepEqual(await chosen(rows, true), tokens);
 });
 
+Deno.test("choose gathered: few tokens that are not ruled out, ties and extreme settings", async () => {
+  const only = (keeps: (token: number) => boolean) => (seed: number) =>
+    peaked(seed).map((value, token) => keeps(token) ? value : -Infinity);
+  const kinds: readonly ((seed: number) => Float32Array)[] = [
+    only((token) => token === VOCAB - 1), // one token, in the last slice
+    only((token) => token % 33_000 === 7), // fewer than top-k
+    only((token) => token % 2048 === 5), // one of each slice
+    only((token) => token < 2048), // one slice
+    (seed) => peaked(seed).map(Math.round), // ties, at the k-th too
+    () => new Float32Array(VOCAB).fill(-3), // nothing but ties
+  ];
+  const settings = [
+    { temperature: 0.01, topK: 3 },
+    { temperature: 100, topK: 3, topP: 0.5 },
+    { temperature: 1, minP: 1 },
+    { temperature: 1, topP: 0.3 },
+    { temperature: 1, topK: VOCAB },
+  ];
+  const rows = kinds.flatMap((kind, k) => rowsOf(settings, (seed) => kind(seed + 3 * k)));
+  assert.deepEqual(await chosen(rows), expected(rows));
+});
+
 Deno.test("choose gathered: greedy rows and rows of a broken model beside others", async () => {
   const broken = peaked(1);
   broken[77_777] = NaN;

@@ -80,7 +80,8 @@ Deno.test("each block of a WGSL file closes the brackets that it opens", () => {
 });
 
 /**
- * Kernels in which invocations still store components of a vector that others store components of.
+ * Files in which invocations store components of a vector that others store components of. Those of lib run on Vulkan
+ * alone (`Tuning.handoffs`); the other two run on all hardware, and are still to be changed.
  */
 const COMPONENT_STORES = [
   "attention/attention_row",
