@@ -283,7 +283,7 @@ function randomLevels(seed: number, k: number, depth: number): DraftLevels {
 }
 
 for (
-  const [k, depth, rows] of [[2, 1, 3], [1, 4, 5], [8, 3, 16], [10, 8, 60], [16, 4, 64]] as const
+  const [k, depth, rows] of [[2, 1, 3], [1, 4, 5], [8, 3, 16], [10, 8, 60], [16, 16, 64]] as const
 ) {
   Deno.test(`draft tree: topk ${k}, ${depth} steps, ${rows} rows`, async () => {
     const lanes = [5, 6].map((seed, slot) => ({
@@ -291,9 +291,23 @@ for (
       length: 3 + seed,
       levels: randomLevels(seed, k, depth),
     }));
-    const { proposal, words } = await drawn(lanes, rows);
+    const { proposal, levels: fed, words } = await drawn(lanes, rows);
     for (const { slot, levels } of lanes) {
       assert.deepEqual(proposal(slot), buildTree(levels, rows));
+    }
+    // The path of each row begins with its parent's and ends with its own cell, also at the most levels and nodes.
+    const pathOf = (level: number, place: number) => {
+      const at = place * ROW_WORDS + 8;
+      return [...new Uint8Array(fed[level]!.rows.slice(at, at + 4).buffer)];
+    };
+    for (const [level, { hidden }] of fed.slice(0, -1).entries()) {
+      for (const [place, from] of hidden.entries()) {
+        const path = pathOf(level, place);
+        assert.equal(path[level], level * k + place % k);
+        if (level > 0) {
+          assert.deepEqual(path.slice(0, level), pathOf(level - 1, from).slice(0, level));
+        }
+      }
     }
     // Nothing of other slots.
     assert.ok(words.slice(2 * DRAFT_WORDS).every((word) => word === UNTOUCHED));
