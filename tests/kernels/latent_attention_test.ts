@@ -260,6 +260,21 @@ Deno.test("latent attention: a row among more than a thousand queries has the bi
   }
 });
 
+drawn.test("latent attention: few rows of many heads on both sides of 2,048 cells have the bits they have alone", async () => {
+  const shape: Shape = { heads: 128, rank: 144, rope: 8, kvDtype: "f32" };
+  const latents = chains(shape, 1, 2304);
+  for (const end of [2048, 2052]) {
+    const rows = rowsUpTo(end, 8);
+    const found = await run(shape, latents, rows, { perSlot: 8, paths: false });
+    for (const r of [0, 7]) {
+      const [alone] = await run(shape, latents, [rows[r]!], { perSlot: 1, paths: false });
+      assert.deepEqual(found[r], alone, `row ${r} up to ${end}`);
+    }
+    const wanted = reference(shape, latents, rows[7]!);
+    assertClose(new Float32Array(found[7]!.buffer), wanted, 2e-5, `up to ${end}`);
+  }
+});
+
 Deno.test("latent attention: a long context", async () => {
   const shape: Shape = { heads: 4, rank: 40, rope: 8, kvDtype: "bf16" };
   const latents = chains(shape, 1, 576 * PAGE);
