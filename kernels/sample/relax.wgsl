@@ -9,8 +9,8 @@
 // each token is emitted with the target's probability; below 1 drafts are accepted more often.
 // tests/reference/relaxed.ts is the same rule in float64.
 //
-// A token that is ruled out (a logit of minus infinity: masks) is never accepted. Sequences that choose
-// greedily, and rows that are broken, stay as they are.
+// A token that is ruled out (a logit of minus infinity: masks) is never accepted. A child whose token another child of
+// the row had before it is left out. Sequences that choose greedily, and rows that are broken, stay as they are.
 //
 // One workgroup per sequence, after kept_mass.wgsl.
 
@@ -102,7 +102,7 @@ fn walk(first: u32) -> End {
   var depth = 0u;
   for (var i = 0u; i < drafted && depth < DEPTH && chosen[at] != NOT_A_TOKEN; i++) {
     let token = drafts[draft_token(slot, i)];
-    if (first + parent_of(slot, i) != at || is_ruled_out(at, token)) {
+    if (first + parent_of(slot, i) != at || is_ruled_out(at, token) || is_rejected(token, out)) {
       continue;
     }
     let p = probability(at, token);

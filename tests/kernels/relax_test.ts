@@ -284,3 +284,21 @@ Deno.test("relax: at 1 and 1 each token comes as often as the target has it, bel
     for (const p of await tests(thresholds, 600)) assert.ok(p < 1e-4, `p = ${p}`);
   }
 });
+
+Deno.test("relax: a token that a proposal has twice among the children of a row counts once", async () => {
+  const proposal: Proposal = { tokens: [2, 2, 4, 2], parents: [0, 0, 0, 0] };
+  const [row] = LOGITS as [number[]];
+  const logits = Array.from({ length: 5 }, () => row);
+  const lanes = Array.from({ length: 600 }, (_, seed): Lane => (
+    { proposal, logits, sampling: { ...NUCLEUS, seed }, length: 7 }
+  ));
+  const { before, after } = await relaxedOnDevice(lanes, { thresholds: EXACT, depth: 1 });
+  const counts = Array<number>(row.length).fill(0);
+  for (const [b, { proposal, ...of }] of lanes.entries()) {
+    counts[after[b]![0]!]!++;
+    const expected = relaxed(proposal, { ...of, depth: 1, thresholds: EXACT, choices: before[b]! });
+    if (expected.margin > 1e-4) assert.deepEqual(after[b], expected.choices);
+  }
+  const fit = gTest(counts, distribution(row, NUCLEUS));
+  assert.ok(fit.p > 1e-4, JSON.stringify({ counts, ...fit }));
+});

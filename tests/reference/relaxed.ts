@@ -79,7 +79,8 @@ export function relaxed(
     if (level === depth) return { choices: made, margin };
     const law = distribution(row, sampling);
     const children = [...tokens.keys()].filter((i) =>
-      parents[i] === at && row[tokens[i] as number] !== -Infinity
+      parents[i] === at && row[tokens[i] as number] !== -Infinity &&
+      !tokens.slice(0, i).some((token, j) => parents[j] === at && token === tokens[i])
     );
     const odds = children.map((i) => law[tokens[i] as number] as number);
     const position = length + level + 1;
