@@ -252,7 +252,7 @@ fn main(
   let memory = of_slot + 4u * group.x;
   let places = of_slot + 4u * PARTS * HEADS + head * 2u * STEPS * STEP;
   if (thread == 0u) {
-    // Where a measurement goes back, what it finds means nothing.
+    // A measurement may repeat a forward at a position before that of the header: its outputs are not used.
     let applied = clamp(u32(steps[memory]), max(position, STEPS) - STEPS, position);
     header = select(vec2<u32>(), vec2<u32>(applied, u32(steps[memory + 2u]) % 2u), position > 0u);
   }

@@ -214,7 +214,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     if (lane == 0u) {
       largest = best;
     }
-    // Every lane has it already, but WGSL wants proof before a branch around barriers.
+    // Every lane has it already, but WGSL's uniformity analysis needs this load before a branch around barriers.
     best = workgroupUniformLoad(&largest);
     if (best.y != NOT_A_TOKEN) {
       let row = tile.x * STRIDE;
