@@ -58,8 +58,9 @@ export const MOST_OWN_CELLS = 3072;
 const OWN_BUFFERS = 8;
 
 /**
- * Whether attention norms, turns and stores the heads of its rows itself: only for one row. Many workgroups, all of
- * which load their keys first, take longer than a separate dispatch before attention.
+ * Whether attention norms, turns and stores the heads of its rows itself: only for one row, with
+ * `Tuning.componentStores`. Many workgroups, all of which load their keys first, take longer than a separate dispatch
+ * before attention.
  */
 export function ownsHeads(
   { count, headDim, paths, normed, tuning }: Pick<Heads, "headDim"> & {
@@ -71,8 +72,9 @@ export function ownsHeads(
     readonly tuning: Tuning;
   },
 ): boolean {
-  const { software, storageBuffers, workgroupBytes, rowLanes } = tuning;
-  return count === 1 && !paths && !software && storageBuffers >= OWN_BUFFERS + Number(normed) &&
+  const { componentStores, storageBuffers, workgroupBytes, rowLanes } = tuning;
+  return count === 1 && !paths && componentStores &&
+    storageBuffers >= OWN_BUFFERS + Number(normed) &&
     ownBytes(headDim) <= workgroupBytes && rowThreads(headDim) <= rowLanes;
 }
 

@@ -123,12 +123,12 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
 }
 
 /**
- * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware, where a row
- * fits into workgroup memory. More rows have a norm and a matmul of their own, with the same bits.
+ * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware with
+ * `Tuning.componentStores`, where a row fits into workgroup memory. More rows have a norm and a matmul of their own, with the same bits.
  */
 export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
   const { format, cols, lanes, shards } = router;
-  if (tuning.software || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
+  if (!tuning.componentStores || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
   if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
   const shape = shapeOf(router, tuning);
   // The lanes' sums of squares, and on matrix units their largest numbers.

@@ -46,6 +46,11 @@ export interface Tuning {
   readonly subgroup?: number | undefined;
   /** Whether workgroups may wait for other workgroups of the same dispatch: see kernels/matmul/handoff. */
   readonly handoffs: boolean;
+  /**
+   * Whether invocations may store different components of one vector of shared memory. WGSL lets such a store read the
+   * vector, change it and write it back, so that one could undo another's; SPIR-V stores the component alone.
+   */
+  readonly componentStores: boolean;
   /** Attention over many rows uses attention_tiled.wgsl: its 24 KiB leave room for several workgroups. */
   readonly tiles: boolean;
   /** Launches measured to be faster than those of the rules in kernels/matmul/matmul_shape.ts. */
@@ -103,6 +108,7 @@ export function tuning(
       rowLanes: 16,
       tiles: false,
       handoffs: false,
+      componentStores: false,
     }
     : {
       ...shared,
@@ -116,5 +122,6 @@ export function tuning(
       // Elsewhere resident workgroups need not all make progress: a wait would end only when the waiting workgroup
       // computes the words again itself.
       handoffs: backend === "vulkan",
+      componentStores: backend === "vulkan",
     };
 }

@@ -110,6 +110,7 @@ Deno.test("attention norms heads itself for one row, with buffers enough for it"
   assert.ok(!ownsHeads({ ...one, count: 2 }));
   assert.ok(!ownsHeads({ ...one, paths: true }));
   assert.ok(!ownsHeads({ ...one, tuning: tuning(true) }));
+  assert.ok(!ownsHeads({ ...one, tuning: { ...HARDWARE, componentStores: false } }));
   const eight = { ...one, tuning: { ...HARDWARE, storageBuffers: 8 } };
   assert.ok(!ownsHeads(eight));
   assert.ok(ownsHeads({ ...eight, normed: false }));

@@ -329,13 +329,15 @@ for (const rows of [1, 5]) {
   });
 }
 
-Deno.test("router: software adapters, cut routers, many rows and little workgroup memory take other kernels", () => {
+Deno.test("router: software adapters, other backends than Vulkan, cut routers, many rows and little workgroup memory take other kernels", () => {
   const table = (cols: number, shards: number[]) =>
     uploadMatrix(device, weights("bf16", 8, cols), { format: "bf16", cols, lanes: 16, shards });
-  const few = (cols: number, shards: number[], rows = 1, software = false) =>
-    canNormRouted(table(cols, shards), rows, tuning(software));
+  const few = (cols: number, shards: number[], rows = 1, of = tuning(false)) =>
+    canNormRouted(table(cols, shards), rows, of);
   assert.ok(few(384, [8]));
-  assert.ok(!few(384, [8], 1, true));
+  assert.ok(!few(384, [8], 1, tuning(true)));
+  assert.ok(!few(384, [8], 1, tuning(false, undefined, "metal")));
+  assert.ok(!few(384, [8], 1, tuning(false, undefined, "dx12")));
   assert.ok(!few(384, [8], 9));
   assert.ok(!few(384, [4, 4]));
   assert.ok(!few(4096, [8]));

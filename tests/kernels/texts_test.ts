@@ -80,8 +80,8 @@ Deno.test("each block of a WGSL file closes the brackets that it opens", () => {
 });
 
 /**
- * Files in which invocations store components of a vector that others store components of. Those of lib run on Vulkan
- * alone (`Tuning.handoffs`); the other two run on all hardware, and are still to be changed.
+ * Files in which invocations store components of a vector that others store components of: they run on Vulkan alone
+ * (`Tuning.componentStores` and, those of lib, `Tuning.handoffs`).
  */
 const COMPONENT_STORES = [
   "attention/attention_row",
