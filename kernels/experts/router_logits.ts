@@ -124,7 +124,8 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
 
 /**
  * Whether one dispatch can norm `rows` rows and multiply them by the router: few rows on hardware with
- * `Tuning.componentStores`, where a row fits into workgroup memory. More rows have a norm and a matmul of their own, with the same bits.
+ * `Tuning.componentStores`, where a row fits into workgroup memory. More rows have a norm and a matmul of their own,
+ * with the same bits.
  */
 export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
   const { format, cols, lanes, shards } = router;
