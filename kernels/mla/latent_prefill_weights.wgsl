@@ -8,8 +8,8 @@
 // workgroup memory while the one before is multiplied.
 //
 // For (query, segment of 128 cells) `sums` has a record of RECORD fours: 128 weights, then of each pair of chunks two
-// peaks and two totals. One invocation stores a whole four: where two store components of one, either may overwrite the
-// other's (WGSL; Metal does). Cells from the last one on that a row of the workgroup sees are left out, in steps of
+// peaks and two totals. One invocation stores a whole four: where two store components of one, WGSL allows either to
+// overwrite the other's. Cells from the last one on that a row of the workgroup sees are left out, in steps of
 // $CELLS.
 
 //#import lib/rows

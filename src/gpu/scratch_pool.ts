@@ -25,8 +25,8 @@ export class ScratchPool {
   readonly #gpu: Gpu;
   readonly #label: string;
   readonly #sizes: number[] = [];
-  /** How many buffers the layout on paper made; undefined while buffers still grow. */
-  #markdownWriter: number | undefined;
+  /** How many buffers there were when sizes were fixed last; undefined while buffers still grow. */
+  #fixedCount: number | undefined;
   #buffers: GPUBuffer[] | undefined;
 
   constructor(gpu: Gpu, label: string) {
@@ -44,11 +44,11 @@ export class ScratchPool {
       for (const layout of layouts) layout();
     };
     place();
-    for (let pass = 0; pass < MOST_PASSES && this.#markdownWriter !== this.#sizes.length; pass++) {
-      this.#markdownWriter = this.#sizes.length;
+    for (let pass = 0; pass < MOST_PASSES && this.#fixedCount !== this.#sizes.length; pass++) {
+      this.#fixedCount = this.#sizes.length;
       place();
     }
-    this.#markdownWriter = this.#sizes.length;
+    this.#fixedCount = this.#sizes.length;
     this.#buffers = this.#sizes.map((_, place) => this.#create(place));
   }
 
@@ -57,7 +57,7 @@ export class ScratchPool {
    * so that the few large buffers are not taken by small ones (greedy by size, https://arxiv.org/abs/2001.03288).
    */
   place(values: readonly Lifetime[]): number[] {
-    const markdownWriter = this.#markdownWriter;
+    const fixedCount = this.#fixedCount;
     const places = Array<number>(values.length).fill(-1);
     const taken: Lifetime[][] = [];
     const isFree = (place: number, { first, last }: Lifetime) =>
@@ -68,14 +68,14 @@ export class ScratchPool {
       const free = this.#sizes.map((size, place) => ({ size, place }))
         .filter(({ place }) => isFree(place, value));
       // Additional buffers come last, in the order in which they were made: later ones change no earlier choice.
-      const bySize = markdownWriter === undefined ? free.toSorted((a, b) => a.size - b.size) : [
-        ...free.filter(({ place }) => place < markdownWriter).toSorted((a, b) => a.size - b.size),
-        ...free.filter(({ place }) => place >= markdownWriter),
+      const bySize = fixedCount === undefined ? free.toSorted((a, b) => a.size - b.size) : [
+        ...free.filter(({ place }) => place < fixedCount).toSorted((a, b) => a.size - b.size),
+        ...free.filter(({ place }) => place >= fixedCount),
       ];
       const fits = bySize.find(({ size }) => size >= value.bytes) ??
-        (markdownWriter === undefined ? bySize.at(-1) : undefined);
+        (fixedCount === undefined ? bySize.at(-1) : undefined);
       const place = fits?.place ?? this.#add(value.bytes);
-      if (markdownWriter === undefined) {
+      if (fixedCount === undefined) {
         this.#sizes[place] = Math.max(this.#sizes[place] as number, value.bytes);
       }
       places[i] = place;

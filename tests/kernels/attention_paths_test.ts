@@ -39,7 +39,7 @@ interface Shape {
 type Contents = (slot: number, cell: number) => number | undefined;
 
 /** Keys or values of all cells: `of` has [contents, kvHeads, headDim]. */
-function markdownWriter(of: Float32Array, slots: number, contents: Contents, shape: Shape) {
+function pagedCells(of: Float32Array, slots: number, contents: Contents, shape: Shape) {
   const { kvHeads, headDim, kvDtype = "f32" } = shape;
   const values = new Float32Array(slots * CELLS * kvHeads * headDim).fill(3e4);
   const pages = blockTable(slots, TABLE_PAGES);
@@ -75,8 +75,8 @@ async function run(
   const out = device.filled(rows.length * width, -7);
   const buffers = {
     q: device.floats(numbers(rows.length * width, 1).map((value) => value * 3)),
-    keys: markdownWriter(numbers(many, 2), slots, contents, shape),
-    values: markdownWriter(numbers(many, 3), slots, contents, shape),
+    keys: pagedCells(numbers(many, 2), slots, contents, shape),
+    values: pagedCells(numbers(many, 3), slots, contents, shape),
     rows: device.words(packRows(rows)),
     pages: device.words(blockTable(slots, TABLE_PAGES)),
     out,

@@ -85,13 +85,9 @@ for (const [vocab, lanes] of [[1100, 16], [1100, 256], [30, 64]] as const) {
   });
 }
 
-Deno.test("top_tokens: logits that are no numbers have probability 0 and tokens that exist", async () => {
-  const [vocab, top] = [40, 4];
-  const rows = [
-    Array.from({ length: vocab }, (_, i) => i === 7 ? NaN : i),
-    Array<number>(vocab).fill(-Infinity),
-    Array.from({ length: vocab }, (_, i) => i === 9 ? Infinity : 0),
-  ];
+/** Token and probability of the `top` most probable tokens of each row, u32 and f32 words in turn. */
+async function topWords(rows: readonly (readonly number[])[], top: number) {
+  const vocab = rows[0]?.length ?? 0;
   const out = device.filled(2 * rows.length * top);
   await device.run(topTokens({
     logits: device.floats(rows.flat()),
@@ -99,7 +95,17 @@ Deno.test("top_tokens: logits that are no numbers have probability 0 and tokens 
     offsets: device.words(Array(vocab).fill(0)),
     out,
   }, { rows: rows.length, vocab, stride: vocab, top, lanes: 64, label: "top" }));
-  const found = await device.readWords(out);
+  return await device.readWords(out);
+}
+
+Deno.test("top_tokens: logits that are no numbers have probability 0 and tokens that exist", async () => {
+  const [vocab, top] = [40, 4];
+  const rows = [
+    Array.from({ length: vocab }, (_, i) => i === 7 ? NaN : i),
+    Array<number>(vocab).fill(-Infinity),
+    Array.from({ length: vocab }, (_, i) => i === 9 ? Infinity : 0),
+  ];
+  const found = await topWords(rows, top);
   const probabilities = new Float32Array(found.buffer);
   for (let i = 0; i < rows.length * top; i++) {
     assert.ok((found[2 * i] as number) < vocab, `token ${found[2 * i]}`);
@@ -116,14 +122,7 @@ Deno.test("top_tokens: tokens that are ruled out, a whole slice of them too, hav
       (_, i) => Math.floor(i / 256) === out ? -Infinity : hash32(9, i, out) % 7,
     )
   );
-  const out = device.filled(2 * rows.length * top);
-  await device.run(topTokens({
-    logits: device.floats(rows.flat()),
-    partials: device.filled(rows.length * partialTopWords(vocab, top)),
-    offsets: device.words(Array(vocab).fill(0)),
-    out,
-  }, { rows: rows.length, vocab, stride: vocab, top, lanes: 64, label: "top" }));
-  const found = await device.readWords(out);
+  const found = await topWords(rows, top);
   const probabilities = new Float32Array(found.buffer);
   for (const [r, row] of rows.entries()) {
     for (const [i, [column, p]] of expectedTop(row, top).entries()) {

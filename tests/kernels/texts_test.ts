@@ -102,9 +102,9 @@ function indicesOf(text: string): { readonly indices: string[]; readonly rest: s
   return { indices, rest: "" };
 }
 
-// A store to a component may read the whole vector, change it and write it back (WGSL, "Memory Accesses"; Metal and
-// D3D12 do): of two invocations that store components of one vector, one loses what the other stored. Components with
-// constant numbers are stored by one invocation, one after the other.
+// A store to a component may read the whole vector, change it and write it back (WGSL, "Memory Accesses"): of two
+// invocations that store components of one vector, one may lose what the other stored. Components with constant numbers
+// are stored by one invocation, one after the other.
 Deno.test("no invocation stores a component of a vector of shared memory that its number decides", () => {
   const found = new Set<string>();
   for (const [path, text] of files) {

@@ -76,7 +76,7 @@ const LOG2_E = 1.4426950408889634;
 // [KV_HEADS, ROOM, 1 + KV_LOW, VEC8S], eight f16
 @group(0) @binding(1) var<storage, read_write> k_halves: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
-// [2, KV_HEADS, ROOM / 4]: 1 / scale of keys, log2 of it of values
+// [2, KV_HEADS, ROOM / 4]: of each cell 1 / scale of its key, then log2(1 / scale) of its value
 @group(0) @binding(3) var<storage, read_write> units: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> rows: array<Row>; // [FIRST_ROW + rows]
 //#if DIRECT

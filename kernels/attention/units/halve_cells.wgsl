@@ -33,7 +33,7 @@ const KV_LOW = $KV_LOWu;
 // [KV_HEADS, ROOM, NUMBERS, VEC8S], eight f16
 @group(0) @binding(4) var<storage, read_write> k_halves: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> v_halves: array<vec4<u32>>; // as k_halves
-// [2, KV_HEADS, ROOM]: 1 / scale of keys, log2 of it of values
+// [2, KV_HEADS, ROOM]: of each cell 1 / scale of its key, then log2(1 / scale) of its value
 @group(0) @binding(6) var<storage, read_write> units: array<f32>;
 
 var<workgroup> bounds: array<atomic<u32>, 3>; // the slot, ~ the first cell and one past the last that some row sees

@@ -1,4 +1,4 @@
-/** Flags that contradict each other. The rules of measuring commands are beside their flags in measure/. */
+/** Refuses flags that contradict each other. Those of `bench` and other measuring commands are checked in measure/. */
 
 import { draftsAlone, isHostAlgorithm } from "../../draft/algorithms.ts";
 import { UsageError } from "../../errors.ts";

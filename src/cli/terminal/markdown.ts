@@ -130,6 +130,6 @@ export function plainWriter(output: TextSink): TerminalText {
 }
 
 /** Writes a model's text as Markdown on a terminal, elsewhere as it is. */
-export function markdownWriter(output: TextSink, look: Omit<TextStyle, "columns">): TerminalText {
-  return output.isTerminal ? terminalText({ ...look, columns: output.columns }) : AS_IT_IS;
+export function markdownWriter(output: TextSink, style: Omit<TextStyle, "columns">): TerminalText {
+  return output.isTerminal ? terminalText({ ...style, columns: output.columns }) : AS_IT_IS;
 }

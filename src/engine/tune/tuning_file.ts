@@ -35,7 +35,7 @@ export interface TuningContents {
   readonly path: string | undefined;
   /** The number of measured launches of each adapter, which is named by `adapterKey`. */
   readonly adapters: readonly { readonly adapter: string; readonly launches: number }[];
-  /** Why nothing of it, or of an adapter, can be read. */
+  /** Why the file, or the entry of an adapter, cannot be read; undefined where all of it can. */
   readonly problem: string | undefined;
 }
 
@@ -92,7 +92,7 @@ export function readTuning(
   }
 }
 
-/** What the file holds, for `doctor`; problem says why nothing of it, or of an adapter, can be read. */
+/** Reads the file for `doctor`. A file or an entry that cannot be read is a `problem`, not an error. */
 export function lookAtTuning(path: string | undefined): TuningContents {
   if (path === undefined) return { path, adapters: [], problem: undefined };
   let problem: string | undefined;
