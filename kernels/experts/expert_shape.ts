@@ -35,14 +35,14 @@ const PREFETCH_TILE = 4;
  * there are at least MANY_WORKGROUPS workgroups: with fewer registers all of them are in flight at once. A round of
  * GLM-4.7-Flash in q8 takes 3.96 ms instead of 4.05 (H200).
  */
-const MOST_OF_MANY = 2;
+const FEW_BLOCKS = 2;
 const MANY_WORKGROUPS = 512;
 
 /**
  * Workgroups from which a group of lanes of fp4 has two pairs of outputs where each job is a tile: with one pair a
  * round of one row of gpt-oss takes 2.12 ms instead of 2.17, one of 4 rows 3.84 instead of 3.79 (H200).
  */
-const MANY_OF_FP4 = 1024;
+const MANY_FP4_WORKGROUPS = 1024;
 
 /** Bytes of workgroup memory for where the rows of x are, and more. */
 const PLACES_BYTES = 256;
@@ -153,20 +153,14 @@ export function expertShape(
   }
   const workgroups = outputs / (2 * tuning.pairs * groups);
   if (isFp4(format)) {
-    const few = tile === 1 && workgroups < MANY_OF_FP4;
+    const pairs = tile > 1 ? 2 * tuning.pairs : workgroups < MANY_FP4_WORKGROUPS ? 1 : tuning.pairs;
     // Longer stages have more loads in flight but fewer workgroups at a time: 16 rows of gpt-oss's gate-up take 200 us
     // in these, 214 in stages of two blocks and 223 in those of three (lab/mxfp4.ts on an H200).
-    return {
-      kind: "staged",
-      dots,
-      stage: block,
-      ...even,
-      pairs: few ? 1 : tile === 1 ? tuning.pairs : 2 * tuning.pairs,
-    };
+    return { kind: "staged", dots, stage: block, ...even, pairs };
   }
   const many = tile === 1 && workgroups >= MANY_WORKGROUPS;
   const packed = tile === 1 && dots === "packed";
-  const most = many || packed ? MOST_OF_MANY : MOST_STEPS;
+  const most = many || packed ? FEW_BLOCKS : MOST_STEPS;
   // If there are few workgroups of integers and choosing experts is cheap, twice as many workgroups are faster.
   const pairs = picked && !many && packed ? tuning.pairs / 2 : tuning.pairs;
   const room = stageRoom({ dots, tile, block }, tuning);
