@@ -3,13 +3,7 @@
  * smaller one. Each workgroup runs one of the two, so both use the same arrays of workgroup memory where the types are
  * equal: all workgroups of a multiprocessor share 48 KiB (docs/kernels/README.md).
  */
-import {
-  type Dispatch,
-  dispatch,
-  type Kernel,
-  kernel,
-  MOST_DISPATCHED,
-} from "../src/gpu/kernel.ts";
+import { type Dispatch, dispatch, type Kernel, kernel, MAX_DISPATCHED } from "../src/gpu/kernel.ts";
 import type { Tuning } from "../src/gpu/tuning.ts";
 import {
   memoryBytes,
@@ -79,7 +73,7 @@ export function canBeFused(
   const { bytes } = memoryOf(a, b);
   const buffers = launches.flatMap(({ kernel }) => kernel.bindings);
   return workgroupInvocations(a) === workgroupInvocations(b) && bytes <= most &&
-    buffers.length <= storageBuffers && countOf(a) + countOf(b) <= MOST_DISPATCHED;
+    buffers.length <= storageBuffers && countOf(a) + countOf(b) <= MAX_DISPATCHED;
 }
 
 /** Records two launches as one; those of the first begin first. See `canBeFused`. */

@@ -13,12 +13,12 @@ export interface MicroCase {
 
 /** Bytes of weights that a case rotates through on hardware: several times the caches of large GPUs. */
 const ROTATED_BYTES = 256 << 20;
-const MOST_COPIES = 8;
+const MAX_COPIES = 8;
 
 /** Indices of the copies of `bytes` that a case rotates through. A software adapter's figures are relative anyway. */
 export function copiesOf(bytes: number, { gpu }: Allocations): number[] {
   const copies = gpu.info.software ? 1 : Math.ceil(ROTATED_BYTES / bytes);
-  return [...Array(Math.min(MOST_COPIES, copies)).keys()];
+  return [...Array(Math.min(MAX_COPIES, copies)).keys()];
 }
 
 /** Widths of a model. */

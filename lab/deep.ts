@@ -16,7 +16,7 @@ import { withoutNumbers } from "../src/measure/profile/profile.ts";
 import { median } from "../src/measure/statistics.ts";
 import { fillCells } from "../src/engine/check/growth/random_cells.ts";
 import { openSequence } from "../src/engine/device/single_sequence.ts";
-import { mostCells } from "../src/engine/device/sequence.ts";
+import { maxCells } from "../src/engine/device/sequence.ts";
 import { openEngine } from "../src/engine/open.ts";
 import { apart, openProfiler } from "../src/gpu/profile.ts";
 import { workAt } from "../src/gpu/kernel.ts";
@@ -61,7 +61,7 @@ async function chunk(context: number) {
   await runner.prefill([{ sequence, to: context }]);
   const { body } = await runner.programs.prompt({
     rows: count,
-    cells: mostCells([{ pages: sequence.pages.slice(0, Math.ceil(context / 16)) }]),
+    cells: maxCells([{ pages: sequence.pages.slice(0, Math.ceil(context / 16)) }]),
   });
   const began = performance.now();
   while (performance.now() - began < (runner.gpu.info.software ? 0 : 200)) {

@@ -26,9 +26,9 @@ const SAMPLE_MS = 2;
 /** Idle GPUs lower their clocks. Later blocks need less: the other checkout has kept the clocks up in between. */
 const WARM_MS = { first: 200, later: 50 };
 const MEASURE_MS = 50;
-const LEAST_SAMPLES = 3;
+const MIN_SAMPLES = 3;
 /** The most plans in one submission. */
-const MOST_RUNS = 1000;
+const MAX_RUNS = 1000;
 
 /** Makes a case's buffers and programs. */
 export async function openCase(gpu: Gpu, one: MicroCase): Promise<OpenCase> {
@@ -49,11 +49,11 @@ export async function openCase(gpu: Gpu, one: MicroCase): Promise<OpenCase> {
   };
   await sample(programs.length); // adapters compile at the first run
   const once = await sample(programs.length);
-  const runs = Math.min(MOST_RUNS, Math.max(programs.length, Math.ceil(SAMPLE_MS / once)));
+  const runs = Math.min(MAX_RUNS, Math.max(programs.length, Math.ceil(SAMPLE_MS / once)));
   const samplesFor = async (ms: number): Promise<number[]> => {
     const samples: number[] = [];
     const start = performance.now();
-    while (performance.now() - start < ms || samples.length < LEAST_SAMPLES) {
+    while (performance.now() - start < ms || samples.length < MIN_SAMPLES) {
       samples.push(await sample(runs));
     }
     return samples;

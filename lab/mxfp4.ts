@@ -15,7 +15,7 @@ import {
 import { expertLanes, type ExpertShape } from "../kernels/experts/expert_shape.ts";
 import { sumsDispatch, type SumsShape } from "../kernels/experts/expert_sums.ts";
 import { expertTensor, type ExpertTile } from "../kernels/experts/expert_tensor.ts";
-import { listWords, mostTiles } from "../kernels/experts/job_lists.ts";
+import { listWords, maxTiles } from "../kernels/experts/job_lists.ts";
 import { clampedEpilogue } from "../kernels/lib/epilogue.ts";
 import { fillParams, fillRandom } from "../kernels/matmul/fill_random.ts";
 import { reason } from "../src/errors.ts";
@@ -207,7 +207,7 @@ function tiles(
                 GROUPS: groups,
               },
               workgroups: [
-                mostTiles({ rows, topK: TOP_K, numExperts }, tile),
+                maxTiles({ rows, topK: TOP_K, numExperts }, tile),
                 Math.ceil(n / 2 / pairs / groups),
               ],
               label: code.name,

@@ -1,7 +1,7 @@
 /** Experts of many rows, for lab/quantized_rows.ts. */
 import { expertEpilogue, expertKernel, sharedRows } from "../kernels/experts/expert_kernels.ts";
 import type { ExpertShape } from "../kernels/experts/expert_shape.ts";
-import { mostTiles } from "../kernels/experts/job_lists.ts";
+import { maxTiles } from "../kernels/experts/job_lists.ts";
 import { storage } from "../src/gpu/arena.ts";
 import type { Gpu } from "../src/gpu/device.ts";
 import { type Dispatch, dispatch, type Operand } from "../src/gpu/kernel.ts";
@@ -65,7 +65,7 @@ export function expertDispatch(
       GROUPS: shape.groups,
     },
     workgroups: [
-      mostTiles({ rows, topK, numExperts }, shape.tile),
+      maxTiles({ rows, topK, numExperts }, shape.tile),
       Math.ceil(expertRows / 2 / shape.pairs / shape.groups),
     ],
     label: "experts",

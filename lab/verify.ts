@@ -81,7 +81,7 @@ function settings(batch: number): Setting[] {
     const verify = {
       drafts,
       slope: 1,
-      leastConfidence: 0,
+      minConfidence: 0,
       intercepts: Array<number>(depth).fill(0),
     };
     const rows = packedRows(batch + drafts, { batch, depth }) ?? batch + all;

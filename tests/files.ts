@@ -5,7 +5,7 @@ import { UsageError } from "../src/errors.ts";
 import { isExhaustiveFile } from "./exhaustive.ts";
 
 /** Most files of one process: everything that they open is open at once. */
-const MOST_TOGETHER = 16;
+const MAX_TOGETHER = 16;
 
 /** The arguments of the runner. */
 export interface Arguments {
@@ -80,7 +80,7 @@ export function testFiles(
  * @param files from the root, those of a folder side by side.
  */
 export function processesOf(files: readonly string[], root: string): string[][] {
-  if (files.length <= MOST_TOGETHER / 2) return files.map((file) => [file]);
+  if (files.length <= MAX_TOGETHER / 2) return files.map((file) => [file]);
   const processes: string[][] = [];
   let shared: string[] = [];
   let last = "";
@@ -92,7 +92,7 @@ export function processesOf(files: readonly string[], root: string): string[][] 
     }
     // tests/ROOM/FOLDER/name_test.ts is with its room.
     const room = file.split("/").slice(0, -1)[1] ?? "";
-    if (room !== last || shared.length === MOST_TOGETHER) processes.push(shared = []);
+    if (room !== last || shared.length === MAX_TOGETHER) processes.push(shared = []);
     shared.push(file);
     last = room;
   }

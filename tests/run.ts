@@ -53,7 +53,7 @@ const ENV = {
 const DOCUMENTED = ["README.md", "main.ts", "src", "kernels", "lab", "tools"];
 
 /** A file that takes longer does not end: it is killed and counts as failed. */
-const MOST_MINUTES = 30;
+const MAX_MINUTES = 30;
 
 interface Job {
   readonly name: string;
@@ -236,7 +236,7 @@ async function deno(
     stdin: "null",
     stdout: out,
     stderr: out,
-    signal: AbortSignal.timeout(MOST_MINUTES * 60_000),
+    signal: AbortSignal.timeout(MAX_MINUTES * 60_000),
   }).spawn();
   const texts = keep
     ? [child.stdout, child.stderr].map((stream) => new Response(stream).text())

@@ -17,12 +17,12 @@ import { kernelOf } from "../shader.ts";
 import { SCORING } from "./splits.ts";
 
 /** q and the sums of a group are in registers: this many floats at most. */
-const MOST_IN_LANES = 128;
+const MAX_IN_LANES = 128;
 /**
  * The same limit for a tile of rows, and most rows of one: software adapters take seconds to compile longer kernels.
  */
-const MOST_IN_TILES = 256;
-const MOST_TILE_ROWS = 4;
+const MAX_IN_TILES = 256;
+const MAX_TILE_ROWS = 4;
 
 interface LanesParameters {
   /** What keys and values are stored as. */
@@ -56,7 +56,7 @@ export function inLanes(
   { heads, kvHeads, headDim }: Heads,
   { software }: Pick<Tuning, "software">,
 ): boolean {
-  return software && heads / kvHeads * headDim <= MOST_IN_LANES;
+  return software && heads / kvHeads * headDim <= MAX_IN_LANES;
 }
 
 /** Records attention of rows over the pages of their slots; see `inLanes`. */
@@ -75,7 +75,7 @@ export function lanesAttention(
   },
 ): Dispatch {
   const { heads, kvHeads, headDim, tablePages, count, perSlot, constants, work, label } = shape;
-  const most = Math.min(MOST_TILE_ROWS, Math.floor(MOST_IN_TILES / (heads / kvHeads * headDim)));
+  const most = Math.min(MAX_TILE_ROWS, Math.floor(MAX_IN_TILES / (heads / kvHeads * headDim)));
   const alone = perSlot === count;
   // With only one slot the last tile may be partial, so that prompts of all lengths share a pipeline.
   const tile = alone && perSlot > most ? most : tileOf(perSlot, most);

@@ -52,7 +52,7 @@ export interface OwnHeads {
  * those of attention.wgsl. On an H200 a layer of Qwen3-30B-A3B takes 3 us less at 512 cells, 1.7 less at 2,048, and 4
  * more at 8,192.
  */
-export const MOST_OWN_CELLS = 3072;
+export const MAX_OWN_CELLS = 3072;
 
 /** Storage buffers of attention that turns heads; one more where it norms them. */
 const OWN_BUFFERS = 8;

@@ -22,9 +22,9 @@ import {
 } from "./splits.ts";
 
 /** Most queries for which there is workgroup memory. */
-const MOST_QUERIES = 16;
+const MAX_QUERIES = 16;
 /** Candidates for the queries of a workgroup; the fewest with which all workgroups run at once are taken. */
-const QUERIES = [8, 12, MOST_QUERIES];
+const QUERIES = [8, 12, MAX_QUERIES];
 /** Queries of a workgroup of attention.wgsl, which takes the tiles that have no more. */
 const FEW_QUERIES = 4;
 /** Workgroups that an H200 has room for: four on each of its multiprocessors. */
@@ -120,14 +120,14 @@ function sharedCounts(headDim: number, { group, tile }: Tile): SharedCounts {
     GROUP: group,
     TILE: tile,
     PATH_GROUPS: pathGroups(tile),
-    QUERIES: MOST_QUERIES,
+    QUERIES: MAX_QUERIES,
     VEC8S,
     LANES,
     STEPS,
     PARTS,
     CELLS,
     PASSES,
-    TURNS: MOST_QUERIES * PARTS / THREADS,
+    TURNS: MAX_QUERIES * PARTS / THREADS,
     LINES: CELLS / 4,
   };
 }

@@ -26,7 +26,7 @@ import {
  */
 const THREADS = 128;
 /** Fewest rows of a slot that this kernel takes; for fewer, the other kernels make better use of a workgroup. */
-const LEAST_ROWS = 17;
+const MIN_ROWS = 17;
 /** vec4s of a query or a key that pass through workgroup memory at a time. */
 const STAGED = 8;
 /** Vec8s of values that do so, one for each invocation. */
@@ -53,7 +53,7 @@ interface TiledRows {
  */
 export function isTiled(shape: Heads & TiledRows): boolean {
   const { headDim, heads, tablePages, count, perSlot, paths, tuning } = shape;
-  if (!tuning.tiles || paths || perSlot < LEAST_ROWS) return false;
+  if (!tuning.tiles || paths || perSlot < MIN_ROWS) return false;
   if (![64, 128, 256].includes(headDim)) return false;
   const { group, tile } = tiledShape(shape);
   const tiles = count / perSlot * Math.ceil(perSlot / tile) * heads / group;

@@ -7,7 +7,7 @@ import type { Matrix } from "../../src/gpu/matrix.ts";
 import type { Tuning } from "../../src/gpu/tuning.ts";
 import { joined } from "../joined.ts";
 import type { Prologue } from "../matmul/prologue/prologue.ts";
-import { HANDOFF_STORE, MOST_TURNS } from "../matmul/handoff/handoff.ts";
+import { HANDOFF_STORE, MAX_TURNS } from "../matmul/handoff/handoff.ts";
 import { matmul } from "../matmul/matmul.ts";
 import { lanesOf } from "../matmul/matmul_lanes.ts";
 import { MANY_WEIGHTS } from "../matmul/matmul_rows.ts";
@@ -44,7 +44,7 @@ export function headsWithHandoff(
     /** u32 [headWords], zeros. */
     readonly words: Operand;
   },
-  { prologue, tuning, turns = MOST_TURNS, label }: {
+  { prologue, tuning, turns = MAX_TURNS, label }: {
     readonly prologue: Prologue;
     readonly tuning: Tuning;
     readonly turns?: number;

@@ -13,7 +13,7 @@ const PAGES_PER_SPLIT = SPLIT_CELLS / PAGE;
 const THREADS = 128;
 export const WIDE_HEAD = 256;
 /** Most parts of a split's cells; the sums of the parts are added one after the other. */
-const MOST_PARTS = 16;
+const MAX_PARTS = 16;
 /** Lanes of attention_combine.wgsl. */
 export const COMBINE_LANES = 16;
 
@@ -98,7 +98,7 @@ export function splitCounts(headDim: number, group: number, tile: number): Split
   const QUERIES = Math.min(4, tile * group);
   // SPLIT_CELLS * LANES is at least THREADS, so that every invocation has a part of a score.
   const LANES = VEC8S >= 8 ? 8 : VEC8S >= 4 ? 4 : 2;
-  const PARTS = Math.min(MOST_PARTS, Math.floor(THREADS / VEC8S));
+  const PARTS = Math.min(MAX_PARTS, Math.floor(THREADS / VEC8S));
   const CELLS = Math.ceil(SPLIT_CELLS / PARTS);
   // Sums of two queries of a wide head would take more workgroup memory than WebGPU promises.
   const SUMMED_QUERIES = headDim > WIDE_HEAD ? 1 : 2;

@@ -1,7 +1,7 @@
 import { type Kernel } from "../../src/gpu/kernel.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { BLOCK_VEC8S } from "../../src/gpu/weight_format.ts";
-import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
+import { MAX_UNROLLED } from "../matmul/matmul_lanes.ts";
 import type { Dots } from "../matmul/matmul_stages.ts";
 import type { ChoiceParameters } from "./route.ts";
 import { type Epilogue, type EpilogueParameters, PLAIN } from "../lib/epilogue.ts";
@@ -106,7 +106,7 @@ const STAGED = kernelOf<StagedParameters & JobParameters & EpilogueParameters>(
 );
 
 /** Jobs whose sums go through workgroup memory at once. */
-const MOST_SUMS = 4;
+const MAX_SUMS = 4;
 
 /** Fours of experts that one is compared with without a branch in between. */
 export const RANKED = 8;
@@ -164,7 +164,7 @@ export function expertKernel(
   const threads = lanes * groups;
   const PARTS = kind === "staged" && dots === "floats" ? 2 : 1;
   const buffers = kind === "prefetch" ? 2 : 1;
-  const sums = Math.min(tile, MOST_SUMS);
+  const sums = Math.min(tile, MAX_SUMS);
   return STAGED({
     ...parameters,
     PREFETCH: kind === "prefetch",
@@ -180,7 +180,7 @@ export function expertKernel(
     THREADS: threads,
     SUMS: sums,
     SUM_TILES: tile / sums,
-    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    UNROLL: Math.min(lanes, MAX_UNROLLED),
     VECTORS: Math.max(
       dots === "packed" ? 0 : tile * stage * 2 * buffers,
       sums * groups * (lanes + 1),

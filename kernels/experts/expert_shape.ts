@@ -1,7 +1,7 @@
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import type { Tuning } from "../../src/gpu/tuning.ts";
 import { BLOCK_VEC8S, isFp4, type WeightFormat } from "../../src/gpu/weight_format.ts";
-import { type Dots, dotsOf, MOST_STEPS, PREFETCH_STAGE } from "../matmul/matmul_stages.ts";
+import { type Dots, dotsOf, MAX_STEPS, PREFETCH_STAGE } from "../matmul/matmul_stages.ts";
 import type { Jobs, TileSize } from "./job_lists.ts";
 
 /** How a matmul of experts is launched. No bit of the result depends on it. */
@@ -54,7 +54,7 @@ const CHOICE_BYTES = 4096;
 const VEC8_BYTES = 32;
 
 /** Most packed blocks of a lane that are loaded at once for a job alone. */
-const MOST_ALONE = 12;
+const MAX_ALONE = 12;
 
 /**
  * Tile sizes on hardware: [most jobs of an expert on average, tile]. Where few rows have the same expert, the cache
@@ -70,7 +70,7 @@ const BY_AVERAGE = {
 } as const;
 
 /** Most rows for which each job is a tile on hardware, whatever the number of experts. */
-export const MOST_ALONE_ROWS = 2;
+export const MAX_ALONE_ROWS = 2;
 
 /** Jobs of an expert that share a tile, where `format` is the matrices'; 1: each is alone. */
 export function tileSize(
@@ -80,7 +80,7 @@ export function tileSize(
 ): TileSize {
   const { software } = tuning;
   const average = rows * topK / numExperts;
-  if (rows === 1 || !software && rows <= MOST_ALONE_ROWS) return 1;
+  if (rows === 1 || !software && rows <= MAX_ALONE_ROWS) return 1;
   // Twice the average, so that few tiles split what could share a read.
   if (software) return TILE_SIZES.find((size) => size >= 2 * average) ?? 8;
   const dots = dotsOf(format, tuning);
@@ -160,7 +160,7 @@ export function expertShape(
   }
   const many = tile === 1 && workgroups >= MANY_WORKGROUPS;
   const packed = tile === 1 && dots === "packed";
-  const most = many || packed ? FEW_BLOCKS : MOST_STEPS;
+  const most = many || packed ? FEW_BLOCKS : MAX_STEPS;
   // If there are few workgroups of integers and choosing experts is cheap, twice as many workgroups are faster.
   const pairs = picked && !many && packed ? tuning.pairs / 2 : tuning.pairs;
   const room = stageRoom({ dots, tile, block }, tuning);
@@ -176,7 +176,7 @@ export function expertShape(
  */
 function stagedSteps(each: number, tile: number, most: number): number {
   const few = steps(each, most);
-  return few === 1 && tile === 1 && each <= MOST_ALONE ? each : few;
+  return few === 1 && tile === 1 && each <= MAX_ALONE ? each : few;
 }
 
 /** The largest divisor of `each`, a lane's blocks, that is at most `most`. */

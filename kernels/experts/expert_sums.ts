@@ -3,9 +3,9 @@ import type { Matrix } from "../../src/gpu/matrix.ts";
 import type { Tuning } from "../../src/gpu/tuning.ts";
 import { BLOCK_VEC8S, isQuantized } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
-import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
+import { MAX_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { type Dots, dotsOf, PACKED_VEC8_BYTES } from "../matmul/matmul_stages.ts";
-import { expertLanes, MOST_ALONE_ROWS } from "./expert_shape.ts";
+import { expertLanes, MAX_ALONE_ROWS } from "./expert_shape.ts";
 import { PLAIN } from "../lib/epilogue.ts";
 import { sharedRows } from "./expert_kernels.ts";
 import { expertWork } from "./experts.ts";
@@ -37,16 +37,16 @@ export interface SumsShape {
  * Most packed blocks of weights that a lane loads at a time. More make the kernel's code longer: with 24 blocks it no
  * longer fit into the instruction cache beside the other kernels of a q8 layer, which took 7 us of 60 (H200).
  */
-const MOST_LOADS = 12;
+const MAX_LOADS = 12;
 
 /**
  * The same of quantized weights, whose code is longer: with one block of each output at a time a round of gpt-oss takes
  * 2.17 ms instead of 2.28, one of GLM-4.7-Flash in q8 4.01 instead of 4.24 (H200).
  */
-const MOST_QUANTIZED_LOADS = 4;
+const MAX_QUANTIZED_LOADS = 4;
 
 /** Most outputs of a workgroup: they share what is read of x. */
-const MOST_OUTS = 8;
+const MAX_OUTS = 8;
 
 /**
  * Rounds of blocks from which x is resident in workgroup memory, sets of such a workgroup, and blocks of each output
@@ -66,13 +66,13 @@ export function canSum(
   { tuning, biased }: { readonly tuning: Tuning; readonly biased: boolean },
 ): boolean {
   const { format, cols, shards } = matrix;
-  if (tuning.software || rows > MOST_ALONE_ROWS || shards.length > 1) return false;
+  if (tuning.software || rows > MAX_ALONE_ROWS || shards.length > 1) return false;
   if (cols / 8 % (BLOCK_VEC8S[format] * matrix.lanes) !== 0) return false;
   const lanes = expertLanes(matrix, tuning);
-  if (biased && lanes < MOST_OUTS) return false;
+  if (biased && lanes < MAX_OUTS) return false;
   const invocations = topK * lanes;
   const most = 2 * tuning.lanes * tuning.groups;
-  return invocations >= MOST_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
+  return invocations >= MAX_OUTS && invocations <= most && !expertScales(matrix, tuning.tensor);
 }
 
 function shapeOf(
@@ -84,8 +84,8 @@ function shapeOf(
   const lanes = expertLanes(matrix, tuning);
   const few = lanes !== packedLanes;
   const each = Math.ceil(cols / 8 / BLOCK_VEC8S[format] / lanes);
-  const loads = isQuantized(format) ? MOST_QUANTIZED_LOADS : MOST_LOADS;
-  let outs = MOST_OUTS;
+  const loads = isQuantized(format) ? MAX_QUANTIZED_LOADS : MAX_LOADS;
+  let outs = MAX_OUTS;
   while (outs > 4 && outs * each > loads) outs /= 2;
   const most = Math.min(each, Math.floor(loads / outs));
   const steps = Math.ceil(each / Math.ceil(each / most));
@@ -176,7 +176,7 @@ function sumsKernel(
     STEPS: steps,
     LANE_SUMS: vectors * (lanes + 1),
     JOB_SUMS: vectors,
-    UNROLL: Math.min(lanes, MOST_UNROLLED),
+    UNROLL: Math.min(lanes, MAX_UNROLLED),
   };
   if (resident === 0) return SUMS({ ...parameters, QUADS: outs / 4, BIASED: biased }, { name });
   const LOADS = Math.ceil(resident / threads);

@@ -24,7 +24,7 @@ import {
 import { expertLanes, expertShape, tileSize } from "./expert_shape.ts";
 import { unitTile } from "./expert_unit_tiles.ts";
 import { expertScales, expertsOnUnits } from "./experts_on_units.ts";
-import { jobLists, type Jobs, listWords, mostTiles, type TileSize } from "./job_lists.ts";
+import { jobLists, type Jobs, listWords, maxTiles, type TileSize } from "./job_lists.ts";
 
 export type { ExpertChoice };
 
@@ -93,7 +93,7 @@ export function expertTiles(
 }
 
 /** Most jobs among which a workgroup looks for those of its expert on hardware, one per lane. */
-const MOST_FOUND = 128;
+const MAX_FOUND = 128;
 
 /** Fours of logits that a workgroup compares, rounded up to a multiple of RANKED. */
 function vectorsOf(experts: number): number {
@@ -139,7 +139,7 @@ function picksOf(
 /** Where jobs come from. For few jobs, a dispatch that makes lists takes longer than finding jobs in each workgroup. */
 function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
   if (tile === 1) return "alone";
-  const lanes = Math.min(MOST_FOUND, tuning.lanes * tuning.groups);
+  const lanes = Math.min(MAX_FOUND, tuning.lanes * tuning.groups);
   return !tuning.software && rows * topK <= lanes ? "found" : "tiled";
 }
 
@@ -224,7 +224,7 @@ export function expertMatmul(
       },
       // Where workgroups choose the experts, each row has one more workgroup, which stores them.
       workgroups: choice ? [total * ranges + shape.rows] : [
-        source === "found" ? total : mostTiles(shape, tile),
+        source === "found" ? total : maxTiles(shape, tile),
         ranges,
       ],
       label,

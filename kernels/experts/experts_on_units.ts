@@ -1,6 +1,6 @@
 import type { Dispatch, Operand } from "../../src/gpu/kernel.ts";
 import {
-  MOST_SCALED_ROWS,
+  MAX_SCALED_ROWS,
   type TensorLimits,
   type TensorMatrices,
 } from "../../src/gpu/matrices_on_units.ts";
@@ -13,7 +13,7 @@ import { expertTensor } from "./expert_tensor.ts";
 import type { ExpertChoice } from "./route.ts";
 import { hasLaunches, unitLaunch } from "./expert_unit_tiles.ts";
 import { rowGroup } from "./tile_weights.ts";
-import { type Jobs, mostTiles, type TileSize } from "./job_lists.ts";
+import { type Jobs, maxTiles, type TileSize } from "./job_lists.ts";
 
 /**
  * Whether matrix units can multiply the experts of a matrix, whatever the number of rows: the values of the numbers are
@@ -87,7 +87,7 @@ export function expertsOnUnits(
   const outputs = jobs.rows * jobs.topK * matrix.rows / jobs.numExperts;
   const launch = unitLaunch(unit, limits, { tile, cols, outputs, format });
   const xRows = perJob ? jobs.rows * jobs.topK : jobs.rows;
-  if (!launch || xRows > MOST_SCALED_ROWS) throw new Error(`${label}: ${xRows} rows of ${cols}`);
+  if (!launch || xRows > MAX_SCALED_ROWS) throw new Error(`${label}: ${xRows} rows of ${cols}`);
   const dispatches = matrix.shards.map((shard, i) =>
     expertTensor(
       {
@@ -108,7 +108,7 @@ export function expertsOnUnits(
         precision,
         label,
         expertRows: matrix.rows / jobs.numExperts,
-        tiles: mostTiles(jobs, tile),
+        tiles: maxTiles(jobs, tile),
         rowJobs: perJob ? 1 : jobs.topK,
         work: work(shard),
       },

@@ -26,20 +26,20 @@ const HARDWARE_LANES = 512;
 const SOFTWARE_LANES = 8;
 
 /** Most tiles that jobs can make: every expert that has any fills all its tiles but one. */
-export function mostTiles({ rows, topK, numExperts }: Jobs, tile: TileSize): number {
+export function maxTiles({ rows, topK, numExperts }: Jobs, tile: TileSize): number {
   const total = rows * topK;
   const used = Math.min(total, numExperts);
   return used + Math.floor((total - used) / tile);
 }
 
-/** u32 words of the list of `jobs` in tiles: [mostTiles, 1 + tile]. */
+/** u32 words of the list of `jobs` in tiles: [maxTiles, 1 + tile]. */
 export function listWords(jobs: Jobs, tile: TileSize): number {
-  return mostTiles(jobs, tile) * (1 + tile);
+  return maxTiles(jobs, tile) * (1 + tile);
 }
 
 /**
  * Records the list of jobs in tiles of one expert each. `experts` is u32 [rows, topK], each below
- * numExperts; `tiles` gets u32 [mostTiles, 1 + tile]: the expert and its jobs (job_lists.wgsl).
+ * numExperts; `tiles` gets u32 [maxTiles, 1 + tile]: the expert and its jobs (job_lists.wgsl).
  */
 export function jobLists(
   { experts, tiles }: { readonly experts: Operand; readonly tiles: Operand },
@@ -54,7 +54,7 @@ export function jobLists(
     buffers: { experts: { ...experts, size: 4 * jobs.rows * jobs.topK }, tiles },
     constants: {
       EXPERTS: jobs.numExperts,
-      TILES: mostTiles(jobs, tile),
+      TILES: maxTiles(jobs, tile),
       TILE: tile,
       LANES: software ? SOFTWARE_LANES : Math.min(HARDWARE_LANES, rowLanes),
     },

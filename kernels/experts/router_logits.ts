@@ -9,13 +9,13 @@ import type { Matrix } from "../../src/gpu/matrix.ts";
 import type { Tuning } from "../../src/gpu/tuning.ts";
 import type { FloatFormat } from "../../src/gpu/weight_format.ts";
 import { foldCounts, type FoldParameters } from "../lib/workgroup.ts";
-import { MOST_NORMED_ROWS } from "../matmul/prologue/norms_rows.ts";
-import { MOST_UNROLLED } from "../matmul/matmul_lanes.ts";
+import { MAX_NORMED_ROWS } from "../matmul/prologue/norms_rows.ts";
+import { MAX_UNROLLED } from "../matmul/matmul_lanes.ts";
 import { normLanes, type RowScales, scaleBuffers, scaleConstants } from "../norm/rms_norm.ts";
 import { kernelOf } from "../shader.ts";
 
 /** Vec8s of weights that an invocation loads at a time. */
-const MOST_LOADED = 16;
+const MAX_LOADED = 16;
 
 /** Logits of a workgroup: few, so that many multiprocessors read the weights; one alone reads slowly. */
 const PART = 8;
@@ -53,7 +53,7 @@ export function routerStoresScales(
 }
 
 /** Fewest lanes whose sums router_logits.wgsl adds itself, without lib/workgroup_sum.wgsl. */
-const LEAST_TOTAL_LANES = 32;
+const MIN_TOTAL_LANES = 32;
 
 /** How lanes' sums are added. */
 interface TotalParameters extends FoldParameters {
@@ -108,7 +108,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     weights: format,
     STORES_SCALES: scales,
     BIASED: biased,
-    SMALL: lanes < LEAST_TOTAL_LANES,
+    SMALL: lanes < MIN_TOTAL_LANES,
     ...totalCounts(lanes),
     PART: part,
     STEPS: steps,
@@ -118,7 +118,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
     SUMS: splitK,
     MORE_SUMS: Math.max(0, splitK - 1),
     LANE_SUMS: lanes / matrixLanes * (matrixLanes + 1),
-    UNROLL: Math.min(matrixLanes, MOST_UNROLLED),
+    UNROLL: Math.min(matrixLanes, MAX_UNROLLED),
   }, { name });
 }
 
@@ -129,7 +129,7 @@ function logitsKernel(name: string, shape: LogitsShape, scales: boolean): Kernel
  */
 export function canNormRouted(router: Matrix, rows: number, tuning: Tuning): boolean {
   const { format, cols, lanes, shards } = router;
-  if (!tuning.componentStores || rows > MOST_NORMED_ROWS || shards.length > 1) return false;
+  if (!tuning.componentStores || rows > MAX_NORMED_ROWS || shards.length > 1) return false;
   if (format !== "bf16" && format !== "f16" && format !== "f32") return false;
   const shape = shapeOf(router, tuning);
   // The lanes' sums of squares, and on matrix units their largest numbers.
@@ -159,11 +159,11 @@ function shapeOf(router: Matrix, tuning: Tuning): Omit<LogitsShape, "splitK" | "
  * end.
  */
 function stepsOf(most: number): number {
-  let steps = Math.min(most, MOST_LOADED);
+  let steps = Math.min(most, MAX_LOADED);
   while (most % steps !== 0) steps--;
-  return 2 * steps > Math.min(most, MOST_LOADED)
+  return 2 * steps > Math.min(most, MAX_LOADED)
     ? steps
-    : Math.ceil(most / Math.ceil(most / MOST_LOADED));
+    : Math.ceil(most / Math.ceil(most / MAX_LOADED));
 }
 
 /**

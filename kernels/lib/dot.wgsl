@@ -36,8 +36,8 @@ fn weights_$c(block: PackedBlock) -> Vec8 {
 // has three bits, so that n * step and step * scale are exact, and so is the sum of n * q over a vec8, as an integer or
 // in f32.
 
-const LEAST_BOUND = 60u << 23u; // 2^-67: what is below 2^-75 becomes 0, and no step underflows
-const MOST_BOUND = 230u << 23u; // 2^103: what needs more, is infinite or NaN makes the sum NaN
+const MIN_BOUND = 60u << 23u; // 2^-67: what is below 2^-75 becomes 0, and no step underflows
+const MAX_BOUND = 230u << 23u; // 2^103: what needs more, is infinite or NaN makes the sum NaN
 
 struct Scale {
   step: f32,
@@ -57,8 +57,8 @@ fn scale_of(lo: vec4<f32>, hi: vec4<f32>) -> Scale {
   let largest = max(max(sizes.x, sizes.y), max(sizes.z, sizes.w));
   // 2^-7 of the number's power of two is 2^16 of its last places, a quarter 2^21.
   let above = (min(largest, 0x7f800000u) + 0x210000u) & 0xffe00000u;
-  let bound = clamp(above, LEAST_BOUND, MOST_BOUND);
-  let step = select(bound - (7u << 23u), 0x7fc00000u, above > MOST_BOUND);
+  let bound = clamp(above, MIN_BOUND, MAX_BOUND);
+  let step = select(bound - (7u << 23u), 0x7fc00000u, above > MAX_BOUND);
   let inverse = inverse_of((bound >> 21u) & 3u) + (134u << 23u) - (bound & 0x7f800000u);
   return Scale(bitcast<f32>(step), bitcast<f32>(inverse));
 }

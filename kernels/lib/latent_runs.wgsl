@@ -140,12 +140,12 @@ fn add_runs(query: u32, row: Row, first: u32, thread: u32) {
 // row is known: those that it does not see count as nothing.
 
 const SHARES = $SHARESu; // chunks of a segment
-const MOST_SEGMENTS = $MOST_SEGMENTSu;
-const MOST_CHUNKS = MOST_SEGMENTS * SHARES;
+const MAX_SEGMENTS = $MAX_SEGMENTSu;
+const MAX_CHUNKS = MAX_SEGMENTS * SHARES;
 
-var<workgroup> chunk_stats: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // peak, total
-var<workgroup> chunk_folds: array<array<vec2<f32>, SHARES>, MOST_SEGMENTS>; // shrink, share
-var<workgroup> segment_folds: array<vec2<f32>, MOST_SEGMENTS>; // shrink, share
+var<workgroup> chunk_stats: array<array<vec2<f32>, SHARES>, MAX_SEGMENTS>; // peak, total
+var<workgroup> chunk_folds: array<array<vec2<f32>, SHARES>, MAX_SEGMENTS>; // shrink, share
+var<workgroup> segment_folds: array<vec2<f32>, MAX_SEGMENTS>; // shrink, share
 
 // Computes the factors of all chunks and segments, and the stats of the lanes.
 fn fold_chunks(query: u32, row: Row, thread: u32) {
@@ -157,7 +157,7 @@ fn fold_chunks(query: u32, row: Row, thread: u32) {
   let begin = visible_begin(row) / CHUNK;
   let end = (visible_end(row) + CHUNK - 1u) / CHUNK;
   //#for c in CHUNK_TURNS
-  if (chunk$c < MOST_CHUNKS) {
+  if (chunk$c < MAX_CHUNKS) {
     let seen = chunk$c >= begin && chunk$c < end;
     chunk_stats[chunk$c / SHARES][chunk$c % SHARES] = select(vec2<f32>(NEGATIVE, 0.0), stat$c, seen);
   }
@@ -165,7 +165,7 @@ fn fold_chunks(query: u32, row: Row, thread: u32) {
   workgroupBarrier();
   // The factors of a chunk depend on the largest peak before it.
   //#for c in CHUNK_TURNS
-  if (chunk$c < MOST_CHUNKS) {
+  if (chunk$c < MAX_CHUNKS) {
     let s = chunk$c / SHARES;
     let own = chunk$c % SHARES;
     var peak = NEGATIVE;

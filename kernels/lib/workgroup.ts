@@ -1,5 +1,5 @@
 /** Partial results that each lane folds alone after the last stage. */
-const MOST_REST = 16;
+const MAX_REST = 16;
 
 /** What workgroup_sum.wgsl and workgroup_partial.wgsl take: how a workgroup folds partial results. */
 export interface FoldParameters {
@@ -12,6 +12,6 @@ export interface FoldParameters {
 /** @param lanes partial results, a power of two. */
 export function foldCounts(lanes: number): FoldParameters {
   let [STAGES, REST] = [0, lanes];
-  for (; REST > MOST_REST; REST /= 8) STAGES++;
+  for (; REST > MAX_REST; REST /= 8) STAGES++;
   return { STAGES, REST };
 }

@@ -2,7 +2,7 @@ import {
   bytesOf,
   type Dispatch,
   dispatch,
-  MOST_DISPATCHED,
+  MAX_DISPATCHED,
   type Operand,
 } from "../../src/gpu/kernel.ts";
 import { kernelOf } from "../shader.ts";
@@ -42,7 +42,7 @@ export function fillRandom(
   label: string,
 ): Dispatch {
   const workgroups = Math.ceil(bytesOf(buffers.out) / 4 / WORKGROUP);
-  const rows = Math.ceil(workgroups / MOST_DISPATCHED);
+  const rows = Math.ceil(workgroups / MAX_DISPATCHED);
   return dispatch(FILL, {
     buffers,
     constants: {},

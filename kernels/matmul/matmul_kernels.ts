@@ -3,7 +3,7 @@ import { BLOCK_VEC8S, type WeightFormat } from "../../src/gpu/weight_format.ts";
 import { kernelOf } from "../shader.ts";
 import type { Epilogue, EpilogueParameters } from "../lib/epilogue.ts";
 import { PLAIN_ROWS, type Prologue, type PrologueParameters } from "./prologue/prologue.ts";
-import { MOST_UNROLLED } from "./matmul_lanes.ts";
+import { MAX_UNROLLED } from "./matmul_lanes.ts";
 import type { MatmulShape } from "./matmul_shape.ts";
 import { type Dots, PACKED_VEC8_BYTES } from "./matmul_stages.ts";
 
@@ -90,13 +90,13 @@ const RESIDENT = kernelOf<ResidentParameters & PrologueParameters & EpiloguePara
  * Possible numbers of rows whose sums go through workgroup memory at once: up to 7 in 16 KiB, up to 8 where there is
  * more.
  */
-const MOST_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
+const MAX_SUMS = { 7: [2, 3, 4, 5, 6, 7], 8: [2, 3, 4, 5, 6, 7, 8] } as const;
 
 /**
  * Highest unroll factor of the loop that joins partial results of groups. Where there are such results, the number of
  * groups is a power of two: workgroups are not widened.
  */
-const MOST_GROUPS = 16;
+const MAX_GROUPS = 16;
 
 /** What a kernel's WGSL depends on besides its shape. */
 interface MatmulCode {
@@ -128,7 +128,7 @@ export function matmulKernel(shape: MatmulShape, of: MatmulCode): Kernel {
     ...stage,
     ...part,
     ...resident,
-    ...mostSums(shape) > 7 && rows === mostSums(shape) ? ["sums"] : [],
+    ...maxSums(shape) > 7 && rows === maxSums(shape) ? ["sums"] : [],
   ]
     .join("_");
   const parameters = { ...parametersOf(shape, of), ...epilogue.parameters };
@@ -180,8 +180,8 @@ function parametersOf(shape: MatmulShape, of: MatmulCode): CommonParameters {
     SUM_TILES: rows / sums,
     MORE_TILES: rows > sums,
     PAIR_SUMS: pairSums(shape, lanes),
-    UNROLL: Math.min(lanes, MOST_UNROLLED),
-    GROUPS_AT_ONCE: Math.min(groups, MOST_GROUPS),
+    UNROLL: Math.min(lanes, MAX_UNROLLED),
+    GROUPS_AT_ONCE: Math.min(groups, MAX_GROUPS),
     VECTORS: vectorsOf(shape, lanes),
   };
 }
@@ -224,11 +224,11 @@ function vectorsOf(shape: MatmulShape, lanes: number): number {
 
 function sumsAtOnce(shape: MatmulShape): number {
   const { rows } = shape;
-  const most = mostSums(shape);
+  const most = maxSums(shape);
   if (rows <= most) return rows;
-  return Math.max(...MOST_SUMS[most].filter((sums) => rows % sums === 0));
+  return Math.max(...MAX_SUMS[most].filter((sums) => rows % sums === 0));
 }
 
-function mostSums(shape: MatmulShape): 7 | 8 {
+function maxSums(shape: MatmulShape): 7 | 8 {
   return shape.kind === "prefetch" && shape.roomy ? 8 : 7;
 }

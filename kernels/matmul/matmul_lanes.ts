@@ -3,7 +3,7 @@ import type { Tuning } from "../../src/gpu/tuning.ts";
 import { isQuantized } from "../../src/gpu/weight_format.ts";
 
 /** Lanes whose sums are added without a branch in between, at most. */
-export const MOST_UNROLLED = 16;
+export const MAX_UNROLLED = 16;
 
 /**
  * Invocations (lanes) that share an output. Quantized rows whose width leaves few whole lanes are packed for those few,

@@ -41,10 +41,10 @@ export const MANY_WEIGHTS: number = 1 << 23;
 const ENOUGH_PACKED = 384;
 
 /** Rows from which on integers have tiles of FEW_TILE_ROWS, one or more. */
-const LEAST_PACKED_ROWS = 3;
+const MIN_PACKED_ROWS = 3;
 
 /** Most rows that a small matrix takes in tiles of FEW_TILE_ROWS. */
-export const MOST_SMALL_ROWS: number = 16;
+export const MAX_SMALL_ROWS: number = 16;
 const FEW_TILE_ROWS = 4;
 
 /**
@@ -68,7 +68,7 @@ const SHORT_PROMPT_ROWS = 32;
  * takes 55.0 us instead of 55.6, one of Qwen3-0.6B 28.2 instead of 29.4, at two rows 33.7 instead of 37.8, in q8 at
  * four rows 38.9 instead of 43.9.
  */
-const LEAST_WORKGROUPS = 200;
+const MIN_WORKGROUPS = 200;
 
 /** If a large matrix has fewer workgroups than this, its tile of three or four rows is cut in two. */
 const FEW_WORKGROUPS = 256;
@@ -93,11 +93,11 @@ export function tileUse(matrix: Matrix, use: MatmulUse): TileUse {
     const manyTiles = rows > 2 * FEW_TILE_ROWS;
     return { ...tile, packed: true, manyTiles, pairs: packedPairs(matrix, use, tile) };
   }
-  return rows <= MOST_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
+  return rows <= MAX_SMALL_ROWS && isSmall(matrix, use) ? few : whole;
 }
 
 function staysPacked({ format }: Matrix, { rows, tuning }: MatmulUse): boolean {
-  return isInteger(format) && tuning.dot4I8 && rows >= LEAST_PACKED_ROWS;
+  return isInteger(format) && tuning.dot4I8 && rows >= MIN_PACKED_ROWS;
 }
 
 /**
@@ -123,7 +123,7 @@ export function isCut(matrix: Matrix, use: MatmulUse): boolean {
 
 /** Whether a group of lanes is faster with one pair of outputs, where rows are few. */
 export function makesOnePair(matrix: Matrix, use: MatmulUse): boolean {
-  return !use.partial && workgroupsOf(matrix, use) < LEAST_WORKGROUPS;
+  return !use.partial && workgroupsOf(matrix, use) < MIN_WORKGROUPS;
 }
 
 /** Whether a matrix has few workgroups and weights. */

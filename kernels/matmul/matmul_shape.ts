@@ -1,5 +1,5 @@
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
-import { type Launch, type Launches, MOST_SPLIT_K, type Tuning } from "../../src/gpu/tuning.ts";
+import { type Launch, type Launches, MAX_SPLIT_K, type Tuning } from "../../src/gpu/tuning.ts";
 import { BLOCK_VEC8S, isInteger, isQuantized } from "../../src/gpu/weight_format.ts";
 import { lanesOf } from "./matmul_lanes.ts";
 import {
@@ -10,7 +10,7 @@ import {
   makesOnePair,
   MANY_WEIGHTS,
   type MatmulUse,
-  MOST_SMALL_ROWS,
+  MAX_SMALL_ROWS,
   type TileUse,
   tileUse,
 } from "./matmul_rows.ts";
@@ -259,7 +259,7 @@ function tunedLaunch(matrix: Matrix, use: MatmulUse): Launch | undefined {
 /** Stages of all launches of a matrix; 0 = none, x is read through the cache. */
 export function launchStages(matrix: Matrix, all: MatmulUse): number[] {
   const use = tileUse(matrix, all);
-  const resident = all.rows > MOST_SMALL_ROWS ? [] : residentStages(matrix, use);
+  const resident = all.rows > MAX_SMALL_ROWS ? [] : residentStages(matrix, use);
   const stages = [...new Set([...stagesOf(matrix, use), ...resident])];
   // Through the cache, integers would be multiplied as floats, with other bits than at other row counts.
   return isInteger(matrix.format) && stages.length > 0 ? stages : [...stages, 0];
@@ -288,7 +288,7 @@ export function splitKOf({ rows, cols, format, lanes }: Matrix, tuning: Tuning):
   const block = BLOCK_VEC8S[format] * lanes;
   /** Values of split-K whose ranges are multiples of each of `units`, in vec8s. */
   const ofUnits = (...units: number[]) =>
-    Array.from({ length: MOST_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
+    Array.from({ length: MAX_SPLIT_K }, (_, i) => i + 1).filter((splitK) =>
       cols / splitK >= SHORTEST_RANGE && units.every((unit) => cols / 8 % (splitK * unit) === 0)
     );
   const whole = ofUnits(PREFETCH_STAGE, block);

@@ -31,7 +31,7 @@ export const FEW_ROWS = 2;
 /**
  * Most packed blocks of a lane in a stage. All are loaded at once: more would fill registers and slow compilers down.
  */
-export const MOST_STEPS = 4;
+export const MAX_STEPS = 4;
 
 /** Rows of x in a tile where there are many rows. */
 export const TILE_ROWS = 8;
@@ -78,7 +78,7 @@ export function stagesOf(
   const range = cols / 8 / use.splitK;
   const block = BLOCK_VEC8S[format] * lanesOf({ format, lanes }, use.tuning);
   const possible = stages(format, use)
-    .filter((stage) => stage % block === 0 && stage / block <= MOST_STEPS);
+    .filter((stage) => stage % block === 0 && stage / block <= MAX_STEPS);
   const whole = possible.filter((stage) => range % stage === 0);
   // Rows are packed block by block for all their lanes.
   const parts = lanes > 1 && range % (isQuantized(format) ? BLOCK_VEC8S[format] * lanes : 1) === 0;
@@ -122,10 +122,10 @@ export function residentStages(matrix: Matrix, use: TileUse): number[] {
 }
 
 /**
- * A lane with more blocks than this, some of them missing, is padded to a multiple of MOST_STEPS blocks, so that
- * MOST_STEPS are loaded ahead.
+ * A lane with more blocks than this, some of them missing, is padded to a multiple of MAX_STEPS blocks, so that
+ * MAX_STEPS are loaded ahead.
  */
-const MANY_BLOCKS = 2 * MOST_STEPS;
+const MANY_BLOCKS = 2 * MAX_STEPS;
 
 /**
  * Vec8s that a range of k takes in workgroup memory, padded to fill the last blocks of all lanes. A block of every lane
@@ -134,7 +134,7 @@ const MANY_BLOCKS = 2 * MOST_STEPS;
 export function residentVec8s(range: number, block: number): number {
   const blocks = Math.ceil(range / block);
   const padded = range % block !== 0 && blocks > MANY_BLOCKS
-    ? Math.ceil(blocks / MOST_STEPS) * MOST_STEPS
+    ? Math.ceil(blocks / MAX_STEPS) * MAX_STEPS
     : blocks;
   return padded * block;
 }
@@ -196,7 +196,7 @@ export function aheadOf(
   const integers = isInteger(format);
   const large = matrix.rows * matrix.cols >= MANY_WEIGHTS;
   if (integers && rows === 1 && large && blocks > MANY_BLOCKS) return 1;
-  const short = !spread && (rows > FEW_ROWS || large) || integers && blocks > MOST_STEPS;
-  const most = (integers ? 1 : 2) * (short ? MOST_STEPS / 2 : MOST_STEPS);
+  const short = !spread && (rows > FEW_ROWS || large) || integers && blocks > MAX_STEPS;
+  const most = (integers ? 1 : 2) * (short ? MAX_STEPS / 2 : MAX_STEPS);
   return Math.max(...Array.from({ length: most }, (_, i) => i + 1).filter((n) => blocks % n === 0));
 }

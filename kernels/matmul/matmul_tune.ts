@@ -19,7 +19,7 @@ const GROUPS = [4, 8, 16];
  * A smaller gain than this is noise: with 2 % an H200 chose launches that made a draft step, which runs the same shapes
  * with other epilogues, 6 % slower.
  */
-export const LEAST_GAIN = 0.08;
+export const MIN_GAIN = 0.08;
 
 /**
  * The variants of a launch to try, one axis after the other: the kind for one row of integers, the groups, the stage.
@@ -66,7 +66,7 @@ export function chooseLaunch(
 ): Launch {
   const [current] = timed;
   const best = timed.reduce((a, b) => b.ms < a.ms ? b : a);
-  return best.ms < current.ms * (1 - LEAST_GAIN) ? best.launch : current.launch;
+  return best.ms < current.ms * (1 - MIN_GAIN) ? best.launch : current.launch;
 }
 
 /** A launch and its milliseconds. */

@@ -32,7 +32,7 @@ const ABSORB_CHAINS = 8;
 const VALUE_DEPTH = 4;
 
 /** Rows from which blocks beat the kernels of few rows, measured on an H200. */
-const LEAST_ROWS = { absorb: 128, value: 256 };
+const MIN_ROWS = { absorb: 128, value: 256 };
 
 /** Steps of a chain of absorbed weights that are staged at a time, a multiple of 4. */
 const STAGED = 8;
@@ -58,7 +58,7 @@ interface Adapter {
 export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapter): Dispatch[] {
   const { count, nope, rope, label, tuning: { software, workgroupBytes } } = shape;
   const { queries, cols } = buffers.input;
-  const blocks = queries && !software && count >= LEAST_ROWS.absorb &&
+  const blocks = queries && !software && count >= MIN_ROWS.absorb &&
     [nope, rope, cols].every((each) => each % 4 === 0) &&
     absorbBytes(nope, ABSORB_TILE) <= workgroupBytes;
   return blocks
@@ -72,7 +72,7 @@ export function prepareRows(buffers: PrepareBuffers, shape: PrepareShape & Adapt
 /** Records `latentValue`; many rows are computed in blocks if no kernel reads their scales. */
 export function valueRows(buffers: ValueBuffers, shape: ValueShape & Adapter): Dispatch {
   const { count, rank, tuning: { software, workgroupBytes } } = shape;
-  const blocks = !software && !buffers.scales && count >= LEAST_ROWS.value &&
+  const blocks = !software && !buffers.scales && count >= MIN_ROWS.value &&
     valueBytes(rank, VALUE_TILE) <= workgroupBytes;
   return blocks ? manyValues(buffers, shape) : latentValue(buffers, shape);
 }

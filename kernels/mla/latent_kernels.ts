@@ -130,7 +130,7 @@ export type RunsParameters =
       readonly SEGMENTS: false;
       /** Chunks of a segment, and most segments. */
       readonly SHARES: number;
-      readonly MOST_SEGMENTS: number;
+      readonly MAX_SEGMENTS: number;
       /** Chunks that an invocation looks at. */
       readonly CHUNK_TURNS: number;
     }
@@ -259,13 +259,13 @@ export function runsOf(
       RUNS_AHEAD: 2 ** Math.floor(Math.log2(Math.max(1, 8 / TURNS))),
     };
   }
-  const [SHARES, MOST_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
+  const [SHARES, MAX_SEGMENTS] = [SEGMENT / run, CHUNK_CELLS / SEGMENT];
   return {
     SEGMENTS: false,
     ...counts,
     SHARES,
-    MOST_SEGMENTS,
-    CHUNK_TURNS: Math.ceil(MOST_SEGMENTS * SHARES / threads),
+    MAX_SEGMENTS,
+    CHUNK_TURNS: Math.ceil(MAX_SEGMENTS * SHARES / threads),
   };
 }
 

@@ -8,7 +8,7 @@ import { CHUNK, CHUNK_CELLS, SEGMENT } from "./latent_kernels.ts";
 /** Most rows whose chunks go to workgroups of their own. */
 export const FEW_ROWS = 16;
 /** Fewest segments for which all rows have a launch of their own, beside those of longer contexts. */
-const LEAST_SEGMENTS = 4;
+const MIN_SEGMENTS = 4;
 /** Most queries of a slot whose segments latent_long.wgsl computes, measured on an H200. */
 const LONG_QUERIES = 64;
 /** Workgroups of latent_long.wgsl that run at a time: up to this many, tiles of 4 queries beat those of 8. */
@@ -60,7 +60,7 @@ export function passesOf(room: number, asked: Asked): Pass[] {
   const most = short.run * runs;
   if (most >= tablePages * CHUNK) return [short];
   const blocks = blocksOf({ ...whole, run: SEGMENT, runs: segments }, room);
-  if (!few && runs < LEAST_SEGMENTS) return blocks;
+  if (!few && runs < MIN_SEGMENTS) return blocks;
   return [{ ...short, forCells: { from: 0, upTo: most } }, ...longPasses(blocks, asked, most + 1)];
 }
 

@@ -33,7 +33,7 @@ export interface LatentLaunch {
 }
 
 /** Rows that share a read of the weights. */
-export const MOST_ROWS = 8;
+export const MAX_ROWS = 8;
 /** Invocations of a workgroup of latent_prepare.wgsl. */
 const THREADS = 64;
 /** Loads of weights that an invocation issues at a time: 16 would make the code a quarter longer. */
@@ -203,7 +203,7 @@ function largestPart(n: number, most: number): number {
 
 /** Rows of a workgroup, so that tiles are as even as possible. */
 export function rowTile(count: number): number {
-  return Math.ceil(count / Math.ceil(count / MOST_ROWS));
+  return Math.ceil(count / Math.ceil(count / MAX_ROWS));
 }
 
 /** The only shard of kv_b_proj: heads are not split, since it fits into one binding (33 MB in DeepSeek-V3). */

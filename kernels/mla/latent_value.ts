@@ -11,7 +11,7 @@ import { kernelOf } from "../shader.ts";
 import {
   type LatentHeads,
   type LatentLaunch,
-  MOST_ROWS,
+  MAX_ROWS,
   onlyShard,
   rowTile,
 } from "./latent_prepare.ts";
@@ -24,7 +24,7 @@ const GROUPS = 8;
 /** Lanes that share a sum. */
 const LANES = 16;
 /** Most fours of a latent whose runs a workgroup adds at a time. */
-const MOST_QUADS = 128;
+const MAX_QUADS = 128;
 /** Most rows whose runs every workgroup of a head adds for itself: this takes less time than a launch. */
 const MERGED_ROWS = 4;
 
@@ -61,7 +61,7 @@ export function latentValue(
 ): Dispatch {
   const { heads, value, rank, count, tuning: { software }, label } = shape;
   const ROWS = rowTile(count);
-  const outs = count <= MOST_ROWS ? OUTS.few : OUTS.many;
+  const outs = count <= MAX_ROWS ? OUTS.few : OUTS.many;
   const lanes = software ? 1 : LANES;
   const width = rank + shape.rope;
   const size = 4 * count * heads * width;
@@ -188,7 +188,7 @@ function runsValueKernel(
   },
 ): Kernel {
   const name = `latent_value_${format}_runs_${rank}_${run}_${threads}${reduces ? "_scale" : ""}`;
-  const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MOST_QUADS) });
+  const runs = runsOf({ rank, run, threads, quads: Math.min(rank / 4, MAX_QUADS) });
   const parameters = {
     weights: format,
     MERGED: false as const,

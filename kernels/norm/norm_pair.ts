@@ -42,7 +42,7 @@ interface Variant {
 }
 
 /** Storage buffers, indexed and with scales that are stored. */
-const MOST_BUFFERS = 10;
+const MAX_BUFFERS = 10;
 
 /** Workgroups of a row: with scales one makes both halves, because the scale is that of the whole row. */
 function halvesOf(scales: boolean): number {
@@ -72,7 +72,7 @@ function pairKernel(
 export function pairStoresScales(
   limits: { readonly maxStorageBuffersPerShaderStage: number },
 ): boolean {
-  return MOST_BUFFERS <= limits.maxStorageBuffersPerShaderStage;
+  return MAX_BUFFERS <= limits.maxStorageBuffersPerShaderStage;
 }
 
 /** Whether `normPair` takes tokens of this embedding: it is in one binding. */

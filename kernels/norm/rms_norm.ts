@@ -82,7 +82,7 @@ interface VerifiedRows {
   /** Rows of a sequence. */
   readonly perSlot: number;
   /** Rows that a slot may have in any round. */
-  readonly mostRows: number;
+  readonly maxRows: number;
 }
 
 /** Whether the norm of an embedding may write the rows itself: one dispatch sees them all. */
@@ -302,7 +302,7 @@ function sources(from: NormInput, elements: number): Source[] {
       SHARD_FIRST: shard.first,
       SHARD_ROWS: shard.rows,
       SCALE: scale,
-      ...verified ? { ROWS: verified.perSlot, MOST_ROWS: verified.mostRows } : {},
+      ...verified ? { ROWS: verified.perSlot, MAX_ROWS: verified.maxRows } : {},
     },
   }));
 }

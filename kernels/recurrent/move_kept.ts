@@ -5,10 +5,10 @@ import { kernelOf } from "../shader.ts";
 import { type DeltaHeads, headersOf } from "./delta_rule.ts";
 
 /** Buffers of a dispatch: with the two others no more than every adapter binds. */
-const MOST_BUFFERS = 5;
+const MAX_BUFFERS = 5;
 
 interface MoveKeptParameters {
-  /** Buffers whose rows are moved, at most MOST_BUFFERS. */
+  /** Buffers whose rows are moved, at most MAX_BUFFERS. */
   readonly BUFFERS: number;
   /** Whether they have steps. */
   readonly STEPS: boolean;
@@ -47,8 +47,8 @@ export function moveKept(
     ? { WORDS: heads.keyDim + heads.valueDim + 4, HEADS: heads.valueHeads, PARTS: headersOf(heads) }
     : { WORDS: words };
   const width = of.WORDS * (heads?.valueHeads ?? 1);
-  return Array.from({ length: Math.ceil(buffers.length / MOST_BUFFERS) }, (_, i) => {
-    const some = buffers.slice(i * MOST_BUFFERS, (i + 1) * MOST_BUFFERS);
+  return Array.from({ length: Math.ceil(buffers.length / MAX_BUFFERS) }, (_, i) => {
+    const some = buffers.slice(i * MAX_BUFFERS, (i + 1) * MAX_BUFFERS);
     return dispatch(moveKernel({ BUFFERS: some.length, STEPS: heads !== undefined }), {
       buffers: {
         extend,

@@ -102,7 +102,7 @@ fn choice(row: u32) -> u32 {
 
 override KEPT: u32; // where the rows on the walk begin in `last`
 
-var<private> path: array<u32, 64>; // rows on the walk; src/speculate/round_shape.ts: MOST_ROWS
+var<private> path: array<u32, 64>; // rows on the walk; src/speculate/round_shape.ts: MAX_ROWS
 
 // Drafts of the sequence that are accepted; its rows begin at `first`.
 fn walk(slot: u32, first: u32) -> u32 {

@@ -4,12 +4,12 @@ import { kernelOf } from "../shader.ts";
 const ALLOCATE = kernelOf("round/allocate")({}, {
   name: "allocate",
   bindings: ["batch_slots", "slots", "budget", "drafts"],
-  constants: ["ROWS", "MOST_ROWS"],
+  constants: ["ROWS", "MAX_ROWS"],
 });
 
 /** Word of `Budget` in allocate.wgsl from which the intercepts are, and the drafts of each sequence. */
 export const BUDGET_INTERCEPTS = 4;
-export const BUDGET_MOST = 20;
+export const BUDGET_MAX = 20;
 /** u32 words of a `Budget`. */
 export const BUDGET_WORDS = 148;
 
@@ -23,19 +23,19 @@ export function allocate(
     readonly budget: Operand;
     readonly drafts: Operand;
   },
-  { batch, rows, mostRows }: {
+  { batch, rows, maxRows }: {
     /** 1 to 128. */
     readonly batch: number;
     /** Most verify rows of a sequence, 2 to 17. */
     readonly rows: number;
     /** Rows that a slot may have in any round. */
-    readonly mostRows: number;
+    readonly maxRows: number;
   },
 ): Dispatch {
   return dispatch(ALLOCATE, {
     // The kernel computes the batch from its size.
     buffers: { ...buffers, batch_slots: { ...batchSlots, size: 4 * batch } },
-    constants: { ROWS: rows, MOST_ROWS: mostRows },
+    constants: { ROWS: rows, MAX_ROWS: maxRows },
     workgroups: [1],
   });
 }

@@ -13,9 +13,9 @@
 override ROWS: u32; // most verify rows of a sequence
 
 const LANES = 128u; // the largest batch
-const MOST_STEPS = 16u; // src/speculate/round_shape.ts
+const MAX_STEPS = 16u; // src/speculate/round_shape.ts
 const EPSILON = 1e-6;
-const MOST_ODDS = 30.0; // |log-odds| beyond make no difference
+const MAX_ODDS = 30.0; // |log-odds| beyond make no difference
 const LEFT_OUT = -1.0;
 
 // src/engine/device/packed/budget.ts writes it.
@@ -24,7 +24,7 @@ struct Budget {
   slope: f32,
   least: f32,
   zero: u32,
-  intercepts: array<f32, MOST_STEPS>,
+  intercepts: array<f32, MAX_STEPS>,
   most: array<u32, LANES>, // drafts of each sequence of the batch
 }
 
@@ -33,7 +33,7 @@ struct Budget {
 @group(0) @binding(2) var<storage, read> budget: Budget;
 @group(0) @binding(3) var<storage, read_write> drafts: array<u32>; // [slots], see drafts.wgsl
 
-var<workgroup> survivals: array<f32, LANES * MOST_STEPS>; // s, or LEFT_OUT, [batch, ROWS - 1]
+var<workgroup> survivals: array<f32, LANES * MAX_STEPS>; // s, or LEFT_OUT, [batch, ROWS - 1]
 var<workgroup> counts: array<atomic<u32>, LANES>;
 
 // Drafts of the sequence that may be verified.
@@ -53,7 +53,7 @@ fn confidence(slot: u32, k: u32) -> f32 {
 fn chance(confidence: f32, k: u32) -> f32 {
   let c = clamp(confidence, EPSILON, 1.0 - EPSILON);
   let odds = budget.slope * log(c / (1.0 - c)) + budget.intercepts[k];
-  return min(1.0, 1.0 / (1.0 + exp(-clamp(odds, -MOST_ODDS, MOST_ODDS))));
+  return min(1.0, 1.0 / (1.0 + exp(-clamp(odds, -MAX_ODDS, MAX_ODDS))));
 }
 
 @compute @workgroup_size(LANES)

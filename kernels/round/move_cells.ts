@@ -2,10 +2,10 @@ import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gp
 import { kernelOf } from "../shader.ts";
 
 /** Buffers of a dispatch: with the three others no more than every adapter binds. */
-const MOST_BUFFERS = 5;
+const MAX_BUFFERS = 5;
 
 interface MoveCellsParameters {
-  /** Buffers whose cells are moved, at most MOST_BUFFERS. */
+  /** Buffers whose cells are moved, at most MAX_BUFFERS. */
   readonly BUFFERS: number;
 }
 
@@ -45,9 +45,9 @@ export function moveCells(
   },
 ): Dispatch[] {
   const { heads, words } = cells;
-  const count = Math.ceil(cells.buffers.length / MOST_BUFFERS);
+  const count = Math.ceil(cells.buffers.length / MAX_BUFFERS);
   return Array.from({ length: count }, (_, i) => {
-    const some = cells.buffers.slice(i * MOST_BUFFERS, (i + 1) * MOST_BUFFERS);
+    const some = cells.buffers.slice(i * MAX_BUFFERS, (i + 1) * MAX_BUFFERS);
     return dispatch(moveKernel(some.length), {
       buffers: { ...kept, ...Object.fromEntries(some.map((buffer, n) => [`cells${n}`, buffer])) },
       constants: {

@@ -5,7 +5,7 @@ import { kernelOf } from "../shader.ts";
 const DRAFT_ROWS = kernelOf("round/draft_rows")({}, {
   name: "draft_rows",
   bindings: ["batch_slots", "slots", "drafts", "rows"],
-  constants: ["STEP", "MOST_ROWS"],
+  constants: ["STEP", "MAX_ROWS"],
 });
 const [DRAFT_ENDS, RESETTING_ENDS] = [
   draftEndsKernel("draft_ends", false),
@@ -32,7 +32,7 @@ function verifyKernel(name: "verify_rows" | "verify_tree") {
   return kernelOf(`round/${name}`)({}, {
     name,
     bindings: ["batch_slots", "slots", "drafts", "rows"],
-    constants: ["ROWS", "MOST_ROWS"],
+    constants: ["ROWS", "MAX_ROWS"],
   });
 }
 
@@ -149,7 +149,7 @@ interface VerifyRowsShape {
   /** Verify rows a sequence, the pending token included. */
   readonly rows: number;
   /** Rows that a slot may have in any round. */
-  readonly mostRows: number;
+  readonly maxRows: number;
 }
 
 /** Records the rows that feed draft token `step`: one a sequence. */
@@ -157,10 +157,10 @@ export function draftRows(
   buffers: RowSources,
   shape: Omit<VerifyRowsShape, "rows"> & { readonly step: number },
 ): Dispatch {
-  const { batch, step, mostRows } = shape;
+  const { batch, step, maxRows } = shape;
   return dispatch(DRAFT_ROWS, {
     buffers: bound(buffers),
-    constants: { STEP: step, MOST_ROWS: mostRows },
+    constants: { STEP: step, MAX_ROWS: maxRows },
     workgroups: [batch],
     label: `draft_rows.${step}`,
   });
@@ -213,8 +213,8 @@ export function verifyTree(buffers: RowSources, shape: VerifyRowsShape): Dispatc
   return dispatch(VERIFY_TREE, verifyLaunch(buffers, shape));
 }
 
-function verifyLaunch(sources: RowSources, { batch, rows, mostRows }: VerifyRowsShape) {
-  const constants = { ROWS: rows, MOST_ROWS: mostRows };
+function verifyLaunch(sources: RowSources, { batch, rows, maxRows }: VerifyRowsShape) {
+  const constants = { ROWS: rows, MAX_ROWS: maxRows };
   return { buffers: bound(sources), constants, workgroups: [batch * rows] as const };
 }
 
@@ -266,7 +266,7 @@ function acceptBy(
   buffers: AcceptBuffers,
   shape: AcceptShape & { readonly constants?: Readonly<Record<string, number>> },
 ): Dispatch {
-  const { batch, rows, depth, mostRows, firstRows, greedy, constants } = shape;
+  const { batch, rows, depth, maxRows, firstRows, greedy, constants } = shape;
   const { chosen, ...others } = buffers;
   const choices = greedy ? { partials: greedy.partials } : { chosen };
   return dispatch(acceptKernel(rule, variantOf(shape), walk), {
@@ -274,7 +274,7 @@ function acceptBy(
     constants: {
       ROWS: rows,
       DEPTH: depth,
-      MOST_ROWS: mostRows,
+      MAX_ROWS: maxRows,
       ...firstRows === undefined ? {} : { FIRST_ROWS: firstRows },
       ...greedy ? { PARTIALS: greedy.count } : {},
       ...constants,

@@ -22,7 +22,7 @@ const STANDALONE_LAST_ROWS = ROWS({ LAST: true }, {
 const PUT_DRAFTS = kernelOf("round/put_drafts")({}, {
   name: "put_drafts",
   bindings: ["batch_slots", "chosen", "drafts"],
-  constants: ["STEP", "MOST_ROWS"],
+  constants: ["STEP", "MAX_ROWS"],
 });
 
 interface StandaloneRows {
@@ -61,18 +61,18 @@ export function putDrafts(
     readonly batchSlots: Operand;
     /** u32 [batch] */
     readonly chosen: Operand;
-    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
+    /** What is drafted for each slot, [slots, draftWords(maxRows)]. */
     readonly drafts: Operand;
   },
-  { batch, step, mostRows }: {
+  { batch, step, maxRows }: {
     readonly batch: number;
     readonly step: number;
-    readonly mostRows: number;
+    readonly maxRows: number;
   },
 ): Dispatch {
   return dispatch(PUT_DRAFTS, {
     buffers: { ...buffers, batch_slots: batchSlots },
-    constants: { STEP: step, MOST_ROWS: mostRows },
+    constants: { STEP: step, MAX_ROWS: maxRows },
     workgroups: [batch],
     label: `put_drafts.${step}`,
   });

@@ -5,7 +5,7 @@ import { kernelOf } from "../shader.ts";
 const VERIFY_PACKED = kernelOf("round/verify_packed")({}, {
   name: "verify_packed",
   bindings: ["batch_slots", "slots", "drafts", "rows", "extend", "last"],
-  constants: ["ROWS", "FIRST_ROWS", "MOST_ROWS"],
+  constants: ["ROWS", "FIRST_ROWS", "MAX_ROWS"],
 });
 
 /** Invocations of a workgroup of verify_packed.wgsl. */
@@ -24,7 +24,7 @@ export function verifyPacked(
     /** See `firstRows`. */
     readonly last: Operand;
   },
-  { batch, count, rows: most, firstRows, mostRows }: {
+  { batch, count, rows: most, firstRows, maxRows }: {
     /** 1 to 128. */
     readonly batch: number;
     /** Rows of the round: as many as its sequences have, or more. */
@@ -34,7 +34,7 @@ export function verifyPacked(
     /** Word of `last` from which the first row of each sequence goes, u32 [batch]. */
     readonly firstRows: number;
     /** Rows that a slot may have in any round. */
-    readonly mostRows: number;
+    readonly maxRows: number;
   },
 ): Dispatch {
   return dispatch(VERIFY_PACKED, {
@@ -47,7 +47,7 @@ export function verifyPacked(
       batch_slots: { ...batchSlots, size: 4 * batch },
       rows: { ...rows, size: ROW_BYTES * count },
     },
-    constants: { ROWS: most, FIRST_ROWS: firstRows, MOST_ROWS: mostRows },
+    constants: { ROWS: most, FIRST_ROWS: firstRows, MAX_ROWS: maxRows },
     workgroups: [Math.ceil(count / LANES)],
   });
 }

@@ -35,14 +35,14 @@ struct Penalties {
 }
 
 const OUTPUT = 0x7fffffffu; // bits of a count: times in the output; the highest bit: in the prompt
-const MOST_DRAFTS = 63u; // src/speculate/round_shape.ts: MOST_ROWS less the root
+const MAX_DRAFTS = 63u; // src/speculate/round_shape.ts: MAX_ROWS less the root
 
 @group(0) @binding(3) var<storage, read> rows: array<Row>; // [rows]
 @group(0) @binding(4) var<storage, read> penalties: array<Penalties>; // [slots]
 @group(0) @binding(5) var<storage, read> counts: array<u32>; // [slots, VOCAB]
 @group(0) @binding(6) var<storage, read> bias: array<f32>; // [slots, VOCAB]
 
-var<workgroup> drafted: array<u32, MOST_DRAFTS>; // the row's drafts, its own last
+var<workgroup> drafted: array<u32, MAX_DRAFTS>; // the row's drafts, its own last
 var<private> depth: u32; // how many
 var<private> own: Penalties;
 var<private> table: u32; // where the slot's tokens begin
@@ -53,7 +53,7 @@ fn load_penalties(row: u32, lane: u32) {
   let root = row - row % ROWS;
   own = penalties[at.slot];
   table = at.slot * VOCAB;
-  depth = select(0u, min(at.position - rows[root].position, MOST_DRAFTS), at.live == 1u);
+  depth = select(0u, min(at.position - rows[root].position, MAX_DRAFTS), at.live == 1u);
   for (var level = 1u + lane; level <= depth; level += LANES) {
     let cell = rows[root].position + level;
     drafted[level - 1u] = rows[root + physical(at, cell) - rows[root].cell].token;

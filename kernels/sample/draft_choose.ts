@@ -44,7 +44,7 @@ export function draftChoose(
     readonly offsets: Operand;
     /** Slot of each place in the batch, u32 [batch]. */
     readonly batchSlots: Operand;
-    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
+    /** What is drafted for each slot, [slots, draftWords(maxRows)]. */
     readonly drafts: Operand;
     readonly next?: NextLevel | undefined;
   },
@@ -54,17 +54,17 @@ export function draftChoose(
     /** Partial results of each place. */
     readonly count: number;
     readonly step: number;
-    readonly mostRows: number;
+    readonly maxRows: number;
     /** Most invocations of a workgroup, a power of two. */
     readonly lanes: number;
     readonly label: string;
   },
 ): Dispatch {
-  const { kind, batch, count, step, mostRows, label } = shape;
+  const { kind, batch, count, step, maxRows, label } = shape;
   const lanes = lanesOf(count, shape.lanes);
   return dispatch(draftChooseKernel(kind, lanes, next !== undefined), {
     buffers: { ...buffers, batch_slots: batchSlots, ...next },
-    constants: { PARTIALS: count, STEP: step, LANES: lanes, MOST_ROWS: mostRows },
+    constants: { PARTIALS: count, STEP: step, LANES: lanes, MAX_ROWS: maxRows },
     workgroups: [batch],
     label,
   });

@@ -7,14 +7,14 @@ import { samplingCounts, type SamplingParameters } from "../lib/sampling.ts";
 export const GATHERED = 128;
 
 /** Fewest slices of a row for which gathering pays: with fewer, one workgroup looks through the row quickly. */
-const LEAST_SLICES = 48;
+const MIN_SLICES = 48;
 /** Invocations: a slice is eight columns of each, and each looks at a slice's largest logit. */
 const LANES = SLICE / 8;
 
 /** u32 words that a row takes; 0 where nothing is gathered: few tokens, or an adapter of few lanes. */
 export function gatheredWords(vocab: number, lanes: number): number {
   const slices = slicePartialCount(vocab);
-  const gathers = lanes >= LANES && slices >= LEAST_SLICES && slices <= LANES;
+  const gathers = lanes >= LANES && slices >= MIN_SLICES && slices <= LANES;
   return gathers ? 2 * (2 + GATHERED) * slices : 0;
 }
 

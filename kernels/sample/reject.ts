@@ -49,7 +49,7 @@ function rejectKernel(rule: Rule, lanes: number): Kernel {
       "DRAFT_DISTRIBUTIONS",
       "SLOTS",
       "LANES",
-      "MOST_ROWS",
+      "MAX_ROWS",
     ],
   });
 }
@@ -141,19 +141,19 @@ export function reject(
     readonly rule: Rule;
     readonly batch: number;
     readonly rows: number;
-    readonly mostRows: number;
+    readonly maxRows: number;
     readonly vocab: number;
     readonly stride: number;
     readonly lanes: number;
   },
 ): Dispatch {
-  const { batch, rows, mostRows, vocab, stride } = shape;
+  const { batch, rows, maxRows, vocab, stride } = shape;
   const lanes = lanesOf(vocab, shape.lanes);
   return dispatch(rejectKernel(shape.rule, lanes), {
     buffers: { ...buffers, draft_logits: drawn.logits },
     constants: {
       ROWS: rows,
-      MOST_ROWS: mostRows,
+      MAX_ROWS: maxRows,
       VOCAB: vocab,
       STRIDE: stride,
       LANES: lanes,

@@ -8,7 +8,7 @@ import { slicePartialCount } from "./slice_partials.ts";
 export const KEPT_MASS_WORDS = 3;
 
 /** Lower bound that is applied to `thresholds.acc`, the same as in SGLang. */
-const LEAST_ACC = 1e-9;
+const MIN_ACC = 1e-9;
 
 function keptMassKernel(lanes: number): Kernel {
   const name = `kept_mass_${lanes}`;
@@ -32,7 +32,7 @@ function relaxKernel(kind: "chain" | "tree", lanes: number): Kernel {
   }, {
     name,
     bindings: ["logits", "kept", "rows", "slots", "drafts", "chosen"],
-    constants: ["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MOST_ROWS", "SINGLE", "ACC"],
+    constants: ["VOCAB", "STRIDE", "LANES", "ROWS", "DEPTH", "MAX_ROWS", "SINGLE", "ACC"],
   });
 }
 
@@ -53,14 +53,14 @@ export function relax(
     /** Scratch, [batch * rows, KEPT_MASS_WORDS] u32. */
     readonly kept: Operand;
   },
-  { batch, rows, depth, mostRows, kind, thresholds, vocab, stride, ...shape }: {
+  { batch, rows, depth, maxRows, kind, thresholds, vocab, stride, ...shape }: {
     readonly batch: number;
     /** Verify rows a sequence. */
     readonly rows: number;
     /** Most drafts that may be accepted. */
     readonly depth: number;
     /** Rows that a slot may have in any round. */
-    readonly mostRows: number;
+    readonly maxRows: number;
     /** Chains have no parents in `drafts`. */
     readonly kind: "chain" | "tree";
     readonly thresholds: { readonly single: number; readonly acc: number };
@@ -87,9 +87,9 @@ export function relax(
         ...of,
         ROWS: rows,
         DEPTH: depth,
-        MOST_ROWS: mostRows,
+        MAX_ROWS: maxRows,
         SINGLE: single,
-        ACC: Math.max(acc, LEAST_ACC),
+        ACC: Math.max(acc, MIN_ACC),
       },
       workgroups: [batch],
       label: "choose.relax",

@@ -35,7 +35,7 @@ override SINGLE: f32;
 override ACC: f32; // above 0
 
 const COIN = 0xc0132u; // in the place of a token id; see hash32
-const MOST_ROWS_OF_ALL = 64; // src/speculate/round_shape.ts: MOST_ROWS
+const MAX_ROWS_OF_ALL = 64; // src/speculate/round_shape.ts: MAX_ROWS
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [batch * ROWS, STRIDE]
 @group(0) @binding(1) var<storage, read> kept: array<Kept>; // [batch * ROWS], see kept_mass.wgsl
@@ -51,7 +51,7 @@ struct End {
 }
 
 var<workgroup> end: End;
-var<workgroup> rejected: array<u32, MOST_ROWS_OF_ALL>;
+var<workgroup> rejected: array<u32, MAX_ROWS_OF_ALL>;
 
 // The row of the sequence that draft i is a child of.
 fn parent_of(slot: u32, i: u32) -> u32 {

@@ -58,9 +58,9 @@ interface TopShape {
 interface BySlot {
   /** Slot of each row, u32 [rows]. */
   readonly batchSlots: Operand;
-  /** What is drafted for each slot, [slots, draftWords(mostRows)]: its first token is stored too. */
+  /** What is drafted for each slot, [slots, draftWords(maxRows)]: its first token is stored too. */
   readonly drafts: Operand;
-  readonly mostRows: number;
+  readonly maxRows: number;
   /** Whether its probability is stored too; default false. */
   readonly confident?: boolean | undefined;
 }
@@ -88,7 +88,7 @@ export function topTokens(
   const { rows, vocab, top, stride, label } = shape;
   const lanes = Math.min(shape.lanes, SLICE);
   const slices = slicesOf(vocab);
-  const { mostRows, batchSlots, drafts } = bySlot ?? {};
+  const { maxRows, batchSlots, drafts } = bySlot ?? {};
   return [
     dispatch(partialTopKernel(lanes), {
       buffers: { logits, partials },
@@ -108,7 +108,7 @@ export function topTokens(
         SLICES: slices,
         TOP: top,
         LANES: lanes,
-        ...mostRows === undefined ? {} : { MOST_ROWS: mostRows },
+        ...maxRows === undefined ? {} : { MAX_ROWS: maxRows },
       },
       workgroups: [rows],
       label,

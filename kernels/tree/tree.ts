@@ -51,7 +51,7 @@ function selectKernel(words: number): Kernel {
   return kernelOf<SelectParameters>("tree/tree_select")({ WORDS: words }, {
     name: `tree_select_${words}`,
     bindings: ["batch_slots", "pool", "frontier", "drafts"],
-    constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MOST_ROWS"],
+    constants: ["WIDTH", "ROWS", "POOL", "LEVELS", "LANES", "MAX_ROWS"],
   });
 }
 
@@ -102,14 +102,14 @@ export function treeSelect(
   { batchSlots, tree, drafts }: {
     readonly batchSlots: Operand;
     readonly tree: TreeBuffers;
-    /** What is drafted for each slot, [slots, draftWords(mostRows)]. */
+    /** What is drafted for each slot, [slots, draftWords(maxRows)]. */
     readonly drafts: Operand;
   },
-  { batch, depth, width, rows, pool: POOL, mostRows }: TreeShape & { readonly mostRows: number },
+  { batch, depth, width, rows, pool: POOL, maxRows }: TreeShape & { readonly maxRows: number },
 ): Dispatch {
   return dispatch(selectKernel(Math.ceil(POOL / 32)), {
     buffers: { batch_slots: batchSlots, ...tree, drafts },
-    constants: { WIDTH: width, ROWS: rows, POOL, LEVELS: depth, LANES, MOST_ROWS: mostRows },
+    constants: { WIDTH: width, ROWS: rows, POOL, LEVELS: depth, LANES, MAX_ROWS: maxRows },
     workgroups: [batch],
     label: "tree_select",
   });

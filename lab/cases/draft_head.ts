@@ -33,7 +33,7 @@ interface Step {
 }
 
 /** Rows of a sequence in the widest round. */
-const MOST_ROWS = 8;
+const MAX_ROWS = 8;
 
 function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
   const { kind, stored, batch } = step;
@@ -50,13 +50,13 @@ function draftHeadCase({ name, vocab, hidden }: Head, step: Step): MicroCase {
             partials,
             offsets: from.words(new Uint32Array(vocab)),
             batchSlots: from.words(Uint32Array.from({ length: batch }, (_, i) => i)),
-            drafts: from.random(batch * draftWords(MOST_ROWS)),
+            drafts: from.random(batch * draftWords(MAX_ROWS)),
           }, {
             kind,
             batch,
             count,
             step: 0,
-            mostRows: MOST_ROWS,
+            maxRows: MAX_ROWS,
             label: "choose",
             lanes: tuning(info.software, limits).rowLanes,
           }),

@@ -57,7 +57,7 @@ function planOf(
   const x = from.random(rows * cols);
   const logits = from.random(rows * vocab);
   const partials = from.random(rows * slicePartialWords(vocab));
-  const shape = { batch: 1, rows, depth: rows - 1, mostRows: rows };
+  const shape = { batch: 1, rows, depth: rows - 1, maxRows: rows };
   const buffers = {
     batchSlots: from.words(new Uint32Array(1)),
     rows: from.words(Uint32Array.from(packRows(Array(rows).fill({ slot: 0, live: 1 })))),

@@ -14,7 +14,7 @@ import type { Allocations } from "../allocations.ts";
 import { llama, type MicroCase } from "../case.ts";
 
 /** Rows of a sequence in the widest round. */
-const MOST_ROWS = 8;
+const MAX_ROWS = 8;
 
 const COUNTS = [1, 4, 8, 16];
 
@@ -78,7 +78,7 @@ function draftChooseCase(
       const offsets = from.words(new Uint32Array(vocab));
       const slots = Uint32Array.from({ length: batch }, (_, i) => i);
       const lanes = from.words(slots);
-      const drafts = from.random(batch * draftWords(MOST_ROWS));
+      const drafts = from.random(batch * draftWords(MAX_ROWS));
       const shape = { kind: "argmax", lanes: lanesOf(from), label: name } as const;
       const slices = { ...shape, rows: batch, vocab, stride: vocab };
       const choice = {
@@ -86,7 +86,7 @@ function draftChooseCase(
         batch,
         count: slicePartialCount(vocab),
         step: 0,
-        mostRows: MOST_ROWS,
+        maxRows: MAX_ROWS,
       };
       return [[
         slicePartials({ logits, partials }, slices),

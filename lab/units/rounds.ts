@@ -119,9 +119,9 @@ const runs = flags.rows.split(",").map((text) => {
   return { text, slots, perSlot };
 });
 const most = 64 * Math.ceil(Math.max(...runs.map((run) => run.slots * run.perSlot)) / 64);
-const mostSlots = Math.max(...runs.map(({ slots }) => slots));
+const maxSlots = Math.max(...runs.map(({ slots }) => slots));
 const [all, timed] = shape.layers;
-const layers = Array.from({ length: timed }, (_, i) => layer(`layers.${i}`, mostSlots));
+const layers = Array.from({ length: timed }, (_, i) => layer(`layers.${i}`, maxSlots));
 const norms = layers.map(() => of.random(shape.hidden));
 const head = onUnits(of.matrix(shape.vocab, shape.hidden, "bf16"));
 const logits = of.random(most * shape.vocab);

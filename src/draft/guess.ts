@@ -23,17 +23,17 @@ export interface TextGuesser {
 }
 
 /** A guess ends where the probability that it is right so far falls below this (SuffixDecoding's value). */
-export const LEAST_REACHED = 0.1;
+export const MIN_REACHED = 0.1;
 
 /**
  * The expected number of accepted tokens: the sum over the tokens of the probability that a token and all before
- * it are right. It stops where that falls below LEAST_REACHED; `count` is the number of tokens summed.
+ * it are right. It stops where that falls below MIN_REACHED; `count` is the number of tokens summed.
  */
 export function expectedTokens(chances: Iterable<number>): { sum: number; count: number } {
   let [reached, sum, count] = [1, 0, 0];
   for (const chance of chances) {
     reached *= chance;
-    if (reached < LEAST_REACHED) break;
+    if (reached < MIN_REACHED) break;
     sum += reached;
     count++;
   }

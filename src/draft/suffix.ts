@@ -1,5 +1,5 @@
 import { type Corpus, openCorpus } from "./corpus.ts";
-import { expectedTokens, type Guess, type Guesser, LEAST_REACHED, NO_GUESS } from "./guess.ts";
+import { expectedTokens, type Guess, type Guesser, MIN_REACHED, NO_GUESS } from "./guess.ts";
 import { ROOT, SuffixAutomaton } from "./suffix_automaton.ts";
 
 /** Longest context that is looked up. */
@@ -156,7 +156,7 @@ function likeliest(automaton: SuffixAutomaton, match: Match, most: number): Gues
     const next = automaton.next(state, token);
     const chance = automaton.occurrences(next) / (automaton.continued(state) + 1 / length);
     reached *= chance;
-    if (reached < LEAST_REACHED) break;
+    if (reached < MIN_REACHED) break;
     tokens.push(token);
     chances.push(chance);
     length = Math.min(length + 1, automaton.deepest);

@@ -24,7 +24,7 @@ import { loadRandomWeights, openRandomModels } from "./load/random_models.ts";
 import { cacheOf, noPrefixCache, type PrefixCache } from "./schedule/prefix_cache.ts";
 import { observer } from "./schedule/observer.ts";
 import { openScheduler, type SchedulerCounts } from "./schedule/scheduler.ts";
-import { mostTokens } from "./schedule/sequence_pages.ts";
+import { maxRequestTokens } from "./schedule/sequence_pages.ts";
 import { allLayers, capacityOf } from "./load/sizes.ts";
 import type { ModelConfig } from "../model/config/types.ts";
 import { type EngineText, noText, openText } from "./load/text.ts";
@@ -206,7 +206,7 @@ export async function openEngine(
     units,
     kvDtype: capacity.kvDtype,
     kvTokens: capacity.pages * PAGE,
-    requestTokens: mostTokens(capacity),
+    requestTokens: maxRequestTokens(capacity),
     acceptThresholds,
     contextLength,
     loadMs: performance.now() - started,

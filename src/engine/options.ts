@@ -81,7 +81,7 @@ export interface LimitOptions {
   readonly prefixCache?: boolean;
   /** Give the draft's memory to KV pages while nothing is drafted and pages are short; default false. */
   readonly elasticDraft?: boolean;
-  /** Rounds that are submitted at once, 1 to MOST_ROUNDS; default "auto". */
+  /** Rounds that are submitted at once, 1 to MAX_ROUNDS; default "auto". */
   readonly roundsPerSync?: RoundsPerSync;
   /** Requests may have a grammar. Tokens that a grammar forces are used as drafts, and tiers for them are prepared. */
   readonly constrained?: boolean;

@@ -1,7 +1,7 @@
 /** Guesses the graphics API of an adapter (Vulkan, Metal, OpenGL), which Deno does not report. */
 
 /** OpenGL has few storage buffers: 16 with Mesa; Vulkan drivers have 32 (llvmpipe) and more. */
-const MOST_GL_BUFFERS = 16;
+const MAX_GL_BUFFERS = 16;
 
 /**
  * Returns the likely backend. OpenGL is recognized by having no limit on bindings (wgpu-hal gles reports the
@@ -18,7 +18,7 @@ export function guessBackend(
     Record<string, number>
   >;
   const unlimited = maxBindingsPerBindGroup === 0xffff_ffff;
-  if (unlimited && maxStorageBuffersPerShaderStage <= MOST_GL_BUFFERS) return "gl";
+  if (unlimited && maxStorageBuffersPerShaderStage <= MAX_GL_BUFFERS) return "gl";
   if (forced !== undefined && /^\w+$/.test(forced)) return forced.toLowerCase();
   return os === "darwin" ? "metal" : "vulkan";
 }

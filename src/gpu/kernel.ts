@@ -37,7 +37,7 @@ export interface Cost {
 }
 
 /** Most workgroups of a launch along one dimension: what every adapter takes. */
-export const MOST_DISPATCHED = 65535;
+export const MAX_DISPATCHED = 65535;
 
 /** One recorded launch of a kernel. A forward pass is a list of these. */
 export interface Dispatch {
@@ -139,10 +139,10 @@ export function dispatch<Binding extends string, Constant extends string>(
   if (missing.length > 0) {
     throw new Error(`Cannot record "${label}": ${kernel.name} ${missing.join("; ")}`);
   }
-  if (Math.max(x, y, z) > MOST_DISPATCHED) {
+  if (Math.max(x, y, z) > MAX_DISPATCHED) {
     throw new Error(
       `Cannot record "${label}": ${x} x ${y} x ${z} workgroups of ${kernel.name}, ` +
-        `at most ${MOST_DISPATCHED} go along one dimension`,
+        `at most ${MAX_DISPATCHED} go along one dimension`,
     );
   }
   return {

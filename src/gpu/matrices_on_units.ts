@@ -25,7 +25,7 @@ export interface TensorMatrices {
   readonly shards: ReadonlyMap<Shard, TensorShard>;
   /** Shards of experts' matrices; either both matrices of a mixture are here, or none. */
   readonly experts: ReadonlyMap<Shard, TensorShard>;
-  /** Scales of the rows of x, f32 [MOST_SCALED_ROWS]. All matmuls use this buffer, one after the other. */
+  /** Scales of the rows of x, f32 [MAX_SCALED_ROWS]. All matmuls use this buffer, one after the other. */
   readonly xScales: Operand;
 }
 
@@ -88,7 +88,7 @@ export type TensorLimits = Pick<
 >;
 
 /** Most rows of x: 32 experts of each of 8,192 rows, the most that --max-batched-rows allows. */
-export const MOST_SCALED_ROWS: number = 32 * 8192;
+export const MAX_SCALED_ROWS: number = 32 * 8192;
 
 /** Attention on matrix units, at any number of rows: see kernels/attention/units. */
 export interface AttentionUnits {

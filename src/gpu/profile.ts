@@ -19,7 +19,7 @@ export interface Profiler extends Disposable {
 }
 
 /** Most queries that WebGPU allows in one set. */
-const MOST_QUERIES = 4096;
+const MAX_QUERIES = 4096;
 
 /**
  * Opens a profiler; more programs than a query set holds become several submissions.
@@ -28,7 +28,7 @@ const MOST_QUERIES = 4096;
  */
 export async function openProfiler(
   gpu: Gpu,
-  { queries = MOST_QUERIES }: { readonly queries?: number } = {},
+  { queries = MAX_QUERIES }: { readonly queries?: number } = {},
 ): Promise<Profiler> {
   if (!gpu.info.features.includes("timestamp-query")) {
     throw new UsageError(`Cannot profile "${gpu.info.adapter}": it has no timestamp queries`);

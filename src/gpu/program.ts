@@ -90,7 +90,7 @@ export function compiler(
   const onCpu = isSoftware(adapter, software);
   const uniforms = onCpu ? uniformConstants(device) : undefined;
   // A CPU's workgroup memory is plain memory.
-  const mostMemory = onCpu ? Infinity : gpu.limits.maxComputeWorkgroupStorageSize;
+  const maxMemory = onCpu ? Infinity : gpu.limits.maxComputeWorkgroupStorageSize;
 
   /** The constants that a pipeline is made with. */
   function overridesOf(launch: Dispatch): Readonly<Record<string, number>> {
@@ -109,7 +109,7 @@ export function compiler(
       return { kernel, label };
     });
     if (first.kernel.code !== kernel.code) throw new Error(twoSources(first, { kernel, label }));
-    if (!pipelines.has(keyOf(launch))) checkMemory(launch, mostMemory);
+    if (!pipelines.has(keyOf(launch))) checkMemory(launch, maxMemory);
   }
 
   function descriptorOf(launch: Dispatch): GPUComputePipelineDescriptor {

@@ -3,7 +3,7 @@ import type { Gpu } from "./device.ts";
 import type { Operand } from "./kernel.ts";
 
 /** Most passes over the plans with fixed buffer sizes: each pass adds the buffers that the one before lacked. */
-const MOST_PASSES = 8;
+const MAX_PASSES = 8;
 
 /** A value's size, and the first and the last operation of a list that need it. */
 export interface Lifetime {
@@ -44,7 +44,7 @@ export class ScratchPool {
       for (const layout of layouts) layout();
     };
     place();
-    for (let pass = 0; pass < MOST_PASSES && this.#fixedCount !== this.#sizes.length; pass++) {
+    for (let pass = 0; pass < MAX_PASSES && this.#fixedCount !== this.#sizes.length; pass++) {
       this.#fixedCount = this.#sizes.length;
       place();
     }

@@ -1,7 +1,7 @@
 import type { AttentionUnits, TensorMatrices } from "./matrices_on_units.ts";
 
 /** Most ranges of k (splits) whose partial sums a split-K matmul stores. */
-export const MOST_SPLIT_K = 4;
+export const MAX_SPLIT_K = 4;
 
 /** How a matmul is launched on hardware. No field changes a bit of the result. */
 export interface Launch {

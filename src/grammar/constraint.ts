@@ -35,7 +35,7 @@ export interface Constraint {
 }
 
 /** If more tokens may follow, nothing is taken to be forced: comparing them all would take too long. */
-const MOST_SPELLINGS = 1024;
+const MAX_SPELLINGS = 1024;
 
 /** A position of the output; made once and then found through the tokens that lead to it. */
 interface State {
@@ -137,7 +137,7 @@ export function openConstraint(
 
   /** The longest allowed token that is a prefix of, or has as prefix, each other allowed token. */
   function only(mask: Uint32Array): number | undefined {
-    const tokens = tokensOf(mask, MOST_SPELLINGS) ?? [];
+    const tokens = tokensOf(mask, MAX_SPELLINGS) ?? [];
     if (tokens.some((token) => eosTokenIds.includes(token))) return undefined;
     const texts = tokens.map((token) => bytes[token] as Uint8Array);
     const [any] = texts;

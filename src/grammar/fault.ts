@@ -1,7 +1,7 @@
 import { reason, UsageError } from "../errors.ts";
 
 /** The most characters of a reason that are shown, because it may quote the user's grammar. */
-const MOST_SHOWN = 400;
+const MAX_SHOWN = 400;
 
 /**
  * Turns anything thrown while one request's grammar is compiled or matched into a one-line error of that
@@ -25,5 +25,5 @@ function shown(why: string): string {
     /[\p{Cc}\u2028\u2029]/gu,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-  return line.length > MOST_SHOWN ? `${line.slice(0, MOST_SHOWN)}...` : line;
+  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}...` : line;
 }

@@ -10,7 +10,7 @@ import { openMatcher } from "./matcher.ts";
 import { regexExpression } from "./rules/regex.ts";
 import { COUNTED_FROM, type CountedFrom, relaxed } from "./rules/relaxed.ts";
 import { countsStrings, ebnf, productive, type Rules } from "./rules/rules.ts";
-import { checkSize, MOST_TEXT, mostWidePlaces } from "./rules/size.ts";
+import { checkSize, MAX_TEXT, maxWidePlaces } from "./rules/size.ts";
 import { timeLimited } from "./rules/time_limit.ts";
 import { type TokenClasses, tokenClasses } from "./token_classes.ts";
 import {
@@ -198,11 +198,11 @@ function ebnfOf(
     readonly from?: CountedFrom;
   } = {},
 ): Written {
-  const mostWide = mostWidePlaces(vocabSize);
-  const written = (rules: Rules, what: string) => writtenRules(rules, what, { mostWide, from });
+  const maxWide = maxWidePlaces(vocabSize);
+  const written = (rules: Rules, what: string) => writtenRules(rules, what, { maxWide, from });
   switch (grammar.kind) {
     case "ebnf":
-      return { text: mendedEbnf(grammar.text, mostWide) };
+      return { text: mendedEbnf(grammar.text, maxWide) };
     case "regex":
       return written(new Map([["root", regexExpression(grammar.pattern)]]), "regular expression");
     case "json object":
@@ -217,16 +217,16 @@ function ebnfOf(
 function writtenRules(
   rules: Rules,
   what: string,
-  { mostWide, from }: { readonly mostWide: number; readonly from: CountedFrom },
+  { maxWide, from }: { readonly maxWide: number; readonly from: CountedFrom },
 ): Written {
   const found = productive(rules);
   if (found === undefined) throw new GrammarError(`${what}: no text satisfies it`);
   const compiled = relaxed(found, from);
-  checkSize(compiled, mostWide);
+  checkSize(compiled, maxWide);
   const text = ebnf(compiled);
-  if (text.length > MOST_TEXT) {
+  if (text.length > MAX_TEXT) {
     throw new GrammarError(
-      `it comes to ${text.length} characters of rules, of at most ${MOST_TEXT}`,
+      `it comes to ${text.length} characters of rules, of at most ${MAX_TEXT}`,
     );
   }
   return compiled !== found || countsStrings(found) ? { text, rules: found } : { text };

@@ -9,8 +9,8 @@ import {
   BACKSLASH,
   continues,
   LAST_BYTE,
-  LEAST_OF_LENGTH,
   lengthOf,
+  MIN_OF_LENGTH,
   QUOTE,
   SHORT_ESCAPES,
 } from "./utf8.ts";
@@ -52,10 +52,10 @@ export const INSIDE = 1;
 const ESCAPED = 2;
 
 /** The most places to follow at once; a grammar with more is refused as too ambiguous. */
-const MOST_PLACES = 20_000;
+const MAX_PLACES = 20_000;
 
 /** The most positions, places and frames that are kept; beyond that all are dropped but the one where an output is. */
-const MOST_KEPT = 200_000;
+const MAX_KEPT = 200_000;
 
 /** The automaton of one grammar. */
 export interface Positions {
@@ -71,7 +71,7 @@ export interface Positions {
  * @param rules each must have a text, as `productive` ensures.
  * @param most for tests: how many positions, places and frames are kept.
  */
-export function openPositions(rules: Rules, root: Expression, most: number = MOST_KEPT): Positions {
+export function openPositions(rules: Rules, root: Expression, most: number = MAX_KEPT): Positions {
   const kinds = byteKinds(rules);
   let pool = new Pool(rules);
   const first = new Step(pool);
@@ -170,7 +170,7 @@ class Step {
   #once(what: string, next: Frame | undefined): boolean {
     const key = `${what} ${next?.id ?? ""}`;
     if (this.#seen.has(key)) return false;
-    if (this.#seen.size > MOST_PLACES) {
+    if (this.#seen.size > MAX_PLACES) {
       throw new GrammarError("its alternatives are too many to follow at once");
     }
     this.#seen.add(key);
@@ -249,7 +249,7 @@ function read(pool: Pool, place: Place, byte: number, step: Step): void {
         : ((part & 0xffffff) << 6) | (byte & 0x3f);
       // `least` to `most` are the code points that begin with these bytes.
       const left = 6 * (length - at - 1);
-      const least = Math.max(value << left, LEAST_OF_LENGTH[length] as number);
+      const least = Math.max(value << left, MIN_OF_LENGTH[length] as number);
       const most = ((value + 1) << left) - 1;
       if (!of.set.some(([from, to]) => from <= most && least <= to)) return;
       if (left > 0) return step.place({ of, at: at + 1, part: (length << 24) | value, next });

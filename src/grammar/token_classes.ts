@@ -3,8 +3,8 @@ import {
   BACKSLASH,
   continues,
   LAST_BYTE,
-  LEAST_OF_LENGTH,
   lengthOf,
+  MIN_OF_LENGTH,
   QUOTE,
   SHORT_ESCAPES,
 } from "./utf8.ts";
@@ -14,7 +14,7 @@ import type { CodePoints } from "./rules/code_points.ts";
 export const STRING = "string";
 
 /** Classes that are kept, each with 2 bytes a token. */
-const MOST_CLASSES = 16;
+const MAX_CLASSES = 16;
 
 /** Tokens that are not wholly of the class. */
 const OTHER = 0xffff;
@@ -60,7 +60,7 @@ export function tokenClasses(
     const found = known ?? make(of === STRING ? stringLength : lengthIn(of));
     classes.set(key, found);
     const [oldest] = classes.keys();
-    if (classes.size > MOST_CLASSES && oldest !== undefined) classes.delete(oldest);
+    if (classes.size > MAX_CLASSES && oldest !== undefined) classes.delete(oldest);
     return found;
   }
 
@@ -117,7 +117,7 @@ function lengthIn(set: CodePoints): (text: Uint8Array) => number | undefined {
         if (!continues(more)) return undefined;
         point = (point << 6) | (more & 0x3f);
       }
-      if (point < (LEAST_OF_LENGTH[length] as number) || !contains(set, point)) return undefined;
+      if (point < (MIN_OF_LENGTH[length] as number) || !contains(set, point)) return undefined;
       i += length;
     }
     return count;

@@ -16,7 +16,7 @@ export function lengthOf(byte: number): number {
 }
 
 /** The least code point of so many bytes, by their number. */
-export const LEAST_OF_LENGTH: readonly number[] = [0, 0, 0x80, 0x800, 0x10000];
+export const MIN_OF_LENGTH: readonly number[] = [0, 0, 0x80, 0x800, 0x10000];
 
 /** The largest byte in UTF-8: the first of U+10FFFF. */
 export const LAST_BYTE = 0xf4;

@@ -48,7 +48,7 @@ export interface Binding {
     grammar: CompiledGrammar,
     stopIds: undefined,
     endsWithoutStop: boolean,
-    mostRollback: -1,
+    maxRollback: -1,
   ) => GrammarMatcher;
   vecStringFromJSArray(texts: readonly Uint8Array[]): VectorString;
   vecIntFromJSArray(numbers: readonly number[]): VectorInt;
@@ -77,7 +77,7 @@ interface Package {
 const HELD = "exports.default = index;";
 
 /** The published build allows an instance 2 GB. */
-const HEAP_MOST = "getHeapMax=()=>2147483648";
+const HEAP_MAX = "getHeapMax=()=>2147483648";
 const HEAP_BYTES = 256 * 1024 ** 2;
 const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;
 
@@ -88,11 +88,11 @@ const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;
  */
 export async function openXGrammar(): Promise<XGrammar> {
   const published = await packageText();
-  for (const part of [HELD, HEAP_MOST]) {
+  for (const part of [HELD, HEAP_MAX]) {
     if (!published.includes(part)) throw new Error(`web-xgrammar is another one: no "${part}"`);
   }
   const text = published.replace(HELD, `${HELD} exports.binding = () => binding;`)
-    .replace(HEAP_MOST, `getHeapMax=()=>${HEAP_BYTES}`);
+    .replace(HEAP_MAX, `getHeapMax=()=>${HEAP_BYTES}`);
   const said: string[] = [];
   const say = (...words: readonly unknown[]) => void said.push(words.join(" "));
   const console = { log: () => {}, warn: () => {}, error: say };

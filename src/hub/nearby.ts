@@ -2,8 +2,8 @@
 import leven from "leven";
 
 /** Slips of the finger, and the part of the letters that they stay below. */
-const MOST_SLIPS = 3;
-const MOST_SLIPS_SHARE = 0.4;
+const MAX_SLIPS = 3;
+const MAX_SLIPS_SHARE = 0.4;
 
 /** Returns the `names` that are nearest to what was typed, by all of it or by what follows the last slash. */
 export function nearest(typed: string, names: readonly string[]): string[] {
@@ -21,6 +21,6 @@ function slipsOf(typed: string, name: string): number {
   ];
   if (endA !== "" && endB.startsWith(endA)) return 0;
   const slips = Math.min(leven(a, b), leven(endA, endB));
-  const most = Math.min(MOST_SLIPS, MOST_SLIPS_SHARE * Math.max(endA.length, endB.length));
+  const most = Math.min(MAX_SLIPS, MAX_SLIPS_SHARE * Math.max(endA.length, endB.length));
   return slips <= most ? slips : Infinity;
 }

@@ -29,8 +29,8 @@ interface Entry {
 const FIELDS = "expand=sha&expand=cardData";
 const ANSWER_MS = 30_000;
 /** What all answers about a model may come to: a page lists 1000 files in about 350 kB. */
-const MOST_BYTES = 64 << 20;
-const MOST_ANSWERS = 1000;
+const MAX_BYTES = 64 << 20;
+const MAX_ANSWERS = 1000;
 
 /**
  * Asks which commit the revision is and what files it has.
@@ -96,13 +96,13 @@ function bounded(
   const endless = () => new UsageError(`${who} answers without end`);
   return async (url) => {
     answers += 1;
-    if (answers > MOST_ANSWERS) throw endless();
+    if (answers > MAX_ANSWERS) throw endless();
     const { body, status, headers } = await ask(url);
     const counted = body?.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(part, controller) {
           bytes += part.length;
-          if (bytes > MOST_BYTES) throw endless();
+          if (bytes > MAX_BYTES) throw endless();
           controller.enqueue(part);
         },
       }),

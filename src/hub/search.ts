@@ -5,8 +5,8 @@ import type { HubSettings } from "./settings.ts";
 
 /** Limit of all requests together. It is short, because they only improve an error message. */
 const SEARCH_MS = 5000;
-const MOST_SEARCHES = 3;
-const MOST_FOUND = 50;
+const MAX_SEARCHES = 3;
+const MAX_FOUND = 50;
 
 /**
  * Names (`org/name`) that the hub's search finds, most downloaded first; empty where it does not answer.
@@ -23,11 +23,11 @@ export async function searchModels(
   const ask = asker(name, settings);
   let text = name.repo.slice(name.repo.indexOf("/") + 1);
   try {
-    for (let i = 0; i < MOST_SEARCHES && text !== ""; i++) {
+    for (let i = 0; i < MAX_SEARCHES && text !== ""; i++) {
       const query = new URLSearchParams({
         search: text,
         sort: "downloads",
-        limit: `${MOST_FOUND}`,
+        limit: `${MAX_FOUND}`,
       });
       const answer = await ask(`${settings.endpoint}/api/models?${query}`, { signal: stop });
       const found = namesIn(await answer.json());

@@ -17,7 +17,7 @@ export interface Snapshot {
 }
 
 /** The index of a model of a million tensors is smaller. */
-const MOST_JSON = 256 << 20;
+const MAX_JSON = 256 << 20;
 
 /** Why the cache cannot be used, as the end of a sentence. */
 export interface Missing {
@@ -90,8 +90,8 @@ function missingRevision(
 /** @throws UsageError when the file is not JSON. */
 export function readJson(path: string): unknown {
   const size = sizeOf(path) ?? 0;
-  if (size > MOST_JSON) {
-    throw new UsageError(`Cannot read "${path}": ${size} bytes, expected at most ${MOST_JSON}`);
+  if (size > MAX_JSON) {
+    throw new UsageError(`Cannot read "${path}": ${size} bytes, expected at most ${MAX_JSON}`);
   }
   try {
     return parsePythonJson(readText(path) ?? "null");

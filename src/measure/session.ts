@@ -30,7 +30,7 @@ import type { Prompt } from "./workload/prompt.ts";
 import { workloadOf } from "./workload/workload.ts";
 
 /** Tokens of the longest context that is opened by default, with the tokens that rounds write after it. */
-const MOST_TOKENS = 8192 + 512;
+const MAX_TOKENS = 8192 + 512;
 
 /** Opens model and device for a whole sweep, with every tier compiled at every batch size. */
 export async function openBench(request: BenchRequest): Promise<BenchSession> {
@@ -38,7 +38,7 @@ export async function openBench(request: BenchRequest): Promise<BenchSession> {
   const maxBatch = Math.max(...cases.map(({ batch }) => batch));
   const plans = settings.map((setting) => planOf(setting, { maxBatch, seed: 0 }));
   const tiers = distinctTiers([chain(0), ...plans.flatMap(({ tiers }) => tiers)]);
-  const asked = Math.min(sweepTokens(request, tiers), maxBatch * MOST_TOKENS);
+  const asked = Math.min(sweepTokens(request, tiers), maxBatch * MAX_TOKENS);
   // The cost measurement that some policies need before they run may need a larger cache than the cells.
   const maxKvTokens = Math.max(asked, plans.some(({ costs }) => costs) ? costsTokens(maxBatch) : 0);
   const engine = await openMeasured(request, {

@@ -21,9 +21,9 @@ export const SLOT_WORDS = 20;
 export const SLOT_SEED = 2;
 export const SLOT_LIMIT = 7;
 export const SLOT_STOPS = 8;
-export const SLOT_MOST = 16;
+export const SLOT_MAX_TOKENS = 16;
 /** Token ids that end a sequence on the device. */
-export const MOST_STOPS = 8;
+export const MAX_STOPS = 8;
 
 /** A sequence's result begins with the number of emitted tokens; the tokens begin at this word. */
 export const RESULT_CHOICES = 1;

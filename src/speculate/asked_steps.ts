@@ -1,5 +1,5 @@
 /** The most steps that a round may have: what the request that allows most asks for; Infinity if one allows any. */
-export function mostAsked(asked: readonly (number | undefined)[]): number {
+export function maxAsked(asked: readonly (number | undefined)[]): number {
   return asked.length === 0 ? Infinity : Math.max(...asked.map((steps = Infinity) => steps));
 }
 
@@ -12,7 +12,7 @@ export function allowedSteps(
   steps: readonly number[],
   asked: readonly (number | undefined)[],
 ): readonly number[] {
-  const most = mostAsked(asked);
+  const most = maxAsked(asked);
   return steps.filter((depth, i) => i === 0 || depth <= most);
 }
 

@@ -17,7 +17,7 @@ export interface BreakEvenRow {
   /** S = n / (K c + v), over plain decoding. */
   readonly speedup: number;
   /** The alpha at which S = 1; null where S < 1 for every alpha. */
-  readonly leastAlpha: number | null;
+  readonly minAlpha: number | null;
 }
 
 /** What `breakEven` returns. `alpha`: probability that a draft is accepted after those before it. */
@@ -32,7 +32,7 @@ export interface BreakEven {
   /** The fewest and the most steps with S > 1, the most Infinity where there is no end. */
   paying(alpha: number, costs: RoundCosts): readonly [first: number, last: number] | undefined;
   /** The draft cost c at which S = 1; below 0 where even free drafts do not pay. */
-  mostDraftCost(alpha: number, steps: number, verify: number): number;
+  maxDraftCost(alpha: number, steps: number, verify: number): number;
 }
 
 /**
@@ -43,15 +43,15 @@ export interface BreakEven {
  */
 export function breakEven(): BreakEven {
   // More steps than this count as endless.
-  const MOST_STEPS = 2 ** 40;
+  const MAX_STEPS = 2 ** 40;
 
   // expm1 and log1p keep the digits that 1 - alpha^(K+1) loses near alpha 1.
   const tokens = (alpha: number, steps: number): number =>
     alpha === 1 ? steps + 1 : Math.expm1((steps + 1) * Math.log1p(alpha - 1)) / (alpha - 1);
 
-  /** The last whole number from `first` to MOST_STEPS for which `holds`; beyond it `holds` must stay false. */
+  /** The last whole number from `first` to MAX_STEPS for which `holds`; beyond it `holds` must stay false. */
   function last(first: number, holds: (steps: number) => boolean): number {
-    let [low, high] = [first - 1, MOST_STEPS];
+    let [low, high] = [first - 1, MAX_STEPS];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
       if (holds(middle)) low = middle;
@@ -61,7 +61,7 @@ export function breakEven(): BreakEven {
   }
 
   /** Halves the interval until no number is between its ends: n rises with alpha. */
-  function leastAlpha(steps: number, cost: number): number | null {
+  function minAlpha(steps: number, cost: number): number | null {
     if (cost > steps + 1) return null;
     let [low, high] = [0, 1];
     for (let middle = 0.5; low < middle && middle < high; middle = (low + high) / 2) {
@@ -77,7 +77,7 @@ export function breakEven(): BreakEven {
     row(alpha, steps, { draft, verify }) {
       const [gained, cost] = [tokens(alpha, steps), steps * draft + verify];
       const speedup = gained / cost;
-      return { steps, tokens: gained, cost, speedup, leastAlpha: leastAlpha(steps, cost) };
+      return { steps, tokens: gained, cost, speedup, minAlpha: minAlpha(steps, cost) };
     },
     best: (rows) =>
       rows.filter(({ speedup }) => speedup > 1).toSorted((a, b) => b.speedup - a.speedup)[0],
@@ -88,9 +88,9 @@ export function breakEven(): BreakEven {
       if (!pays(peak)) return undefined;
       const most = last(peak, pays);
       const first = last(1, (steps) => steps < peak && !pays(steps)) + 1;
-      return [first, most === MOST_STEPS ? Infinity : most];
+      return [first, most === MAX_STEPS ? Infinity : most];
     },
-    mostDraftCost: (alpha, steps, verify) => (tokens(alpha, steps) - verify) / steps,
+    maxDraftCost: (alpha, steps, verify) => (tokens(alpha, steps) - verify) / steps,
   };
 }
 

@@ -72,7 +72,7 @@ export interface VerifyBudget {
   /** By position, [depth]. */
   readonly intercepts: readonly number[];
   /** Each chain is cut before the first draft whose confidence is below this; 0 cuts none. */
-  readonly leastConfidence: number;
+  readonly minConfidence: number;
 }
 
 export interface PolicyUpdate<State> {
@@ -116,7 +116,7 @@ export interface RoundContext {
    * The most milliseconds that the round should take, so that neither the requests in it nor prompts that are being
    * stored wait longer; absent: no limit.
    */
-  readonly mostMs?: number | undefined;
+  readonly maxMs?: number | undefined;
 }
 
 /** A sequence of the next round. */

@@ -1,10 +1,10 @@
 /** Most rows of one sequence that a round may verify, the root included: offsets in a `Row` are bytes. */
-export const MOST_ROWS = 64;
+export const MAX_ROWS = 64;
 
 /** Most draft levels: a row's path has a cell for each (src/model/device_layout.ts: PATH_CELLS). */
-export const MOST_STEPS = 16;
+export const MAX_STEPS = 16;
 /** The most children of a tree node. */
-export const MOST_TOPK = 16;
+export const MAX_TOPK = 16;
 
 /** The draft shape of each sequence in a round; programs, buffers and results are sized for it. */
 export interface DraftShape {
@@ -12,7 +12,7 @@ export interface DraftShape {
   readonly depth: number;
   /** Candidates a level, 1 for chains. */
   readonly width: number;
-  /** Verify rows a sequence, the root included: depth + 1 for a chain. 1 to MOST_ROWS. */
+  /** Verify rows a sequence, the root included: depth + 1 for a chain. 1 to MAX_ROWS. */
   readonly rows: number;
 }
 

@@ -1,5 +1,5 @@
 import { PolicyError } from "./policy.ts";
-import { type DraftShape, MOST_ROWS, MOST_STEPS, MOST_TOPK } from "./round_shape.ts";
+import { type DraftShape, MAX_ROWS, MAX_STEPS, MAX_TOPK } from "./round_shape.ts";
 import { poolSize } from "./trees.ts";
 
 /** Verify rows of a tree where none are asked for. */
@@ -24,12 +24,12 @@ export function treeShape(
   where: string = "",
 ): DraftShape {
   const of = `of ${depth} ${depth === 1 ? "step" : "steps"} and topk ${width}`;
-  if (depth < 1 || depth > MOST_STEPS || width < 1 || width > MOST_TOPK) {
+  if (depth < 1 || depth > MAX_STEPS || width < 1 || width > MAX_TOPK) {
     throw new PolicyError(
-      `${where}Cannot draft trees ${of}: steps are 1 to ${MOST_STEPS}, topk is 1 to ${MOST_TOPK}`,
+      `${where}Cannot draft trees ${of}: steps are 1 to ${MAX_STEPS}, topk is 1 to ${MAX_TOPK}`,
     );
   }
-  const most = Math.min(MOST_ROWS, poolSize({ depth, width }) + 1);
+  const most = Math.min(MAX_ROWS, poolSize({ depth, width }) + 1);
   const rows = asked ?? Math.min(most, Math.max(DEFAULT_ROWS, depth + 1));
   if (rows >= 2 && rows <= most) return { depth, width, rows };
   throw new PolicyError(

@@ -149,13 +149,13 @@ function environment(messages: readonly TemplateMessage[], options: ChatOptions)
 }
 
 /** Longer than any conversation; a template that wants more would take the memory. */
-const MOST_RANGE = 1_000_000;
+const MAX_RANGE = 1_000_000;
 
 /** Python's `range`, which templates loop over. */
 function range(first: number, second?: number, step: number = 1): number[] {
   const [from, to] = second === undefined ? [0, first] : [first, second];
   if (step === 0) throw new Error("range() step is 0");
   const length = Math.max(0, Math.ceil((to - from) / step));
-  if (!(length <= MOST_RANGE)) throw new Error(`range() is too long: ${length}`);
+  if (!(length <= MAX_RANGE)) throw new Error(`range() is too long: ${length}`);
   return Array.from({ length }, (_, index) => from + index * step);
 }

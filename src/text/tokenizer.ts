@@ -105,7 +105,7 @@ export function withinVocabulary(
 const LONGEST_REASON = 200;
 
 /** Far above any vocabulary: an id past it is a mistake. */
-const MOST_IDS = 2 ** 24;
+const MAX_IDS = 2 ** 24;
 
 /**
  * Checks tokens and ids, which the package does not. An invalid id would turn up in the middle of a prompt;
@@ -117,7 +117,7 @@ function checkTokens({ added_tokens: added, model }: Record<string, unknown>): v
   const listed = more.map((each) => isObject(each) ? [each.content, each.id] : [undefined, each]);
   if (listed.some(([token]) => token === "")) throw new Error("an added token is empty");
   for (const [token, id] of [...vocab, ...listed]) {
-    const isId = Number.isSafeInteger(id) && Number(id) >= 0 && Number(id) < MOST_IDS;
+    const isId = Number.isSafeInteger(id) && Number(id) >= 0 && Number(id) < MAX_IDS;
     if (isId && typeof token === "string") continue;
     throw new Error(`token ${shown(token)} has id ${shown(id)}`);
   }

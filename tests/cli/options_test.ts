@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { BENCH_AXES } from "../../src/cli/options/measure/bench_flags.ts";
 import { ROUNDS } from "../../src/cli/options/option_flight.ts";
 import { SHARE } from "../../src/engine/schedule/sync_interval.ts";
-import { MOST_ROUNDS } from "../../src/engine/device/submit/submit.ts";
+import { MAX_ROUNDS } from "../../src/engine/device/submit/submit.ts";
 import { allowed, type Flag, spellingsOf } from "../../src/cli/options/flag.ts";
 import type { CommandName } from "../../src/cli/options/command.ts";
 import { COMMANDS, flagsOf } from "../../src/cli/options/commands.ts";
@@ -145,7 +145,7 @@ Deno.test("--rounds-per-sync is auto or numbers that the engine takes, the large
   const [auto, ...numbers] = ROUNDS.roundsPerSync.choices;
   assert.equal(auto, "auto");
   assert.deepEqual(numbers.map(Number), numbers.map(Number).toSorted((a, b) => a - b));
-  assert.deepEqual([numbers[0], numbers.at(-1)], ["1", `${MOST_ROUNDS}`]);
+  assert.deepEqual([numbers[0], numbers.at(-1)], ["1", `${MAX_ROUNDS}`]);
   assert.ok(ROUNDS.roundsPerSync.absent.endsWith(` ${100 * SHARE} %`));
 });
 

@@ -6,7 +6,7 @@ import { open } from "../engine/worker/open.ts";
 import { policyPlan, speculationPlan } from "../../src/engine/schedule/speculation_choice.ts";
 import { fixed } from "../../src/speculate/policies/static.ts";
 import { fakeEngine, type FakeIo, fakeIo } from "./fake.ts";
-import { chain, chains, MOST_ROWS, MOST_TOPK } from "../../src/speculate/round_shape.ts";
+import { chain, chains, MAX_ROWS, MAX_TOPK } from "../../src/speculate/round_shape.ts";
 
 const CONFIG = JSON.stringify({
   "1": { candidate_steps: [0, 1, 3], update_interval: 2, warmup_batches: 0, down_hysteresis: 0 },
@@ -71,7 +71,7 @@ Deno.test("flags of speculation are plain data, which says all", () => {
     assert.throws(() => planned(["--draft-tree", text, "--num-steps", "3"]), {
       name: "UsageError",
       message: `Cannot use "--draft-tree ${text}": ` +
-        `allowed is topk from 1 to ${MOST_TOPK} and tokens from 1 to ${MOST_ROWS}`,
+        `allowed is topk from 1 to ${MAX_TOPK} and tokens from 1 to ${MAX_ROWS}`,
     });
   }
 });

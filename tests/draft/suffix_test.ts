@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { openCorpus } from "../../src/draft/corpus.ts";
-import { LEAST_REACHED } from "../../src/draft/guess.ts";
+import { MIN_REACHED } from "../../src/draft/guess.ts";
 import { suffixGuesser } from "../../src/draft/suffix.ts";
 
 function guess(prompt: readonly number[], output: readonly number[] = [], most = 8) {
@@ -19,7 +19,7 @@ Deno.test("a token that followed c of n times has the chance c / (n + 1 / l)", (
 
 Deno.test("it stops where what it guesses is improbable, and at the most tokens", () => {
   const spread = [0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 1, 0, 10, 0];
-  assert.ok(1 / 11 < LEAST_REACHED);
+  assert.ok(1 / 11 < MIN_REACHED);
   assert.deepEqual(guess(spread).tokens, []);
   const period = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1];
   assert.deepEqual(guess(period, [], 7).tokens, [2, 3, 1, 2, 3, 1, 2]);

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import {
   type EngineSizes,
   firstRowsAt,
-  mostRows,
+  maxRows,
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { prepareModels } from "../../src/engine/device/models.ts";
@@ -42,7 +42,7 @@ async function kernelsOf(
   const gpu = { ...paper, matrixUnit };
   const buffers = roundBuffers(gpu, capacity);
   const prepared = prepareModels(gpu, weights, capacity, buffers);
-  const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) };
+  const of = { maxRows: maxRows(capacity), firstRows: firstRowsAt(capacity) };
   const parts = {
     target: prepared.target,
     drafter: deviceDrafterOf(prepared, buffers),

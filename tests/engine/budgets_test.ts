@@ -42,8 +42,8 @@ function drawing(seed: number, tiers: readonly DraftShape[], heard?: Heard): Pol
     }
     const intercepts = Array.from({ length: depth }, (_, k) => drawn(20 + k, 4) / 4 - 0.5);
     const drafts = drawn(3, batchSize * depth);
-    const [slope, leastConfidence] = [0.25 + drawn(4, 4) / 4, drawn(5, 2) / 5];
-    return { tier, verify: { drafts, slope, intercepts, leastConfidence } };
+    const [slope, minConfidence] = [0.25 + drawn(4, 4) / 4, drawn(5, 2) / 5];
+    return { tier, verify: { drafts, slope, intercepts, minConfidence } };
   };
   return {
     tiers,

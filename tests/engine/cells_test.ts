@@ -8,7 +8,7 @@ import {
   openSequence,
   prefillPrompt,
 } from "../../src/engine/device/single_sequence.ts";
-import { mostCells } from "../../src/engine/device/sequence.ts";
+import { maxCells } from "../../src/engine/device/sequence.ts";
 import { loadRandomWeights, openRandomModels } from "../../src/engine/load/random_models.ts";
 import type { PromptSpec } from "../../src/engine/device/programs.ts";
 import type { RoundSpec } from "../../src/engine/device/round_plans.ts";
@@ -83,7 +83,7 @@ async function decode(runner: Runner): Promise<{ tokens: number[][]; cells: Set<
     using long = await prompted(runner, prompt(from, 11));
     while (long.stored < to) {
       for (const each of [short, long]) assert.ok(runner.reserve(each, each.stored + 8 * 4));
-      cells.add(mostCells([short, long]));
+      cells.add(maxCells([short, long]));
       await runner.rounds([short, long], { shape: chain(3), count: 8 });
     }
     tokens.push(...[short, long].map(({ ids, stored }) => ids.slice(0, stored)));

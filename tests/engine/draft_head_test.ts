@@ -51,13 +51,13 @@ async function draftedOf(runner: Runner): Promise<Drafted[]> {
   const { compile } = compiler(gpu);
   const write = (to: Operand, words: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) =>
     gpu.device.queue.writeBuffer(to.buffer, 0, words);
-  const size = draftWords(draft.mostRows);
+  const size = draftWords(draft.maxRows);
   const drafted = async (plan: Plan): Promise<Drafted> => {
     write(draft.drafts, new Uint32Array(BATCH * size).fill(0xffffffff));
     submit(gpu, await compile(plan));
     gpu.check();
     const words = await readBuffer(gpu, draft.drafts);
-    const isConfidence = (_: unknown, at: number) => at % size >= DRAFT_TOKENS + draft.mostRows - 1;
+    const isConfidence = (_: unknown, at: number) => at % size >= DRAFT_TOKENS + draft.maxRows - 1;
     return {
       tokens: [...new Uint32Array(words)].filter((word, at) => !isConfidence(word, at)),
       confidences: [...new Float32Array(words)].filter(isConfidence),

@@ -148,8 +148,8 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
       sequence.pages.splice(0, pages.length, ...pages);
       tables.set(slotOf(sequence), [...sequence.pages]);
     },
-    setSampling(sequence, _, { stopIds = [], mostTokens = Infinity } = {}) {
-      limits.set(slotOf(sequence), { stopIds, mostTokens, stopped: false });
+    setSampling(sequence, _, { stopIds = [], maxTokens = Infinity } = {}) {
+      limits.set(slotOf(sequence), { stopIds, maxTokens, stopped: false });
     },
     async prefill(chunks, _onCompile, whileRunning) {
       assert.equal(begun, 0, "what has begun is read first");
@@ -275,7 +275,7 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
     if (drafted && sequence.draftStored === from) sequence.draftStored = sequence.stored;
     checkDraft(sequence);
     const ends = (id: number) => limit.stopIds.includes(id) || id === NOT_A_TOKEN;
-    if (ids.some(ends) || sequence.ids.length >= limit.mostTokens) limit.stopped = true;
+    if (ids.some(ends) || sequence.ids.length >= limit.maxTokens) limit.stopped = true;
     return { accepted, ids, drafts: proposal?.tokens ?? Array(depth).fill(0) };
   }
 

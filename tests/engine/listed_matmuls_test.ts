@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import {
   type EngineSizes,
   firstRowsAt,
-  mostRows,
+  maxRows,
   type RoundBuffers,
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
@@ -81,7 +81,7 @@ function plansOf(models: Models, buffers: RoundBuffers): Dispatch[] {
     target: models.target,
     drafter,
     buffers,
-    mostRows: mostRows(SIZES),
+    maxRows: maxRows(SIZES),
     firstRows: firstRowsAt(SIZES),
   };
   const numSteps = drafter ? STEPS : 0;

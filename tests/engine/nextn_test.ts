@@ -246,7 +246,7 @@ async function sideBySide(
     const intercepts = Array<number>(numSteps).fill(0);
     for (const drafts of [1, 4]) {
       const verify = { drafts: Math.min(drafts, 3 * numSteps), slope: 1, intercepts };
-      const verifying = () => ({ verify: { ...verify, leastConfidence: 0 } });
+      const verifying = () => ({ verify: { ...verify, minConfidence: 0 } });
       const packed = await decode(runner, sequences, prompts, { ...options, numSteps, verifying });
       assert.deepEqual(packed.map((one) => one.ids), alone, `${drafts} drafts of ${numSteps}`);
     }

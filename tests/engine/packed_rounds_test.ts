@@ -11,8 +11,8 @@ import { allocated, type Drafted, survivals } from "../reference/allocation.ts";
 import { decode, EOS, goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 
-const MOST_BATCH = 8;
-const PROMPTS = goldenCases().map(({ prompt_ids }) => prompt_ids).slice(0, MOST_BATCH);
+const MAX_BATCH = 8;
+const PROMPTS = goldenCases().map(({ prompt_ids }) => prompt_ids).slice(0, MAX_BATCH);
 const SAMPLED: readonly Sampling[] = [
   GREEDY,
   { ...GREEDY, temperature: 0.8, seed: 5, topK: 20 },
@@ -28,7 +28,7 @@ function drawnBudget(round: number, batch: number, depth: number): VerifyBudget 
     drafts: drawnNumber(round, 1, batch * depth),
     slope: 0.25 + drawnNumber(round, 2, 4) / 4,
     intercepts: Array.from({ length: depth }, (_, k) => drawnNumber(round, 10 + k, 4) / 4 - 0.5),
-    leastConfidence: drawnNumber(round, 3, 2) / 5,
+    minConfidence: drawnNumber(round, 3, 2) / 5,
   };
 }
 

@@ -11,7 +11,7 @@ import { treeNamed } from "../../src/speculate/tree_shape.ts";
 const RANKING = { packs: true, ranks: true };
 const of = { batch: 4, bucket: 4, choice: PLAIN_SAMPLING, rounds: RANKING };
 const shape = chain(5);
-const verify = { drafts: 7, slope: 1, intercepts: [0, 0, 0, 0, 0], leastConfidence: 0 };
+const verify = { drafts: 7, slope: 1, intercepts: [0, 0, 0, 0, 0], minConfidence: 0 };
 
 Deno.test("a round has rows for what is verified, up to the next of a few counts", () => {
   const rows = (depths: number[]) => packing({ shape, depths }, of).packed;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import {
   type EngineSizes,
   firstRowsAt,
-  mostRows,
+  maxRows,
   roundBuffers,
 } from "../../src/engine/device/buffers.ts";
 import { type LoadedWeights, prepareModels } from "../../src/engine/device/models.ts";
@@ -86,7 +86,7 @@ async function plansOf(gpu: Gpu, { load, kvDtype = "f32" }: Subject): Promise<Sh
   const models = prepareModels(gpu, await load(gpu), capacity, buffers);
   const { target } = models;
   const drafter = deviceDrafterOf(models, buffers);
-  const of = { mostRows: mostRows(capacity), firstRows: firstRowsAt(capacity) };
+  const of = { maxRows: maxRows(capacity), firstRows: firstRowsAt(capacity) };
   const parts = { target, drafter, buffers, ...of };
   const steps = drafter ? STEPS : [0];
   const rounds = steps.flatMap((numSteps) =>
@@ -141,7 +141,7 @@ async function packedPlansOf(gpu: Gpu): Promise<ShapedPlan[]> {
   const { target } = models;
   const drafter = deviceDrafterOf(models, buffers);
   const of = {
-    mostRows: mostRows(capacity),
+    maxRows: maxRows(capacity),
     firstRows: firstRowsAt(capacity),
     withConfidences: true,
   };
@@ -213,7 +213,7 @@ Deno.test("parts that rounds share are the same whatever the round chooses by, a
       target,
       drafter: deviceDrafterOf(models, buffers),
       buffers,
-      mostRows: mostRows(capacity),
+      maxRows: maxRows(capacity),
       firstRows: firstRowsAt(capacity),
     };
     const boundBy = (choice: SamplingKind) =>

@@ -120,7 +120,7 @@ function prepare({ target: { config, weights }, draft }: LoadedWeights, software
     hidden: device.filled(layer.hiddenSize),
     choice: "argmax",
     drafts: device.words(Array(draftWords(2)).fill(4242)),
-    mostRows: 2,
+    maxRows: 2,
     tree: undefined,
   };
   return { target, head };

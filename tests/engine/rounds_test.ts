@@ -103,8 +103,8 @@ Deno.test("a stop id ends a lane in the middle of a group, and its slot can be u
 
 for (const numSteps of [0, 2]) {
   Deno.test(`num_steps ${numSteps}: a lane stops where its text has all its tokens, the others go on`, async () => {
-    const mostTokens = PROMPT.length + 4;
-    using ending = await prompted(100, { mostTokens });
+    const maxTokens = PROMPT.length + 4;
+    using ending = await prompted(100, { maxTokens });
     using other = await prompted(100);
     const rounds = await runner.rounds([ending, other], { shape: chain(numSteps), count: 8 });
     const [own, others] = [idsOf(rounds, 0), idsOf(rounds, 1)];

@@ -224,7 +224,7 @@ Deno.test("what no round can have is no choice: as a policy that throws", () => 
 
 Deno.test("a budget that no round can have is a bug of the policy; who asked for no drafts has none of it", () => {
   const tier = chain(3);
-  const budget = { drafts: 4, slope: 1, intercepts: [0, 0, 0], leastConfidence: 0 };
+  const budget = { drafts: 4, slope: 1, intercepts: [0, 0, 0], minConfidence: 0 };
   const why: string[] = [];
   const choosing = (choice: Decision, context: Partial<RoundContext> = {}) => {
     const own = { ...fixed(tier), pick: () => choice };
@@ -247,7 +247,7 @@ Deno.test("a budget that no round can have is a bug of the policy; who asked for
   });
   const wrong: Partial<typeof budget>[] = [
     ...[{ drafts: 7 }, { drafts: -1 }, { drafts: 1.5 }, { slope: NaN }, {
-      leastConfidence: Infinity,
+      minConfidence: Infinity,
     }],
     ...[{ intercepts: [0, 0] }, { intercepts: [0, NaN, 0] }],
   ];

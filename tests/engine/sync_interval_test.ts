@@ -5,10 +5,10 @@ import {
   roundsUseful,
   roundsWorth,
 } from "../../src/engine/schedule/sync_interval.ts";
-import { MOST_ROUNDS } from "../../src/engine/device/submit/submit.ts";
+import { MAX_ROUNDS } from "../../src/engine/device/submit/submit.ts";
 import { chain } from "../../src/speculate/round_shape.ts";
 
-Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MOST_ROUNDS", () => {
+Deno.test("roundsWorth: the fewest rounds with the host below 2 %, within 50 ms and MAX_ROUNDS", () => {
   const cases: [hostMs: number, roundMs: number, rounds: number][] = [
     [0, 5, 1],
     [0.1, 5, 1], // 0.1 / 5.1 = 1.96 %
@@ -33,7 +33,7 @@ Deno.test("roundsWorth: more than 8 where the text goes on for so long that few 
     [0.4, 0.16, 12, 8], // 7.7
     [0.4, 0.16, 64, 17], // sqrt(2 * 0.4 / 0.16 * 64) = 17.9
     [0.4, 0.16, 127, 25],
-    [0.4, 0.16, 1000, MOST_ROUNDS],
+    [0.4, 0.16, 1000, MAX_ROUNDS],
     [0.4, 0.9, 127, 10],
     [0.4, 0.9, 1000, 22], // 0.4 / 20.2 = 1.98 %
     [0.4, 4, 1000, 5], // 0.4 / 20.4 = 1.96 %
@@ -147,7 +147,7 @@ Deno.test("openSyncInterval auto: another tier is known from its first group on"
   const ahead = { toCome: 10_000 };
   equal(
     syncInterval.pick(1, chain(7), ahead),
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     "half of a short group is the round's at least",
   );
 });

@@ -4,7 +4,7 @@ import { checkGrammar } from "../../src/grammar/grammars.ts";
 import { formRules } from "../../src/grammar/json/forms.ts";
 import type { ArgumentSyntax, CallForm, Grammar } from "../../src/grammar/rules/grammar.ts";
 import { productive } from "../../src/grammar/rules/rules.ts";
-import { checkSize, mostWidePlaces } from "../../src/grammar/rules/size.ts";
+import { checkSize, maxWidePlaces } from "../../src/grammar/rules/size.ts";
 import { accepts } from "./accepts.ts";
 
 /** Two schemas in which the same name means different things. */
@@ -79,7 +79,7 @@ Deno.test("a hundred tools with texts, lists and numbers are not too much for a 
   for (const forms of [some(), some(tags), [...some().slice(50), ...some(tags).slice(0, 50)]]) {
     const rules = productive(formRules(forms));
     assert.ok(rules);
-    checkSize(rules, mostWidePlaces(150_000));
+    checkSize(rules, maxWidePlaces(150_000));
   }
 });
 

@@ -21,8 +21,8 @@ const SLOTS = Array.from({ length: 40 }, (_, i) => ({
   seed: i * 0x9e3779b9 >>> 0,
 }));
 const LANES = [NO_SLOT, ...SLOTS.keys()];
-const MOST_ROWS = 13;
-const DRAFT_WORDS = draftWords(MOST_ROWS);
+const MAX_ROWS = 13;
+const DRAFT_WORDS = draftWords(MAX_ROWS);
 /** All drafts of a slot are to be verified: its count is large. */
 const DRAFTS = Array.from({ length: SLOTS.length * DRAFT_WORDS }, (_, i) => 1000 + i);
 
@@ -63,7 +63,7 @@ const shapeOf = (depth: number) => ({
   batch: LANES.length,
   rows: depth + 1,
   depth,
-  mostRows: MOST_ROWS,
+  maxRows: MAX_ROWS,
 });
 
 function drawn(acceptance: readonly number[], numSteps: number): number[] {

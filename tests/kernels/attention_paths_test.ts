@@ -71,7 +71,7 @@ async function run(
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
   const words = partialWords(heads, room ?? rows.length, tuning(software));
   const width = group * kvHeads * headDim;
-  const many = (MOST_TREES * CELLS + rows.length) * kvHeads * headDim;
+  const many = (MAX_TREES * CELLS + rows.length) * kvHeads * headDim;
   const out = device.filled(rows.length * width, -7);
   const buffers = {
     q: device.floats(numbers(rows.length * width, 1).map((value) => value * 3)),
@@ -89,12 +89,12 @@ async function run(
   return rows.map((_, i) => found.slice(i * width, (i + 1) * width));
 }
 
-const MOST_TREES = 2;
+const MAX_TREES = 2;
 
 /** What lies before the base of a tree, and at its nodes; every third node is a sibling's equal. */
 const before = (slot: number, cell: number) => slot * CELLS + cell;
 const nodeOf = ({ slot, paths }: Tree, node: number) =>
-  MOST_TREES * CELLS + slot * paths.length + (node % 3 === 0 ? 0 : node);
+  MAX_TREES * CELLS + slot * paths.length + (node % 3 === 0 ? 0 : node);
 
 /** The trees as they lie: slot s has tree s. */
 function scattered(trees: readonly Tree[]): Contents {

@@ -281,8 +281,8 @@ for (const software of [true, false]) {
 }
 
 // Rows of one slot as a verify forward or a prompt has them, some of them padding.
-const MOST_ROWS = 17;
-const SLOT_ROWS: readonly Row[] = Array.from({ length: MOST_ROWS }, (_, r) => ({
+const MAX_ROWS = 17;
+const SLOT_ROWS: readonly Row[] = Array.from({ length: MAX_ROWS }, (_, r) => ({
   ...causal(1, 58 + r),
   live: r === 3 ? 0 : 1,
 }));
@@ -308,7 +308,7 @@ for (const shape of TILED) {
     ? Deno
     : drawn;
   test(`attention: a row's bits are those it has alone, beside others of its slot, ${nameOf(shape)}`, async () => {
-    const of = withQueries(shape, MOST_ROWS);
+    const of = withQueries(shape, MAX_ROWS);
     const order = SLOT_ROWS.map((_, r) => r);
     const alone = await run(shape, of, order, SLOT_ROWS);
     assertReference(shape, of, SLOT_ROWS, alone, 1e-5);

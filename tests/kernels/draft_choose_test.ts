@@ -15,8 +15,8 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const LEFT_ALONE = 77;
-const MOST_ROWS = 8;
-const DRAFT_WORDS = draftWords(MOST_ROWS);
+const MAX_ROWS = 8;
+const DRAFT_WORDS = draftWords(MAX_ROWS);
 const [SLOTS, VOCAB, STRIDE] = [4, 150, 152];
 
 interface Lane {
@@ -45,7 +45,7 @@ async function choose(
     draftChoose({ ...buffers, partials }, {
       ...shape,
       kind: "argmax",
-      mostRows: MOST_ROWS,
+      maxRows: MAX_ROWS,
       label: "choose",
       count: slicePartialCount(VOCAB),
     }),

@@ -14,8 +14,8 @@ import { packSlots } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-const MOST_ROWS = 64;
-const DRAFT_WORDS = draftWords(MOST_ROWS);
+const MAX_ROWS = 64;
+const DRAFT_WORDS = draftWords(MAX_ROWS);
 const UNTOUCHED = 4242;
 
 const floatBits = (values: readonly number[]) => [
@@ -57,7 +57,7 @@ for (const [vocab, lanes] of [[1100, 16], [1100, 256], [30, 64]] as const) {
       partials: device.filled(rows * partialTopWords(vocab, top)),
       offsets: device.words(offsets),
     };
-    const bySlot = { batchSlots: device.words(slots), drafts, mostRows: MOST_ROWS };
+    const bySlot = { batchSlots: device.words(slots), drafts, maxRows: MAX_ROWS };
     await device.run([
       ...topTokens({ ...buffers, out: perRow }, shape),
       ...topTokens({ ...buffers, out: perSlot, bySlot }, shape),
@@ -174,7 +174,7 @@ async function drawn(lanes: readonly (Lane | undefined)[], rows: number) {
     pool: device.filled(2 * batch * pool),
     frontier: device.filled(batch * depth * width),
   };
-  const shape = { batch, depth, width, rows, pool, kept, mostRows: MOST_ROWS };
+  const shape = { batch, depth, width, rows, pool, kept, maxRows: MAX_ROWS };
   const buffers = {
     batchSlots: device.words(lanes.map((lane) => lane?.slot ?? NO_SLOT)),
     slots: device.words(packSlots(slots)),
@@ -206,7 +206,7 @@ async function drawn(lanes: readonly (Lane | undefined)[], rows: number) {
     const at = slot * DRAFT_WORDS + DRAFT_TOKENS;
     return {
       tokens: [...words.slice(at, at + rows - 1)],
-      parents: [...words.slice(at + MOST_ROWS - 1, at + MOST_ROWS - 1 + rows - 1)],
+      parents: [...words.slice(at + MAX_ROWS - 1, at + MAX_ROWS - 1 + rows - 1)],
     };
   };
   return { proposal, levels, words };

@@ -14,7 +14,7 @@ import { packRows, packSlots } from "./rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-const MOST_ROWS = 9;
+const MAX_ROWS = 9;
 const SLOTS = [
   { length: 5, pending: 3, limit: 400 },
   { length: 40, pending: 4, limit: 400, stops: [9] },
@@ -80,12 +80,12 @@ for (const { perSlot, parts, lanes } of CASES) {
     const chosen = logits.map(chosenOf);
     const drafts = SLOTS.flatMap((_, slot) => {
       const first = PLACES.indexOf(slot) * perSlot;
-      const own = Array.from({ length: MOST_ROWS - 1 }, (_, i) => chosen[first + i] ?? 1);
+      const own = Array.from({ length: MAX_ROWS - 1 }, (_, i) => chosen[first + i] ?? 1);
       if (slot === 1) own[2] = 77_777;
-      return [MOST_ROWS, ...own, ...Array(MOST_ROWS - 1).fill(0)];
+      return [MAX_ROWS, ...own, ...Array(MAX_ROWS - 1).fill(0)];
     });
     const depth = perSlot - 1;
-    const shape = { batch: PLACES.length, rows: perSlot, depth, mostRows: MOST_ROWS };
+    const shape = { batch: PLACES.length, rows: perSlot, depth, maxRows: MAX_ROWS };
     const buffersOf = async () => {
       const buffers = {
         batchSlots: device.words(PLACES),
@@ -126,17 +126,17 @@ for (const perSlot of [1, 3]) {
       batchSlots: device.words(places),
       slots: device.words(packSlots(SLOTS)),
       drafts: device.words(SLOTS.flatMap((_, slot) => [
-        ...[slot === 0 ? 1 : MOST_ROWS, 6, 7, ...Array(2 * MOST_ROWS - 4).fill(2)],
+        ...[slot === 0 ? 1 : MAX_ROWS, 6, 7, ...Array(2 * MAX_ROWS - 4).fill(2)],
       ])),
     };
-    const shape = { batch: places.length, rows: perSlot, mostRows: MOST_ROWS };
+    const shape = { batch: places.length, rows: perSlot, maxRows: MAX_ROWS };
     const rows = () => device.words(Array(count * ROW_WORDS).fill(1));
     const [own, stored] = [rows(), rows()];
     const floats = () => device.filled(count * cols, 3);
     const [out, expected, kept, expectedKept] = [floats(), floats(), floats(), floats()];
     const weight = device.floats(numbers(cols, 6));
     const norm = { rows: count, cols, eps: 1e-5, lanes: 16, label: "norm" };
-    const verified = { ...sources, perSlot, mostRows: MOST_ROWS };
+    const verified = { ...sources, perSlot, maxRows: MAX_ROWS };
     await device.run(rmsNorm({
       from: { matrix, rows: own, verified },
       weight,

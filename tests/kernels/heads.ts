@@ -55,7 +55,7 @@ async function chosen(
     offsets: device.words(Array(1 << 13).fill(0)),
     batchSlots: device.words([...Array(rows).keys()]),
     drafts,
-  }, { kind, batch: rows, count, step: 0, mostRows: 2, lanes: 16, label: "choose" });
+  }, { kind, batch: rows, count, step: 0, maxRows: 2, lanes: 16, label: "choose" });
   await device.run([...plan, choice]);
   const words = await device.readWords(drafts);
   const all = (word: number) =>

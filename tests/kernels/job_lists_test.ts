@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { jobLists, listWords, mostTiles } from "../../kernels/experts/job_lists.ts";
+import { jobLists, listWords, maxTiles } from "../../kernels/experts/job_lists.ts";
 import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { shuffled } from "../gpu/numbers.ts";
@@ -31,7 +31,7 @@ async function listed(experts: readonly number[], of: Case): Promise<number[][]>
   await device.run([jobLists({ experts: device.words(experts), tiles }, shape)]);
   const found = [...await device.readWords(tiles)].slice(0, words);
   return Array.from(
-    { length: mostTiles(of, of.tile) },
+    { length: maxTiles(of, of.tile) },
     (_, t) => found.slice(t * (1 + of.tile), (t + 1) * (1 + of.tile)),
   );
 }

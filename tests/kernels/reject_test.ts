@@ -148,7 +148,7 @@ async function rounds(
         slots: count,
         first: ROWS * count,
       },
-    }, { ...shape, rule, batch: count, rows: ROWS, mostRows: ROWS }),
+    }, { ...shape, rule, batch: count, rows: ROWS, maxRows: ROWS }),
   ]);
   const chosen = [...await device.readWords(verify.chosen)];
   return drafted.map((ids, lane) => {
@@ -349,7 +349,7 @@ async function rejected(cases: readonly Round[], rule: RejectionRule) {
         slots: count,
         first: rows * count,
       },
-    }, { ...shape, rule, batch: count, rows, mostRows: rows }),
+    }, { ...shape, rule, batch: count, rows, maxRows: rows }),
   ]);
   const after = await device.readWords(chosen);
   return cases.map((_, i) => ({

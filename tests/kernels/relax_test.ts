@@ -22,7 +22,7 @@ const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const PAD = 3;
-const MOST_ROWS = 10;
+const MAX_ROWS = 10;
 const EXACT: AcceptThresholds = { single: 1, acc: 1 };
 
 interface Lane {
@@ -62,7 +62,7 @@ async function relaxedOnDevice(
     partials: device.filled(count * slicePartialWords(vocab)),
     rows: device.words(packRows(order)),
     slots: device.words(packSlots(lanes.map(({ sampling }) => sampling))),
-    drafts: device.words(lanes.flatMap(({ proposal }) => [...packProposal(proposal, MOST_ROWS)])),
+    drafts: device.words(lanes.flatMap(({ proposal }) => [...packProposal(proposal, MAX_ROWS)])),
     chosen: device.filled(count),
     kept: device.filled(count * KEPT_MASS_WORDS, NaN),
   };
@@ -73,7 +73,7 @@ async function relaxedOnDevice(
   };
   await device.run(choose(buffers, { ...shape, count }));
   const before = await read();
-  const of = { batch: lanes.length, rows, depth, mostRows: MOST_ROWS, kind, thresholds };
+  const of = { batch: lanes.length, rows, depth, maxRows: MAX_ROWS, kind, thresholds };
   await device.run(relax(buffers, { ...shape, ...of }));
   return { before, after: await read() };
 }
@@ -141,7 +141,7 @@ const THRESHOLDS = [EXACT, { single: 0.3, acc: 1 }, { single: 1, acc: 0.4 }, { s
 
 /** Drafts that are often likely, siblings that may be equal, some tokens ruled out. */
 function randomLane(n: number, kind: "chain" | "tree"): Lane {
-  const count = n % MOST_ROWS;
+  const count = n % MAX_ROWS;
   const logits = Array.from(
     { length: count + 1 },
     (_, r) =>
@@ -170,7 +170,7 @@ for (const [kind, wide] of [["tree", 16], ["chain", 16], ["tree", 128]] as const
   const { test } = wide === 16 ? Deno : drawn;
   test(`relax: ${kind}s as tests/reference/relaxed.ts, ${wide} lanes`, async () => {
     const lanes = Array.from({ length: wide > 16 ? 40 : 280 }, (_, n) => randomLane(n, kind));
-    const depth = kind === "chain" ? MOST_ROWS - 1 : 3;
+    const depth = kind === "chain" ? MAX_ROWS - 1 : 3;
     for (const thresholds of THRESHOLDS) {
       const { before, after } = await relaxedOnDevice(lanes, { thresholds, depth, kind, wide });
       let [sure, changed] = [0, 0];

@@ -25,21 +25,21 @@ const SLOTS: readonly Partial<SlotFields>[] = [
   { length: 700, pending: 13, seed: 3, temperature: 1 },
   { length: 33, pending: 14, seed: 4 },
 ];
-const MOST_ROWS = 9;
+const MAX_ROWS = 9;
 /** Draft i of a slot. */
-const draftOf = (slot: number, i: number) => 1000 + slot * (MOST_ROWS - 1) + i;
+const draftOf = (slot: number, i: number) => 1000 + slot * (MAX_ROWS - 1) + i;
 const draftsOf = (slot: number, count: number) =>
   Array.from({ length: count }, (_, i) => draftOf(slot, i));
-/** What is drafted for each slot, [slots, draftWords(MOST_ROWS)]: chains, `counts` to be verified. */
+/** What is drafted for each slot, [slots, draftWords(MAX_ROWS)]: chains, `counts` to be verified. */
 const draftedWords = (counts: readonly number[] = []) =>
   SLOTS.flatMap((_, slot) => [
     counts[slot] ?? ALL_DRAFTS,
-    ...draftsOf(slot, MOST_ROWS - 1),
-    ...Array(MOST_ROWS - 1).fill(LEFT_ALONE),
+    ...draftsOf(slot, MAX_ROWS - 1),
+    ...Array(MAX_ROWS - 1).fill(LEFT_ALONE),
   ]);
 /** Rounds of chains of `depth` drafts. */
 const shapeOf = (depth: number, batch = LANES.length) => (
-  { batch, rows: depth + 1, depth, mostRows: MOST_ROWS }
+  { batch, rows: depth + 1, depth, maxRows: MAX_ROWS }
 );
 
 const untouched = (count: number) => device.words(Array(count).fill(LEFT_ALONE));
@@ -72,7 +72,7 @@ function sources(rows: number, counts?: readonly number[]) {
 for (const step of [0, 3, 6]) {
   Deno.test(`draft_rows: level ${step}, one row a lane, padding without a slot`, async () => {
     const buffers = sources(LANES.length);
-    await device.run([draftRows(buffers, { batch: LANES.length, step, mostRows: MOST_ROWS })]);
+    await device.run([draftRows(buffers, { batch: LANES.length, step, maxRows: MAX_ROWS })]);
     const expected = LANES.map((slot) => {
       const token = draftOf(slot, step);
       return slot === NO_SLOT ? PADDING : chainRow(slot, lengthOf(slot) + step, token);
@@ -217,7 +217,7 @@ Deno.test("draft_rows: no row past the cells that a slot owns", async () => {
   for (const [limit, live] of [[0, false], [lengthOf(2) + 3, false], [lengthOf(2) + 4, true]]) {
     const slots = SLOTS.map((slot, i) => i === 2 ? { ...slot, limit: Number(limit) } : slot);
     const buffers = { ...sources(LANES.length), slots: device.words(packSlots(slots)) };
-    await device.run([draftRows(buffers, { batch: LANES.length, step: 3, mostRows: MOST_ROWS })]);
+    await device.run([draftRows(buffers, { batch: LANES.length, step: 3, maxRows: MAX_ROWS })]);
     const row = (await device.readWords(buffers.rows)).subarray(0, ROW_WORDS);
     const token = draftOf(2, 3);
     const expected = live ? chainRow(2, lengthOf(2) + 3, token) : PADDING;

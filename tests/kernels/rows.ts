@@ -1,5 +1,5 @@
 import {
-  MOST_STOPS,
+  MAX_STOPS,
   ROW_PATH,
   ROW_WORDS,
   SLOT_LIMIT,
@@ -85,7 +85,7 @@ export function packSlots(slots: readonly Partial<SlotFields>[]): Uint32Array {
     words.set([length, pending, seed, topK], i * SLOT_WORDS);
     floats.set([temperature, topP, minP], i * SLOT_WORDS + 4);
     const { limit = 1 << 20, stops = [], most = 1 << 20 } = slot;
-    const ends = [...stops, ...Array<number>(MOST_STOPS - stops.length).fill(NO_TOKEN)];
+    const ends = [...stops, ...Array<number>(MAX_STOPS - stops.length).fill(NO_TOKEN)];
     words.set([limit, ...ends, most], i * SLOT_WORDS + SLOT_LIMIT);
   });
   return words;

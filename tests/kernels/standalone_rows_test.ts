@@ -53,12 +53,12 @@ Deno.test("standalone_rows: of each sequence its last, none where there is no se
 });
 
 Deno.test("put_drafts: by slot, and never what is no token", async () => {
-  const mostRows = 4;
-  const words = draftWords(mostRows);
+  const maxRows = 4;
+  const words = draftWords(maxRows);
   const drafts = untouched(3 * words);
   const batchSlots = device.words([2, NO_SLOT, 0]);
   const chosen = device.words([77, 78, 0xffffffff]);
-  await device.run([putDrafts({ batchSlots, chosen, drafts }, { batch: 3, step: 1, mostRows })]);
+  await device.run([putDrafts({ batchSlots, chosen, drafts }, { batch: 3, step: 1, maxRows })]);
   const expected = Array<number>(3 * words).fill(LEFT_ALONE);
   expected[2 * words + 2] = 77;
   expected[2] = 0;

@@ -25,9 +25,9 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 
 const LEFT_ALONE = 4242;
 const NO_ROW = 0xffffffff;
-const MOST_ROWS = 16;
+const MAX_ROWS = 16;
 const KEPT = 64;
-const SHAPE = { depth: 6, width: 2, rows: 12, mostRows: MOST_ROWS };
+const SHAPE = { depth: 6, width: 2, rows: 12, maxRows: MAX_ROWS };
 const PADDING: RowFields = {
   token: 0,
   position: 0,
@@ -87,7 +87,7 @@ function buffersOf(lanes: readonly (Lane | undefined)[], shape: typeof SHAPE) {
   });
   const drafts = slots.flatMap((_, slot) => {
     const { proposal = NO_PROPOSAL } = lanes.find((lane) => lane?.slot === slot) ?? {};
-    return [...packProposal(proposal, shape.mostRows)];
+    return [...packProposal(proposal, shape.maxRows)];
   });
   const batch = lanes.length;
   return {
@@ -135,7 +135,7 @@ Deno.test("verify_tree: SGLang's golden trees, their positions and ancestors", a
   const lanes = TREE_CASES.map(({ levels, length, root: pending }, slot): Lane => (
     { slot, length, pending, proposal: buildTree(levels, 8) }
   ));
-  const shape = { depth: 4, width: 4, rows: 8, mostRows: 8 };
+  const shape = { depth: 4, width: 4, rows: 8, maxRows: 8 };
   const { words } = await verified(lanes, shape);
   for (const [i, { expected, length }] of TREE_CASES.entries()) {
     for (const [row, mask] of expected.mask.entries()) {
@@ -161,14 +161,14 @@ Deno.test("verify_tree: 16 levels beside the first chain, and a chain of 63 rows
   const lanes = [beside, chainOf(Array(63).fill(2))].map((proposal, slot): Lane => (
     { slot, length: 30, pending: 4, proposal }
   ));
-  const { rows, words } = await verified(lanes, { depth: 63, width: 2, rows: 64, mostRows: 64 });
+  const { rows, words } = await verified(lanes, { depth: 63, width: 2, rows: 64, maxRows: 64 });
   assert.equal(rows[17]?.path.length, 16);
   assert.deepEqual(words, packRows(rows));
 });
 
 Deno.test("verify_tree: of chains it makes the rows of verify_rows", async () => {
   const lanes = randomLanes(1).map((lane) => lane && { ...lane, proposal: chainOf([5, 6, 7]) });
-  const shape = { ...chain(5), mostRows: MOST_ROWS };
+  const shape = { ...chain(5), maxRows: MAX_ROWS };
   const { buffers } = buffersOf(lanes, shape);
   await device.run([verifyRows(buffers, { ...shape, batch: lanes.length })]);
   assert.deepEqual(await device.readWords(buffers.rows), (await verified(lanes, shape)).words);
@@ -262,7 +262,7 @@ Deno.test("accept: only as many drafts of a chain as are to be verified", async 
     pending: 1,
     proposal: { ...chainOf([5, 6, 7, 8, 9]), tokens: [5, 6, 7, 8, 9].slice(0, count) },
   }));
-  const shape = { ...chain(4), mostRows: MOST_ROWS, batch: lanes.length };
+  const shape = { ...chain(4), maxRows: MAX_ROWS, batch: lanes.length };
   const { buffers } = buffersOf(lanes, shape);
   const all = {
     ...buffers,

@@ -53,7 +53,7 @@ export function budget(depth: number): Policy<number> {
           drafts: drawn(turn, 1, batchSize * depth),
           slope: 0.25 + drawn(turn, 2, 4) / 4,
           intercepts: Array.from({ length: depth }, (_, k) => drawn(turn, 10 + k, 4) / 4 - 0.5),
-          leastConfidence: drawn(turn, 3, 2) / 5,
+          minConfidence: drawn(turn, 3, 2) / 5,
         },
       }
       : {},

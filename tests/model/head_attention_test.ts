@@ -1,7 +1,7 @@
 // Which dispatches of attention a plan has for contexts short and long.
 
 import assert from "node:assert/strict";
-import { MOST_OWN_CELLS } from "../../kernels/attention/attention_row.ts";
+import { MAX_OWN_CELLS } from "../../kernels/attention/attention_row.ts";
 import { attended, projectedHeads, storedHeads } from "../../src/model/graph/decoder.ts";
 import { planOf } from "../../src/model/lower/lower.ts";
 import { emit } from "../../src/model/lower/emit.ts";
@@ -64,20 +64,20 @@ const OWN = ["layer.qkv", "attention_row", "layer.o"];
 
 Deno.test("attention of one row norms its heads up to so many cells, and beyond they are normed before", () => {
   assert.deepEqual(kernelsAt(planAt(512), 512), OWN);
-  const long = planAt(4 * MOST_OWN_CELLS);
+  const long = planAt(4 * MAX_OWN_CELLS);
   assert.deepEqual(kernelsAt(long, 512), OWN);
-  const [first, scores, combine, last] = kernelsAt(long, MOST_OWN_CELLS);
+  const [first, scores, combine, last] = kernelsAt(long, MAX_OWN_CELLS);
   assert.deepEqual([first, scores, combine, last], [
     ...["layer.qkv", "attention_row", "layer.attention.combine", "layer.o"],
   ]);
-  assert.deepEqual(kernelsAt(long, MOST_OWN_CELLS + 1), [
+  assert.deepEqual(kernelsAt(long, MAX_OWN_CELLS + 1), [
     ...["layer.qkv", "layer.normRope", "attention", "layer.attention.combine", "layer.o"],
   ]);
 });
 
 Deno.test("attention of one row with a short window norms its heads however long the context is", () => {
-  const plan = planAt(4 * MOST_OWN_CELLS, 512);
-  assert.deepEqual(kernelsAt(plan, 4 * MOST_OWN_CELLS)[1], "attention_row");
+  const plan = planAt(4 * MAX_OWN_CELLS, 512);
+  assert.deepEqual(kernelsAt(plan, 4 * MAX_OWN_CELLS)[1], "attention_row");
 });
 
 Deno.test("dispatches of an operation that runs for some cells keep their own ranges within these", () => {

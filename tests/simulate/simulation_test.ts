@@ -97,7 +97,7 @@ Deno.test("each sequence has its own depth, and rows for it alone", () => {
 });
 
 Deno.test("a budget verifies the drafts of whom the draft is sure, a plain rule of all chains", () => {
-  const verify = { drafts: 4, slope: 1, intercepts: [0, 0, 0], leastConfidence: 0 };
+  const verify = { drafts: 4, slope: 1, intercepts: [0, 0, 0], minConfidence: 0 };
   const { simulated, contexts, outcomes } = scripted([{ tier: chain(3) }, {
     tier: chain(3),
     verify,

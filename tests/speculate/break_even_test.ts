@@ -58,7 +58,7 @@ Deno.test("break-even: n is 1 + alpha + ... + alpha^K, near alpha 1 too", () => 
 
 Deno.test("break-even: at the least alpha S is 1, below it is slower, above it is not", () => {
   fc.assert(fc.property(steps, costs, (steps, costs) => {
-    const { leastAlpha: least, cost } = equation.row(0.5, steps, costs);
+    const { minAlpha: least, cost } = equation.row(0.5, steps, costs);
     const speedup = (alpha: number) => equation.row(alpha, steps, costs).speedup;
     if (least === null) return ok(speedup(1) < 1);
     if (cost <= 1) return equal(least, 0);
@@ -67,7 +67,7 @@ Deno.test("break-even: at the least alpha S is 1, below it is slower, above it i
     ok(speedup(Math.min(1, least * 1.01)) >= 1 - 1e-12);
   }));
   // K = 1: n = 1 + alpha > c + v.
-  close(equation.row(0.5, 1, { draft: 0.2, verify: 1.1 }).leastAlpha ?? NaN, 0.3);
+  close(equation.row(0.5, 1, { draft: 0.2, verify: 1.1 }).minAlpha ?? NaN, 0.3);
 });
 
 Deno.test("break-even: the fewest and the most steps that pay, against trying all", () => {
@@ -87,7 +87,7 @@ Deno.test("break-even: the fewest and the most steps that pay, against trying al
 
 Deno.test("break-even: at the most draft cost S is 1", () => {
   fc.assert(fc.property(alphas, steps, costs, (alpha, steps, { verify }) => {
-    const draft = equation.mostDraftCost(alpha, steps, verify);
+    const draft = equation.maxDraftCost(alpha, steps, verify);
     close(equation.row(alpha, steps, { draft, verify }).speedup, 1, 1e-9);
   }));
 });

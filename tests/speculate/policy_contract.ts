@@ -73,7 +73,7 @@ const drawnContext: fc.Arbitrary<RoundContext> = fc.record({
   roundsPerSync: orAbsurd(fc.integer({ min: 1, max: 8 })),
   costs: fc.constantFrom(undefined, COSTS),
   ranks: fc.boolean(),
-  mostMs: fc.constantFrom(undefined, Infinity, 1.5, 0),
+  maxMs: fc.constantFrom(undefined, Infinity, 1.5, 0),
 }).map(({ drawn, times, ...rest }) => {
   const all = Array.from({ length: times }, () => drawn).flat();
   return {
@@ -297,7 +297,7 @@ function assertKnown<State>(
 
 /** Asserts that a budget has finite numbers, and that the draft tells its confidence, without which there is none. */
 function assertBudget(
-  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  { drafts, slope, intercepts, minConfidence }: VerifyBudget,
   { batchSize, ranks, numSteps }: {
     readonly batchSize: number;
     readonly ranks: boolean;
@@ -307,7 +307,7 @@ function assertBudget(
   assert(ranks, "a budget, but the draft tells no confidence");
   assert(Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * numSteps);
   assert.equal(intercepts.length, numSteps);
-  for (const number of [slope, leastConfidence, ...intercepts]) assert(Number.isFinite(number));
+  for (const number of [slope, minConfidence, ...intercepts]) assert(Number.isFinite(number));
 }
 
 /** The picks of all rounds. At most `most` rounds are launched together before the policy learns their outcomes. */

@@ -42,7 +42,7 @@ Deno.test("selection bias: ranking by the highest probabilities, or by history, 
 
 /** The output's law if two requests draft two tokens each and two of the four are verified. */
 function lawWith(toy: Toy, cut: Cut): number[] {
-  const verify = { drafts: 2, slope: 1, intercepts: [0, 0], leastConfidence: 0 };
+  const verify = { drafts: 2, slope: 1, intercepts: [0, 0], minConfidence: 0 };
   const always: Policy<null> = {
     tiers: [],
     start: null,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chain, isChain, MOST_ROWS } from "../../src/speculate/round_shape.ts";
+import { chain, isChain, MAX_ROWS } from "../../src/speculate/round_shape.ts";
 import { depthsOf, NO_PROPOSAL, pathTo, type Proposal } from "../../src/speculate/trees.ts";
 import { hash32 } from "../../src/speculate/noise.ts";
 import { acceptChain } from "../reference/acceptance.ts";
@@ -68,6 +68,6 @@ Deno.test("acceptTree: of chains it is acceptChain", () => {
 
 Deno.test("shapes: chains are as deep as their rows say, trees are no chains", () => {
   assert.deepEqual(chain(3), { depth: 3, width: 1, rows: 4 });
-  assert.ok(isChain(chain(0)) && isChain(chain(MOST_ROWS - 1)));
+  assert.ok(isChain(chain(0)) && isChain(chain(MAX_ROWS - 1)));
   assert.ok(!isChain({ depth: 2, width: 2, rows: 7 }) && !isChain({ depth: 2, width: 1, rows: 7 }));
 });

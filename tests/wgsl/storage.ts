@@ -1,7 +1,7 @@
 /** Storage buffers that every WebGPU adapter gives a shader: maxStorageBuffersPerShaderStage. */
 const PROMISED = 8;
 /** What kernels on matrix units may have: each is taken where the adapter has so many. */
-const MOST_ON_UNITS = 16;
+const MAX_ON_UNITS = 16;
 
 const PLAIN = "f32|f16|bf16";
 const QUANTIZED = "q8|q4|u4|i8|f8|mxfp4|nvfp4";
@@ -132,7 +132,7 @@ export function storageFault(name: string, code: string): string | undefined {
   const named = joinedBuffers(kernel) ?? normedBuffers(kernel) ??
     MORE.find(([pattern]) => pattern.test(kernel))?.[1];
   const expected = named !== undefined && named > PROMISED ? named : undefined;
-  if (/^(matmul|expert)_tensor_/.test(kernel) && count <= MOST_ON_UNITS) return undefined;
+  if (/^(matmul|expert)_tensor_/.test(kernel) && count <= MAX_ON_UNITS) return undefined;
   if (expected === undefined ? count <= PROMISED : count === expected) return undefined;
   return `error: ${count} storage buffers, ${expected ?? `at most ${PROMISED}`} expected by ` +
     "tests/wgsl/storage.ts";

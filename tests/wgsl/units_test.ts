@@ -18,7 +18,7 @@ import { CHECK } from "./processes.ts";
 const ROOT = new URL("../..", import.meta.url);
 /** Rows of forwards: one, few, tiles that are not full, a prompt. */
 const ROWS = [1, 4, 40, 256];
-const MOST_BATCH = 16;
+const MAX_BATCH = 16;
 /** So long that attention runs on matrix units too, see `attentionForwards`. */
 const LONG_CONTEXT = 65536;
 
@@ -43,7 +43,7 @@ async function kernelsOf(
   using opened = await openWide(name);
   const alone = { ...gpu, matrixUnit: undefined };
   const loaded = await loadRandomWeights(alone, opened, 1, quantize ? { quantize } : {});
-  const weights = allocateTensorMatrices(gpu, loaded, { maxBatch: MOST_BATCH });
+  const weights = allocateTensorMatrices(gpu, loaded, { maxBatch: MAX_BATCH });
   const capacity = {
     batch: 4,
     shapes: chains([0, 3]),

@@ -31,12 +31,12 @@ from expected import conditioning, distance, expect, logits
 from nextn import expect_nextn, extra_tensors
 from weights import randomize, token_ids
 
-MOST_SEEDS = 60
-LEAST_MARGIN = 0.02  # of greedy tokens; summing float32 in another order moves logits by about 1e-5
-LEAST_DISTINCT = 8  # different greedy tokens: a loop of one token tests nothing
-MOST_CONDITIONING = 1e-4
+MAX_SEEDS = 60
+MIN_MARGIN = 0.02  # of greedy tokens; summing float32 in another order moves logits by about 1e-5
+MIN_DISTINCT = 8  # different greedy tokens: a loop of one token tests nothing
+MAX_CONDITIONING = 1e-4
 NOT_TEXT = re.compile("vision|perception")  # tensors that are not the text model's
-LEAST_EFFECT = 1e-3  # of an ablation, in standard deviations; tests should hold the engine to 2e-4
+MIN_EFFECT = 1e-3  # of an ablation, in standard deviations; tests should hold the engine to 2e-4
 
 
 def main() -> int:
@@ -70,18 +70,18 @@ def main() -> int:
 def make(case, folder: Path) -> dict:
     """Writes the checkpoint of the first seed whose greedy tokens have clear margins. Returns the manifest's entry."""
     tried = []
-    for seed in range(MOST_SEEDS):
+    for seed in range(MAX_SEEDS):
         write_checkpoint(case, folder, seed)
         load = loader(folder)
         worst = conditioning(load, token_ids(case, seed, *case.prompts[-1][:2]))
-        if worst > MOST_CONDITIONING:
+        if worst > MAX_CONDITIONING:
             tried.append(f"conditioning {worst:.1e}")
             continue
         runs = {stem: expect(load, token_ids(case, seed, stem, count), given, 1)
                 for stem, count, given in case.prompts}
         margin = min(run.min_margin for run in runs.values())
         distinct = min(run.distinct for run in runs.values())
-        if margin < LEAST_MARGIN or distinct < LEAST_DISTINCT or any(
+        if margin < MIN_MARGIN or distinct < MIN_DISTINCT or any(
                 run.has_eos for run in runs.values()):
             tried.append(f"margin {margin:.4f}, {distinct} distinct")
             continue
@@ -100,7 +100,7 @@ def make(case, folder: Path) -> dict:
             "ablations": ablations(case, folder, runs),
             "bytes": sum(f.stat().st_size for f in folder.iterdir()),
         }
-    raise RuntimeError(f"no seed of {MOST_SEEDS} is clear: {tried[-5:]}")
+    raise RuntimeError(f"no seed of {MAX_SEEDS} is clear: {tried[-5:]}")
 
 
 def write_checkpoint(case, folder: Path, seed: int) -> None:
@@ -162,7 +162,7 @@ def ablations(case, folder: Path, runs: dict) -> dict:
     for name, change in case.ablations.items():
         effect = max(distance(logits(ablated(case, folder, change), run.tensors["input_ids"][None].long()),
                               run.tensors["logits"]) for run in runs.values())
-        if not effect >= LEAST_EFFECT:
+        if not effect >= MIN_EFFECT:
             raise RuntimeError(f"ablation {name!r} moves the logits by {effect:.4f} only")
         effects[name] = round(effect, 4)
     return effects

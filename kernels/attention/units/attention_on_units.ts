@@ -17,8 +17,8 @@ import { combined } from "./combine_units.ts";
 import {
   type Block,
   cellsOf,
-  LEAST_THREADS,
-  mostThreads,
+  maxThreads,
+  MIN_THREADS,
   SEGMENT_CELLS,
   unitsBytes,
   unitsKernel,
@@ -111,7 +111,7 @@ export function unitsTile(shape: AttentionShape, units: AttentionUnits, span: nu
   const queries = sizes.find((size) => size >= wanted) ?? sizes.at(-1) as number;
   const group = groupOf(heads / kvHeads, queries);
   const tile = tileOf(perSlot, queries / group);
-  const threads = span === 1 ? LEAST_THREADS : mostThreads(shape, units);
+  const threads = span === 1 ? MIN_THREADS : maxThreads(shape, units);
   const [unmerged, direct, early] = [false, false, span === 1];
   return { queries, group, tile, span, unmerged, direct, early, inRegisters, threads };
 }

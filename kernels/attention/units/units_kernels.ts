@@ -9,7 +9,7 @@ import type { Heads } from "../../lib/heads.ts";
 import { kernelOf } from "../../shader.ts";
 
 /** Invocations of a workgroup: few where it has one split, more where it has a segment. */
-export const LEAST_THREADS = 128;
+export const MIN_THREADS = 128;
 const MANY_THREADS = 256;
 /** Cells of a split of keys, whose sums begin with zero: decides bits. */
 const CELLS = 64;
@@ -57,7 +57,7 @@ export function whyNotUnits(
 ): string | undefined {
   const { unit, limits } = units;
   const { headDim } = heads;
-  if (LEAST_THREADS % unit.lanes !== 0 || unit.k > 16 || unit.m > 16 || unit.n > 16) {
+  if (MIN_THREADS % unit.lanes !== 0 || unit.k > 16 || unit.m > 16 || unit.n > 16) {
     return `attention: units of ${unit.m}x${unit.n}x${unit.k}`;
   }
   if (headDim % 16 !== 0 || headDim < 32 || headDim > 128 || wideOf(headDim) > unit.lanes) {
@@ -65,7 +65,7 @@ export function whyNotUnits(
   }
   const least = unitsBytes(heads, units, { queries: 16, inRegisters: true });
   const fits = least <= limits.maxComputeWorkgroupStorageSize &&
-    LEAST_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
+    MIN_THREADS <= limits.maxComputeInvocationsPerWorkgroup;
   return fits ? undefined : `attention: ${least} bytes of workgroup memory`;
 }
 
@@ -75,11 +75,11 @@ export function wideOf(headDim: number): number {
 }
 
 /** Invocations of a workgroup of many splits: MANY_THREADS where all of them load the same number of rows. */
-export function mostThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
+export function maxThreads({ headDim }: Pick<Heads, "headDim">, units: AttentionUnits): number {
   const { limits, unit } = units;
   const fits = MANY_THREADS <= limits.maxComputeInvocationsPerWorkgroup &&
     cellsOf(units) * wideOf(headDim) % MANY_THREADS === 0 && MANY_THREADS % unit.lanes === 0;
-  return fits ? MANY_THREADS : LEAST_THREADS;
+  return fits ? MANY_THREADS : MIN_THREADS;
 }
 
 /** Whether queries and weights, and keys and values, are two f16 numbers each: 1 or 0. */

@@ -3,7 +3,7 @@
  */
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import type { Matrix } from "../../../src/gpu/matrix.ts";
-import { MOST_SPLIT_K, type Tuning } from "../../../src/gpu/tuning.ts";
+import { MAX_SPLIT_K, type Tuning } from "../../../src/gpu/tuning.ts";
 import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import type { Epilogue } from "../../lib/epilogue.ts";
 import type { GateName } from "../../lib/gate.ts";
@@ -24,7 +24,7 @@ import { matmul } from "../matmul.ts";
  * How often a workgroup polls for words that are not there yet, about 0.7 us each time on an H200. That is long after
  * the first matmul is done on any adapter that runs workgroups in order.
  */
-export const MOST_TURNS = 10_000;
+export const MAX_TURNS = 10_000;
 
 /** The matrices [gate; up] and down of one row. */
 interface HandoffUse {
@@ -40,7 +40,7 @@ interface HandoffUse {
  * dispatch.
  */
 export function handoffWords(intermediate: number): number {
-  return intermediate + MOST_SPLIT_K;
+  return intermediate + MAX_SPLIT_K;
 }
 
 /**
@@ -119,14 +119,14 @@ interface HandoffFirst {
 
 /** u32 words of the buffer for the sums of a matmul of `width` outputs: all 0 at first and after each dispatch. */
 export function sumWords(width: number): number {
-  return MOST_SPLIT_K * width + 1;
+  return MAX_SPLIT_K * width + 1;
 }
 
 /**
  * Most bytes of words that all workgroups which norm them read together. On an H200 a layer of the embedded model,
  * which reads 88 KiB, takes 0.9 us less; one of Qwen3-0.6B, which reads 6 MiB, takes 35.3 us instead of 24.6.
  */
-const MOST_LOOKED_AT = 2 ** 20;
+const MAX_LOOKED_AT = 2 ** 20;
 
 /** Whether a matmul is faster in one dispatch with the MLP that follows, which norms the sums itself. */
 export function handsOffFirst(
@@ -135,7 +135,7 @@ export function handsOffFirst(
 ): boolean {
   if (matrix.shards.length > 1 || (prologue.widen ?? 1) > 1) return false;
   const shape = residentShape(gateUp, { rows: 1, splitK: 1, tuning });
-  return columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows <= MOST_LOOKED_AT &&
+  return columnWorkgroups(gateUp, shape) * 4 * splitK * matrix.rows <= MAX_LOOKED_AT &&
     lanesOf(matrix, tuning) === lanesOf(gateUp, tuning) &&
     residentShape(matrix, { rows: 1, splitK, tuning }).groups === shape.groups;
 }
@@ -187,7 +187,7 @@ export function matmulsWithHandoff(
     readonly label: string;
   },
 ): Dispatch {
-  const { gateUp, down, splitK, gate, first, turns = MOST_TURNS, label } = of;
+  const { gateUp, down, splitK, gate, first, turns = MAX_TURNS, label } = of;
   const tuning = byRule(of.tuning);
   const [making, reading] = [shapeOf(gateUp, 1, tuning), shapeOf(down, splitK, tuning)];
   if (!making || !reading) throw new Error(`${label}: cannot hand off`);

@@ -2,7 +2,7 @@
 import type { Matrix } from "../../../src/gpu/matrix.ts";
 import { isQuantized } from "../../../src/gpu/weight_format.ts";
 import { addendBuffers, addendsOf } from "./prologue.ts";
-import { MOST_READ, type NormUse } from "./norms_rows.ts";
+import { MAX_READ, type NormUse } from "./norms_rows.ts";
 import { NORM_BYTES } from "../matmul_stages.ts";
 import { tensorShards } from "../tensor/common.ts";
 import { fewTile } from "../tensor/few_tiles.ts";
@@ -36,5 +36,5 @@ export function normsOnUnits(
     return workgroups * cols * (2 + addendsOf(added)) * 4;
   });
   return BUFFERS + bound + addendBuffers(added) <= limits.maxStorageBuffersPerShaderStage &&
-    reads.every((read) => read <= MOST_READ);
+    reads.every((read) => read <= MAX_READ);
 }

@@ -20,7 +20,7 @@ import { formatOf } from "./loads.ts";
 const BUFFERS = 5;
 
 /** Subgroups with fewer lanes than this are a CPU's (software adapter), for which long kernels take long to compile. */
-export const LEAST_LANES = 16;
+export const MIN_LANES = 16;
 
 /** Storage buffers that a kernel with an epilogue binds. */
 export function tensorBindings(

@@ -3,7 +3,7 @@ import type { TensorLimits } from "../../../src/gpu/matrices_on_units.ts";
 import { isQuantized, type WeightFormat } from "../../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
-import { LEAST_LANES } from "./common.ts";
+import { MIN_LANES } from "./common.ts";
 import { fewFits, fewRows, type FewTile } from "./matmul_tensor_few.ts";
 
 /**
@@ -70,7 +70,7 @@ const RESIDENT: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 /** Tiles for ranges of k that the chosen stage does not divide. */
 const ODD: readonly FewTile[] = [RESIDENT, { ...RESIDENT, stage: 64 }];
 
-/** The tile whose stage divides every range of k, see LEAST_STAGE; also the tile for a CPU's subgroups. */
+/** The tile whose stage divides every range of k, see MIN_STAGE; also the tile for a CPU's subgroups. */
 const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
 
 /**
@@ -95,7 +95,7 @@ export function fewTile(
   const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits, kept);
   if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
   const wide = rows > unit.n / 2;
-  if (unit.lanes < LEAST_LANES) return wide ? undefined : LEAST;
+  if (unit.lanes < MIN_LANES) return wide ? undefined : LEAST;
   const fills = ({ stage, ahead }: FewTile) => range % (stage * ahead) === 0;
   const found = candidatesOf(format, rows, wide).find(
     ({ tile, enough, most = Infinity, range: least = 0 }) => {

@@ -1,6 +1,6 @@
 import type { Dispatch, Operand } from "../../../src/gpu/kernel.ts";
 import {
-  MOST_SCALED_ROWS,
+  MAX_SCALED_ROWS,
   type TensorLimits,
   type TensorShard,
 } from "../../../src/gpu/matrices_on_units.ts";
@@ -18,7 +18,7 @@ import { rowScales } from "./row_scales.ts";
 import { fewTile } from "./few_tiles.ts";
 import { matmulTensorFew } from "./matmul_tensor_few.ts";
 import { roundRows } from "./round_tiles.ts";
-import { LEAST_STAGE, tensorTile } from "./tensor_tiles.ts";
+import { MIN_STAGE, tensorTile } from "./tensor_tiles.ts";
 
 /** The prologue with the buffer of the scales that its first workgroup resets to the largest. */
 function withResetScales(prologue: Prologue): Prologue {
@@ -45,7 +45,7 @@ export function fitsUnits(
   },
 ): boolean {
   const range = cols / splitK;
-  if (!isQuantized(format) && format !== "bf16" || unit.n % 8 !== 0 || range % LEAST_STAGE !== 0) {
+  if (!isQuantized(format) && format !== "bf16" || unit.n % 8 !== 0 || range % MIN_STAGE !== 0) {
     return false;
   }
   return tensorTile(unit, limits, { rows: 1, columns: rows, range, splitK, low: 1 }) !== undefined;
@@ -79,7 +79,7 @@ export function matmulOnUnits(
   if (!tensor || !shards || epilogue.out !== undefined) return undefined;
   const { unit, limits, precision } = tensor;
   if (tensorBindings(epilogue, matrix) > limits.maxStorageBuffersPerShaderStage) return undefined;
-  if (rows > MOST_SCALED_ROWS) throw new Error(`${label}: ${rows} rows`);
+  if (rows > MAX_SCALED_ROWS) throw new Error(`${label}: ${rows} rows`);
   const { cols, format } = matrix;
   const use = { format, rows, range: cols / splitK, splitK };
   const { LOW: low } = formatOf({ matrix, precision }).parameters;

@@ -6,7 +6,7 @@ import type { TensorLimits } from "../../../src/gpu/matrices_on_units.ts";
 import { isQuantized, type WeightFormat } from "../../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../../src/gpu/matrix_unit.ts";
 import { MULTIPROCESSORS } from "../../lib/h200.ts";
-import { LEAST_LANES } from "./common.ts";
+import { MIN_LANES } from "./common.ts";
 import { fitsTile, type TensorTile, tileSize } from "./matmul_tensor.ts";
 
 /** A tile and what it takes on an H200. */
@@ -158,7 +158,7 @@ function usOf({ us }: Timed, workgroups: number): number {
  * than the 4 stages save.
  */
 function fills(range: number, { stage, ahead }: TensorTile, { lanes }: MatrixUnit): boolean {
-  return ahead > 2 ? lanes >= LEAST_LANES && range % (stage * ahead) === 0 : range % stage === 0;
+  return ahead > 2 ? lanes >= MIN_LANES && range % (stage * ahead) === 0 : range % stage === 0;
 }
 
 /** The tile that takes least time; undefined for more rows, or where none fits the range of k or the adapter. */

@@ -70,7 +70,7 @@ const CANDIDATES: readonly Candidate[] = [
 const ENOUGH = { few: 192, many: 96 };
 
 /** A range of k that is a multiple of this divides into the stages of some tile. */
-export const LEAST_STAGE = 32;
+export const MIN_STAGE = 32;
 
 /**
  * The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined where

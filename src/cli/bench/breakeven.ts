@@ -24,7 +24,7 @@ import { readNamed } from "./files.ts";
 import { type BenchContext, commandText } from "./results.ts";
 
 /** Steps of the table where they are not given: for given terms, and measured. */
-const [MOST_STEPS, MOST_MEASURED] = [16, 7];
+const [MAX_STEPS, MAX_MEASURED] = [16, 7];
 
 /** `eyrie breakeven`: the equation's table or page. Exit code 1 where greedy outputs differ. */
 export async function runBreakeven(
@@ -57,7 +57,7 @@ function given(options: BreakevenOptions): BreakEvenReport {
   if (alpha === undefined || draft === undefined) {
     throw new UsageError('Cannot run "breakeven": give --alpha and --draft-cost, or --measure');
   }
-  return givenReport(alpha, { draft, verify }, stepsOf(options, MOST_STEPS));
+  return givenReport(alpha, { draft, verify }, stepsOf(options, MAX_STEPS));
 }
 
 /** The report, or the exit code where there is none. */
@@ -106,6 +106,6 @@ function planOf(options: BreakevenOptions, workload: { name: string; sized: bool
     depth: 0,
     ...workload.sized ? { promptTokens } : {},
   };
-  const numSteps = stepsOf(options, MOST_MEASURED);
+  const numSteps = stepsOf(options, MAX_MEASURED);
   return { cases: [one], arms: armsOf({ numSteps }), blocks, seed };
 }

@@ -9,7 +9,7 @@ import { measuredEngine } from "./bench.ts";
 import { optionalOutput } from "../terminal/output_file.ts";
 
 /** Draft steps where they are not given. */
-const MOST_STEPS = 7;
+const MAX_STEPS = 7;
 
 /** `eyrie profile`: what rounds cost here, as a table and as a cost file. */
 export async function runCosts(
@@ -18,7 +18,7 @@ export async function runCosts(
 ): Promise<number> {
   const { maxBatch, seconds, output, json, quiet } = options;
   const drafts = hasDraft({ ...options }) || drafterOf(options.drafter)?.name === "NEXTN";
-  const numSteps = options.numSteps ?? (drafts ? MOST_STEPS : 0);
+  const numSteps = options.numSteps ?? (drafts ? MAX_STEPS : 0);
   const file = optionalOutput(output, options);
   const status = statusLine(io.stderr, { shown: !quiet });
   const opening = open({ maxBatch, numSteps, ...measuredEngine(options, { io, status }) });

@@ -4,7 +4,7 @@ import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { ChatMessage } from "../../text/chat_template.ts";
 import { type Flag, parseValue } from "../options/flag.ts";
-import { biasOf, MOST_BIAS } from "../options/logit_bias.ts";
+import { biasOf, MAX_BIAS } from "../options/logit_bias.ts";
 import { type BatchId, parseWithId } from "./batch_id.ts";
 import { shortened } from "./batch_error.ts";
 import { GRAMMAR_FIELDS, grammarOfLine } from "./constraint.ts";
@@ -84,7 +84,7 @@ export function parseBatchLine(text: string, line: number): BatchLine {
   const grammar = grammarOfLine(values, fail);
   const { maxTokens, logprobs, ...sampling } = numbersOf(values, fail);
   const logitBias = biasOf(logit_bias ?? {}) ??
-    fail(`logit_bias is no object of token ids and values from -${MOST_BIAS} to ${MOST_BIAS}`);
+    fail(`logit_bias is no object of token ids and values from -${MAX_BIAS} to ${MAX_BIAS}`);
   return {
     ...defined({
       prompt: prompt as string | undefined,

@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
 import type { NamedPolicy, SpeculationChoice } from "../../engine/schedule/speculation_choice.ts";
 import { PolicyError } from "../../speculate/policy.ts";
-import { type DraftShape, MOST_ROWS, MOST_TOPK } from "../../speculate/round_shape.ts";
+import { type DraftShape, MAX_ROWS, MAX_TOPK } from "../../speculate/round_shape.ts";
 import { treeNamed } from "../../speculate/tree_shape.ts";
 import { reason, UsageError } from "../../errors.ts";
 import type { ChatOptions, OpeningOptions } from "../options/options.ts";
@@ -30,7 +30,7 @@ export function speculationOf(
 
 type Tree = Pick<SpeculationChoice, "tree" | "eagleTopk" | "numDraftTokens">;
 
-const PARTS = { topk: MOST_TOPK, tokens: MOST_ROWS } as const;
+const PARTS = { topk: MAX_TOPK, tokens: MAX_ROWS } as const;
 
 /** What `--draft-tree` says: a whole tree, or parts of one. @throws UsageError */
 export function treeOf(text: string | undefined): Tree {
@@ -42,8 +42,8 @@ export function treeOf(text: string | undefined): Tree {
     const most = PARTS[key as keyof typeof PARTS] ?? 0;
     if (Number(value) < 1 || Number(value) > most) {
       throw new UsageError(
-        `Cannot use "--draft-tree ${text}": allowed is topk from 1 to ${MOST_TOPK} and tokens from ` +
-          `1 to ${MOST_ROWS}`,
+        `Cannot use "--draft-tree ${text}": allowed is topk from 1 to ${MAX_TOPK} and tokens from ` +
+          `1 to ${MAX_ROWS}`,
       );
     }
     parts.set(key, Number(value));

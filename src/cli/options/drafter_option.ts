@@ -22,14 +22,14 @@ export interface DrafterChoice<Name extends DrafterName = DrafterName> {
 }
 
 /** Longest match that can be asked for. */
-const MOST_MATCH = 64;
+const MAX_MATCH = 64;
 
 /** Those that take `:min=N,max=N`. */
 export const RANGED: string = HOST_ALGORITHMS.filter(isRanged).join(" and ");
 
 /** What `--drafter` accepts, as a phrase. */
 export const DRAFTER_TEXT: string = `one of ${DRAFTERS.join(", ")}; ${RANGED} with ` +
-  `:min=N,max=N from 1 to ${MOST_MATCH}`;
+  `:min=N,max=N from 1 to ${MAX_MATCH}`;
 
 /**
  * Reads a drafter as `--drafter` takes it: `NAME`, or `NAME:min=N,max=N` for one that matches n-grams. Case
@@ -55,5 +55,5 @@ function rangeOf(text: string): NgramRange | undefined {
     range[key as "min" | "max"] = Number(value);
   }
   const { min, max } = range;
-  return min >= 1 && min <= max && max <= MOST_MATCH ? range : undefined;
+  return min >= 1 && min <= max && max <= MAX_MATCH ? range : undefined;
 }

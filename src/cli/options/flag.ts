@@ -1,7 +1,7 @@
 import { parseAxis } from "../../measure/axes.ts";
 import { UsageError } from "../../errors.ts";
 import { decimal } from "./decimal.ts";
-import { type LogitBias, MOST_BIAS, parseBias } from "./logit_bias.ts";
+import { type LogitBias, MAX_BIAS, parseBias } from "./logit_bias.ts";
 
 interface Named {
   /** Long spelling with its dashes. */
@@ -126,7 +126,7 @@ export function allowed(flag: Flag): string {
         : `numbers from ${min} to ${max}, as in 0,0.7`;
     }
     case "bias":
-      return `ID=VALUE with a value from -${MOST_BIAS} to ${MOST_BIAS}, or a JSON object of them`;
+      return `ID=VALUE with a value from -${MAX_BIAS} to ${MAX_BIAS}, or a JSON object of them`;
     case "names":
       return "names with commas between them";
     case "choice":

@@ -5,7 +5,7 @@ import { REQUEST_RANGES } from "../../speculate/request_ranges.ts";
 export type LogitBias = Readonly<Record<number, number>>;
 
 /** Largest value either way. */
-export const MOST_BIAS: number = REQUEST_RANGES.logitBias.max;
+export const MAX_BIAS: number = REQUEST_RANGES.logitBias.max;
 
 /** ID=VALUE, or a JSON object of them; undefined where it is neither. */
 export function parseBias(text: string): LogitBias | undefined {
@@ -22,6 +22,6 @@ export function parseBias(text: string): LogitBias | undefined {
 export function biasOf(value: unknown): LogitBias | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const fits = ([id, bias]: [string, unknown]) =>
-    /^\d{1,9}$/.test(id) && typeof bias === "number" && Math.abs(bias) <= MOST_BIAS;
+    /^\d{1,9}$/.test(id) && typeof bias === "number" && Math.abs(bias) <= MAX_BIAS;
   return Object.entries(value).every(fits) ? value as LogitBias : undefined;
 }

@@ -1,8 +1,8 @@
 import leven from "leven";
 
 /** Slips of the finger: at most so many letters, and a part of all of them. */
-const MOST_SLIPS = 3;
-const MOST_SLIPS_SHARE = 0.6;
+const MAX_SLIPS = 3;
+const MAX_SLIPS_SHARE = 0.6;
 /** Letters that say which name is meant, where they are a part of it. */
 const FEWEST_LETTERS = 3;
 
@@ -34,8 +34,8 @@ function includes(letters: string, names: readonly string[]): readonly string[] 
 function slipped(letters: string, names: readonly string[]): readonly string[] {
   const slips = (name: string) => leven(letters, bare(name));
   const close = names.filter((name) =>
-    slips(name) <= MOST_SLIPS &&
-    slips(name) < MOST_SLIPS_SHARE * Math.max(letters.length, bare(name).length)
+    slips(name) <= MAX_SLIPS &&
+    slips(name) < MAX_SLIPS_SHARE * Math.max(letters.length, bare(name).length)
   );
   const least = Math.min(...close.map(slips));
   return close.filter((name) => slips(name) === least);

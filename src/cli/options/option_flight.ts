@@ -106,7 +106,7 @@ export const ROUNDS = {
   roundsPerSync: {
     flag: "--rounds-per-sync",
     type: "choice",
-    // Of 1 to MOST_ROUNDS, and SHARE, of src/engine/schedule/sync_interval.ts.
+    // Of 1 to MAX_ROUNDS, and SHARE, of src/engine/schedule/sync_interval.ts.
     choices: ["auto", "1", "2", "3", "4", "5", "6", "7", "8", "12", "16", "24", "32"],
     help:
       "rounds that the GPU runs before the host reads their tokens; more rounds hide the host's time, but text arrives in larger pieces",

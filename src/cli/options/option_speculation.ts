@@ -2,7 +2,7 @@
 import { ACCEPTANCE_TEXT, acceptanceOf } from "./acceptance_option.ts";
 import { DRAFTER_TEXT, drafterOf, DRAFTERS, MODEL_DRAFTERS, RANGED } from "./drafter_option.ts";
 import { POLICIES } from "../../speculate/policies/registry.ts";
-import { MOST_STEPS } from "../../speculate/round_shape.ts";
+import { MAX_STEPS } from "../../speculate/round_shape.ts";
 
 /** Names that `--policy` takes. */
 export const POLICY_NAMES: readonly string[] = Object.keys(POLICIES);
@@ -40,7 +40,7 @@ export const SPECULATION = {
     common: true,
     type: "integer",
     min: 0,
-    max: MOST_STEPS as number,
+    max: MAX_STEPS as number,
     help:
       "tokens that are drafted in a round; 0 is plain decoding; the text is the same for every value",
     absent: "3, or the first choice of the policy",

@@ -1,7 +1,7 @@
 import type { OpenEngine } from "../../engine/engine.ts";
 import { UsageError } from "../../errors.ts";
 import { modelArgument, parsePlace } from "../../hub/names.ts";
-import { mostTokens } from "../../serve/answers/limits.ts";
+import { maxRequestTokens } from "../../serve/answers/limits.ts";
 import { connectionLimits } from "../../serve/http/listener.ts";
 import { type Log, type LogFormat, openLog } from "../../serve/service/log.ts";
 import { startServer } from "../../serve/server.ts";
@@ -90,7 +90,7 @@ export async function runServe(
     const draft = engine.info.draftName && shownName(engine.info.draftName);
     const { info } = engine;
     const { kvTokens } = info;
-    const requestTokens = mostTokens(info);
+    const requestTokens = maxRequestTokens(info);
     startLines({ url: server.url, model, draft, maxBatch, kvTokens, requestTokens }).forEach(say);
     io.stdout.write(`${server.url}\n`);
     await aborted(io.signal);

@@ -85,7 +85,7 @@ function depthOf({ depth, options }: LaunchRequest): Speculation {
 }
 
 /** Default upper batch size of the last entry; vLLM uses that entry for larger batches too. */
-const MOST_REQUESTS = 1024;
+const MAX_REQUESTS = 1024;
 
 /** Gives each batch size the steps that the controller starts with, because vLLM does not adapt them. */
 function bySize(
@@ -97,7 +97,7 @@ function bySize(
     // The first entry also covers batches smaller than its own.
     const from = i === 0 ? 1 : slot.batchSize;
     const next = slots[i + 1]?.batchSize;
-    const to = next === undefined ? Math.max(from, maxBatch ?? MOST_REQUESTS) : next - 1;
+    const to = next === undefined ? Math.max(from, maxBatch ?? MAX_REQUESTS) : next - 1;
     return [from, to, startSlot(slot, initial).current];
   });
   const steps = ranges.map(([, , steps]) => steps);

@@ -10,7 +10,7 @@ const BAR_WIDTH = 24;
 const REDRAW_MS = 80;
 const CLEAR_LINE = "\r\x1b[K";
 /** A rate of less time than this says nothing. */
-const LEAST_MS = 20;
+const MIN_MS = 20;
 
 /** One line, never wider than the terminal: `target [####----] 12.3/45.6 MB, 1.2 GB/s`. */
 export function progressLine(
@@ -19,7 +19,7 @@ export function progressLine(
 ): string {
   const { done, total, unit } = progress;
   if (unit === "kernels") return compileLine(progress, columns);
-  const rate = elapsedMs >= LEAST_MS ? `, ${bytesText(done / elapsedMs * 1000)}/s` : "";
+  const rate = elapsedMs >= MIN_MS ? `, ${bytesText(done / elapsedMs * 1000)}/s` : "";
   return barLine(progress, {
     numbers: `${bytesText(done)} of ${bytesText(total)}${rate}`,
     columns,

@@ -36,7 +36,7 @@ export interface DraftReport {
 const TRAINING_THETA = 10_000;
 
 /** A base must gain this much before it is advised against the config's: the prompts are few. */
-const LEAST_GAIN = 1.01;
+const MIN_GAIN = 1.01;
 const NUM_STEPS = 3;
 
 /** Rope errs with distance, so the answers should be long; kinds differ in how certain they are. */
@@ -91,7 +91,7 @@ export async function checkDraft(
     measured.push(await measure(engine, draftRopeTheta, answers));
   }
   const [first, second] = measured as [ThetaAcceptance, ThetaAcceptance?];
-  const better = second && second.acceptLength > first.acceptLength * LEAST_GAIN;
+  const better = second && second.acceptLength > first.acceptLength * MIN_GAIN;
   return { draft, theta, measured, best: better ? TRAINING_THETA : theta };
 }
 

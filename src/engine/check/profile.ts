@@ -9,7 +9,7 @@ import { GREEDY } from "../../speculate/sampling.ts";
 import { storageBuffer } from "../device/buffers.ts";
 import type { Runner } from "../device/runner.ts";
 import { prefillPrompt } from "../device/single_sequence.ts";
-import { mostCells, rewind, type Sequence } from "../device/sequence.ts";
+import { maxCells, rewind, type Sequence } from "../device/sequence.ts";
 import { warmMs } from "./warm.ts";
 
 /** A dispatch as the profile names it. */
@@ -121,7 +121,7 @@ async function profileRounds(
   { sequences, ids, numSteps, cycles }: ProfileRequest,
 ): Promise<RoundSamples> {
   const shape = chain(numSteps);
-  const tier = { ...shape, batch: sequences.length, cells: mostCells(sequences) };
+  const tier = { ...shape, batch: sequences.length, cells: maxCells(sequences) };
   const { draft, verify, extend } = await runner.programs.round(tier);
   const parts = Object.entries({ draft, verify, extend } as const)
     .filter(([, { steps }]) => steps.length > 0)
@@ -166,7 +166,7 @@ async function profilePrefill(
   const passMs: number[] = Array(times).fill(0);
   for (const { from, to } of chunks(runner, ids)) {
     await runner.prefill([{ sequence, to }]); // writes the chunk's rows; it may run again then
-    const chunk = await runner.programs.prompt({ rows: to - from, cells: mostCells([sequence]) });
+    const chunk = await runner.programs.prompt({ rows: to - from, cells: maxCells([sequence]) });
     const { body, head, draft, draftHead } = chunk;
     const programs = to === ids.length ? [body, head, draft, draftHead] : [body, draft];
     const whole = { steps: programs.flatMap(({ steps }) => steps) };

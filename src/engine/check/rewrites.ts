@@ -7,7 +7,7 @@ import { REWRITES } from "../../model/lower/rewrites.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { throwDeviceErrors } from "../device/event_loop.ts";
 import type { Runner } from "../device/runner.ts";
-import { mostCells } from "../device/sequence.ts";
+import { maxCells } from "../device/sequence.ts";
 import {
   distinctIds,
   type GrowthPoint,
@@ -60,10 +60,10 @@ export interface StartedRewrite {
 /** A sample is a submission of this length at least: its ends do not count then. */
 const SAMPLE_MS = 2;
 /** Programs in one submission. */
-const MOST_RUNS = 50;
+const MAX_RUNS = 50;
 
 /** How many rewrites are tried at a shape: each, and all of them together. */
-export const MOST_TRIED: number = REWRITES.length + 1;
+export const MAX_TRIED: number = REWRITES.length + 1;
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -134,7 +134,7 @@ export async function* measureRewrites(
   const started = performance.now();
   let once = await timer.ms(whole);
   while (performance.now() - started < warmMs(gpu.info)) once = await timer.ms(whole);
-  const runs = Math.max(1, Math.min(MOST_RUNS, Math.ceil(SAMPLE_MS / once)));
+  const runs = Math.max(1, Math.min(MAX_RUNS, Math.ceil(SAMPLE_MS / once)));
   const sample = async ({ steps }: Program) =>
     await timer.ms({ steps: Array.from({ length: runs }, () => steps).flat() }) / runs;
 
@@ -155,7 +155,7 @@ export async function* measureRewrites(
     else {
       const { rewrite } = other;
       const at = REWRITES.findIndex(({ name }) => name === rewrite);
-      yield { rewrite, done: at < 0 ? REWRITES.length : at, total: MOST_TRIED };
+      yield { rewrite, done: at < 0 ? REWRITES.length : at, total: MAX_TRIED };
       yield await samplesOf(other).catch((error) => ({ rewrite, why: firstLine(error) }));
     }
   }
@@ -172,7 +172,7 @@ async function preparePrompt(
   sequence.ids.push(...distinctIds(runner, rows));
   await runner.prefill([{ sequence, to: rows }]);
   const planOf: Prepared["planOf"] = (without) => runner.programs.promptPlan(rows, without);
-  return { planOf, cells: mostCells([sequence]) };
+  return { planOf, cells: maxCells([sequence]) };
 }
 
 /** Runs a round with random drafts: its batch and its drafts stay on the device. */
@@ -191,7 +191,7 @@ async function prepareRound(
   await runner.rounds(sequences, { shape, count: 1, ...rows > 1 ? { proposals } : {} });
   const spec = { ...shape, batch, proposed: rows > 1 };
   const planOf: Prepared["planOf"] = (without) => runner.programs.verifyPlan(spec, without);
-  return { planOf, cells: mostCells(sequences) };
+  return { planOf, cells: maxCells(sequences) };
 }
 
 function tooSmall({ batch, cells }: { readonly batch: number; readonly cells: number }) {

@@ -33,18 +33,18 @@ export interface EngineSizes {
 }
 
 /** Drafts that the deepest tier may accept in a round. */
-export function mostDepth({ shapes }: Pick<EngineSizes, "shapes">): number {
+export function maxDepth({ shapes }: Pick<EngineSizes, "shapes">): number {
   return Math.max(...shapes.map(({ depth }) => depth));
 }
 
 /** Verify rows of a sequence in the tier that has most. */
-export function mostRows({ shapes }: Pick<EngineSizes, "shapes">): number {
+export function maxRows({ shapes }: Pick<EngineSizes, "shapes">): number {
   return Math.max(...shapes.map(({ rows }) => rows));
 }
 
 /** Whether rounds without drafts may be followed by rounds with drafts. */
 export function draftsAtTimes({ shapes }: Pick<EngineSizes, "shapes">): boolean {
-  return mostDepth({ shapes }) > 0 && shapes.some(({ depth }) => depth === 0);
+  return maxDepth({ shapes }) > 0 && shapes.some(({ depth }) => depth === 0);
 }
 
 /** Rows of a sequence in the widest level of a tree that the device drafts, 0 where it drafts none. */
@@ -67,8 +67,8 @@ export function reservedCells(
   length: number,
   rounds = 1,
 ): number {
-  const scratch = Math.max(mostRows(capacity), treeCells(capacity));
-  return length + rounds * (mostDepth(capacity) + 1) + scratch;
+  const scratch = Math.max(maxRows(capacity), treeCells(capacity));
+  return length + rounds * (maxDepth(capacity) + 1) + scratch;
 }
 
 /** Pages per slot in the block table: the whole context and what a last round reserves. */
@@ -82,7 +82,7 @@ export interface RoundBuffers {
   readonly slots: Operand;
   /** Block table, u32 [slots, tablePages]. */
   readonly pages: Operand;
-  /** What is drafted for each slot, u32 [slots, draftWords(mostRows)]. */
+  /** What is drafted for each slot, u32 [slots, draftWords(maxRows)]. */
   readonly drafts: Operand;
   /** Slot of each sequence, u32 [batch]. */
   readonly batchSlots: Operand;
@@ -106,14 +106,14 @@ export interface RoundBuffers {
 }
 
 /** Most rows one forward may have, rounded up so that whole matmul tiles fit. */
-export function maxRows(capacity: EngineSizes): number {
+export function maxForwardRows(capacity: EngineSizes): number {
   const levelRows = wholeTiles(capacity.batch * treeWidth(capacity));
   return Math.max(wholeTiles(capacity.prefillRows), verifyRowCount(capacity), levelRows);
 }
 
 /** Rows of the widest verify forward, rounded up so that whole matmul tiles fit. */
 export function verifyRowCount(capacity: EngineSizes): number {
-  return wholeTiles(capacity.batch * mostRows(capacity));
+  return wholeTiles(capacity.batch * maxRows(capacity));
 }
 
 /** Extend rows of the widest round of trees, 0 where all tiers are chains. */
@@ -136,8 +136,8 @@ export function firstRowsAt(capacity: Pick<EngineSizes, "shapes" | "batch">): nu
 }
 
 /** Words of the results of the widest round without confidences, for which the readback grows when they are wanted. */
-export function mostResultWords(capacity: Pick<EngineSizes, "batch" | "shapes">): number {
-  return capacity.batch * resultWords(mostRows(capacity));
+export function maxResultWords(capacity: Pick<EngineSizes, "batch" | "shapes">): number {
+  return capacity.batch * resultWords(maxRows(capacity));
 }
 
 /** Rounded up to whole matmul tiles. */
@@ -148,19 +148,19 @@ export function wholeTiles(rows: number): number {
 /** Makes the buffers. */
 export function roundBuffers(gpu: Gpu, capacity: EngineSizes): RoundBuffers {
   const words = (label: string, count: number) => storageBuffer(gpu, label, count);
-  const rows = maxRows(capacity);
+  const rows = maxForwardRows(capacity);
   const { batch } = capacity;
   return {
     slots: words("slots", batch * SLOT_WORDS),
     pages: words("pages", batch * tablePages(capacity)),
-    drafts: words("drafts", batch * draftWords(mostRows(capacity))),
+    drafts: words("drafts", batch * draftWords(maxRows(capacity))),
     batchSlots: words("batch_slots", batch),
     draftRows: words("draftRows", batch * ROW_WORDS),
     rows: words("rows", rows * ROW_WORDS),
     extendRows: words("extendRows", rows * ROW_WORDS),
     chosen: words("chosen", rows),
     last: words("last", firstRowsAt(capacity) + batch),
-    results: words("results", batch * resultWords(mostRows(capacity), capacity.confident)),
+    results: words("results", batch * resultWords(maxRows(capacity), capacity.confident)),
     budget: words("budget", BUDGET_WORDS),
   };
 }

@@ -13,7 +13,7 @@ import {
   actWidth,
   attentionSizes,
   isRecurrent,
-  mostRowJobs,
+  maxRowJobs,
   ropeWidth,
 } from "../../model/config/layer_config.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
@@ -28,7 +28,7 @@ import { PAGE } from "../../model/device_layout.ts";
 import { write } from "../../model/weights/upload.ts";
 import {
   type EngineSizes,
-  maxRows,
+  maxForwardRows,
   type RoundBuffers,
   storageBuffer,
   tablePages,
@@ -72,7 +72,7 @@ export function causalModel(
     gathered: gathered > 0 ? words("gathered", gathered) : undefined,
     weights,
     kv,
-    final: words("final", maxRows(capacity) * config.hiddenSize),
+    final: words("final", maxForwardRows(capacity) * config.hiddenSize),
     logits: words("logits", rows * weights.head.rows),
     partials: words("partials", rows * slicePartialWords(config.vocabSize)),
   };
@@ -87,7 +87,7 @@ export function decoderContext(
   shared: SharedBuffers,
 ): DecoderContext {
   const rules = tuning(gpu.info.software, gpu.limits, gpu.info.backend);
-  const rows = maxRows(capacity);
+  const rows = maxForwardRows(capacity);
   return {
     config,
     tuning: {
@@ -123,7 +123,7 @@ export function withUnits(
   return {
     ...target,
     tuning: { ...tuning, ...units },
-    scales: units.tensor && (scales ?? rowScales(gpu, "target", config, maxRows(capacity))),
+    scales: units.tensor && (scales ?? rowScales(gpu, "target", config, maxForwardRows(capacity))),
   };
 }
 
@@ -157,7 +157,7 @@ function ropeCols({ layers }: ModelConfig, i: number): number {
 function rowScales(gpu: Gpu, name: string, { layers }: ModelConfig, rows: number): RowScales {
   const stride = Math.ceil(4 * rows / ALIGNMENT) * ALIGNMENT / 4;
   const words = (label: string, count: number) => storageBuffer(gpu, `${name}.${label}`, count);
-  const jobs = mostRowJobs(layers);
+  const jobs = maxRowJobs(layers);
   return {
     normed: words("scales", rows),
     reduced: words("reduced", stride + jobs * rows),

@@ -1,13 +1,13 @@
 import type { Gpu } from "../../gpu/device.ts";
 import { type CreationCounts, submit } from "../../gpu/program.ts";
 import { hasState } from "../../model/config/layer_config.ts";
-import { MOST_STOPS, PAGE } from "../../model/device_layout.ts";
+import { MAX_STOPS, PAGE } from "../../model/device_layout.ts";
 import type { AcceptThresholds } from "../../speculate/accept_thresholds.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { DraftShape } from "../../speculate/round_shape.ts";
 import {
   type EngineSizes,
-  mostResultWords,
+  maxResultWords,
   type RoundBuffers,
   roundBuffers,
   tablePages,
@@ -21,7 +21,7 @@ import {
 } from "./choice/choice.ts";
 import { type Inputs, openInputs } from "./inputs.ts";
 import { lagGroups } from "./draft_lag.ts";
-import { mostLogprobs } from "./choice/logprobs.ts";
+import { maxLogprobs } from "./choice/logprobs.ts";
 import { openRelaxed } from "./choice/relax.ts";
 import { maskedRound } from "./choice/masked_round.ts";
 import type { KeptStates } from "./kept_states.ts";
@@ -40,7 +40,7 @@ import {
 } from "./programs.ts";
 import { type ElasticMemory, elasticMemory } from "./elastic/elastic_memory.ts";
 import { type RoundLayout, type RoundResult, roundResult } from "./round_result.ts";
-import { mostCells, rewind, type Sequence, slotOf, storesAnswer } from "./sequence.ts";
+import { maxCells, rewind, type Sequence, slotOf, storesAnswer } from "./sequence.ts";
 import { throwDeviceErrors } from "./event_loop.ts";
 import { promptWorks } from "./submit/prompt_work.ts";
 import { type WindowPages, windowPages } from "./window_pages.ts";
@@ -97,7 +97,7 @@ export async function openRunner(
     acceptance,
     relaxed,
   });
-  const words = mostResultWords(capacity);
+  const words = maxResultWords(capacity);
   const submitter = await openSubmitter(gpu, buffers.results.buffer, {
     words,
     profile,
@@ -321,7 +321,7 @@ class DeviceRunner implements Runner {
     const rows = promptRows(tokens, promptRun(this.capacity));
     const kind = heads === 0 ? PLAIN_SAMPLING : this.#kind(ended, {
       mask: ending.find(({ mask }) => mask)?.mask,
-      logprobs: mostLogprobs(ending),
+      logprobs: maxLogprobs(ending),
     });
     const programs = await this.#promptsOf({
       rows: rows.count,
@@ -329,7 +329,7 @@ class DeviceRunner implements Runner {
       heads: Math.max(1, heads),
       choice: kind,
       answers: areOfAnswers(chunks),
-      cells: mostCells(sequences),
+      cells: maxCells(sequences),
     });
     const drafts = this.#drafts;
     const read = this.#choice.read(kind, heads);
@@ -380,7 +380,7 @@ class DeviceRunner implements Runner {
   async catchUp(sequences: readonly Sequence[], chunks = Infinity): Promise<void> {
     for (const group of lagGroups(sequences, this.capacity.prefillRows).slice(0, chunks)) {
       const rows = group.reduce((sum, { from, to }) => sum + to - from, 0);
-      const most = mostCells(group.map(({ sequence }) => sequence));
+      const most = maxCells(group.map(({ sequence }) => sequence));
       const { body, head } = await this.programs.catchUp(rows, group.length, most);
       this.#inputs.writeLags(group);
       await this.#submitter.run({ programs: [body, head], words: 0 });
@@ -394,7 +394,7 @@ class DeviceRunner implements Runner {
 
   async begin(sequences: readonly Sequence[], asked: RoundRequest): Promise<SubmittedRounds> {
     const { shape, count, proposals, deviceDepth = 0, maskFor, logprobs } = asked;
-    const cells = mostCells(sequences);
+    const cells = maxCells(sequences);
     const proposed = proposals !== undefined;
     const choice = this.#kind(sequences, { mask: maskFor, logprobs });
     if ((proposed || choice.masked) && count !== 1) {
@@ -455,9 +455,9 @@ class DeviceRunner implements Runner {
   ): RoundResult[] {
     const results = ran.map((one) => roundResult(sequences, of, one));
     const stopped = sequences.map(({ slot, ids }, i) => {
-      const { stopIds = [], mostTokens = Infinity } = this.#ends[slot ?? -1] ?? {};
-      const stops = new Set(stopIds.slice(0, MOST_STOPS));
-      return ids.length >= mostTokens ||
+      const { stopIds = [], maxTokens = Infinity } = this.#ends[slot ?? -1] ?? {};
+      const stops = new Set(stopIds.slice(0, MAX_STOPS));
+      return ids.length >= maxTokens ||
         results.some(({ sequences }) => sequences[i]?.ids.some((id) => stops.has(id)));
     });
     this.#windows?.end(sequences, of, stopped);

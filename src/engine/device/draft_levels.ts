@@ -19,7 +19,7 @@ export interface LevelForwards {
  * one, has a level of the nodes whose paths are most probable, and then those of all levels that are verified.
  */
 export function draftLevels(
-  { tree, mostRows }: { readonly tree?: TreeScratch | undefined; readonly mostRows: number },
+  { tree, maxRows }: { readonly tree?: TreeScratch | undefined; readonly maxRows: number },
   { batchSlots, slots, drafts }: RoundBuffers,
   shape: RoundShape,
   forwards: LevelForwards,
@@ -37,6 +37,6 @@ export function draftLevels(
   return [
     add(0, tree.first),
     ...levels.flatMap((level) => [...forwards.tree(tree, level), add(level + 1, tree.top)]),
-    treeSelect({ batchSlots, tree, drafts }, { ...of, mostRows }),
+    treeSelect({ batchSlots, tree, drafts }, { ...of, maxRows }),
   ];
 }

@@ -75,13 +75,13 @@ function chainLevel(
   { batch, depth }: RoundShape,
   level: number,
 ): Dispatch[] {
-  const { mostRows } = draft;
+  const { maxRows } = draft;
   const keepHidden = level + 2 < depth;
   const fed = { rows, count: batch, perSlot: 1 };
   return [
     // Later levels need no such dispatch: the kernel that chooses a token writes the row of the next level.
     ...level === 0
-      ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, mostRows, step: 0 })]
+      ? [draftRows({ batchSlots, slots, drafts, rows }, { batch, maxRows, step: 0 })]
       : [],
     ...planOf(draft, (graph) => {
       const x = draftLevel(graph, draft, fed, { hidden: draft.hidden, index: batchSlots });

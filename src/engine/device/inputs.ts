@@ -5,12 +5,12 @@ import {
   ALL_DRAFTS,
   chainRow,
   draftWords,
-  MOST_STOPS,
+  MAX_STOPS,
   NO_SLOT,
   PAGE,
   ROW_WORDS,
   SLOT_LIMIT,
-  SLOT_MOST,
+  SLOT_MAX_TOKENS,
   SLOT_SEED,
   SLOT_STOPS,
   SLOT_WORDS,
@@ -18,7 +18,7 @@ import {
 import type { VerifyBudget } from "../../speculate/policy.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
 import type { Proposal } from "../../speculate/trees.ts";
-import { type EngineSizes, mostRows, type RoundBuffers, tablePages } from "./buffers.ts";
+import { type EngineSizes, maxRows, type RoundBuffers, tablePages } from "./buffers.ts";
 import type { DraftLag } from "./draft_lag.ts";
 import { rowBucket } from "./buckets.ts";
 import { packBudget } from "./packed/budget.ts";
@@ -183,14 +183,14 @@ class WrittenInputs implements Inputs {
   writeSampling(
     sequence: Sequence,
     { seed, topK, temperature, topP, minP }: Sampling,
-    { stopIds = [], mostTokens = Infinity }: TextEnds,
+    { stopIds = [], maxTokens = Infinity }: TextEnds,
   ): void {
     const words = new Uint32Array(SLOT_WORDS - SLOT_SEED).fill(NOT_A_TOKEN);
     words.set([seed, topK]);
     new Float32Array(words.buffer).set([temperature, topP, minP], 2);
     words[SLOT_LIMIT - SLOT_SEED] = sequence.pages.length * PAGE;
-    words.set(stopIds.slice(0, MOST_STOPS), SLOT_STOPS - SLOT_SEED);
-    if (mostTokens < Infinity) words[SLOT_MOST - SLOT_SEED] = mostTokens;
+    words.set(stopIds.slice(0, MAX_STOPS), SLOT_STOPS - SLOT_SEED);
+    if (maxTokens < Infinity) words[SLOT_MAX_TOKENS - SLOT_SEED] = maxTokens;
     this.#writeSlot(sequence, SLOT_SEED, words);
   }
 
@@ -212,7 +212,7 @@ class WrittenInputs implements Inputs {
     sequences: readonly Sequence[],
     proposals: readonly (Proposal | undefined)[],
   ): void {
-    const most = mostRows(this.#capacity);
+    const most = maxRows(this.#capacity);
     const size = draftWords(most);
     const given = proposals.flatMap((proposal, i) =>
       proposal ? [{ proposal, slot: slotOf(sequences[i] as Sequence) }] : []
@@ -256,7 +256,7 @@ class WrittenInputs implements Inputs {
   }
 
   #writeDraftCount(slot: number, count: number): void {
-    const at = slot * draftWords(mostRows(this.#capacity)) * 4;
+    const at = slot * draftWords(maxRows(this.#capacity)) * 4;
     this.#write(this.#buffers.drafts.buffer, at, Uint32Array.of(count));
   }
 

@@ -28,8 +28,8 @@ import {
   draftsAtTimes,
   type EngineSizes,
   keptRowCount,
+  maxForwardRows,
   maxRows,
-  mostRows,
   type RoundBuffers,
   storageBuffer,
   tablePages,
@@ -205,7 +205,7 @@ function prepareDraft(
   capacity: EngineSizes,
   shared: SharedBuffers & { readonly kv: LayerKv },
 ): Models["draft"] {
-  const rows = maxRows(capacity);
+  const rows = maxForwardRows(capacity);
   const { hiddenSize } = config.layer;
   const featureCols = featureWidth(config, target.config);
   const kept = keptRowCount(capacity);
@@ -237,7 +237,7 @@ function prepareDraft(
     hidden: floats("hidden", capacity.batch * hiddenSize),
     choice: capacity.confident === true ? "softmax" : "argmax",
     drafts: shared.drafts,
-    mostRows: mostRows(capacity),
+    maxRows: maxRows(capacity),
     tree: treeScratch(gpu, { config, weights }, capacity),
     features: eagle3 ? floats("features", rows * featureCols) : target.final,
     featureCols,

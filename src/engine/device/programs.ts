@@ -4,7 +4,7 @@ import { compiler, type CreationCounts, type Program, within } from "../../gpu/p
 import { PREFILL_ROWS, resultWords } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { batchBucket, batchBuckets, rowBucket, rowBuckets } from "./buckets.ts";
-import { type EngineSizes, firstRowsAt, mostRows, type RoundBuffers } from "./buffers.ts";
+import { type EngineSizes, firstRowsAt, maxRows, type RoundBuffers } from "./buffers.ts";
 import type { DeviceDrafter } from "./device_drafter.ts";
 import {
   GREEDY_SAMPLING,
@@ -66,7 +66,7 @@ export interface RoundPrograms extends Submission {
 
 /**
  * All programs of an engine, each made once: by `Runner.warmUp`, or when first needed. `cells` is the number of cells
- * that the longest slot has pages for, see `mostCells`; absent: any number.
+ * that the longest slot has pages for, see `maxCells`; absent: any number.
  */
 export interface Programs {
   readonly created: Readonly<CreationCounts>;
@@ -132,7 +132,7 @@ export function enginePrograms(
     buffers,
     relaxed,
     acceptance,
-    mostRows: mostRows(capacity),
+    maxRows: maxRows(capacity),
     firstRows: firstRowsAt(capacity),
     keepAll: elastic !== undefined,
     withConfidences: capacity.confident === true && models.draft !== undefined,

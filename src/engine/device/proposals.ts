@@ -33,11 +33,11 @@ function cellsOffLine(proposal: Proposal, row: number): number {
 }
 
 /** What the device keeps for one slot, see kernels/lib/drafts.wgsl. */
-export function packProposal({ tokens, parents }: Proposal, mostRows: number): Uint32Array {
-  const words = new Uint32Array(draftWords(mostRows));
+export function packProposal({ tokens, parents }: Proposal, maxRows: number): Uint32Array {
+  const words = new Uint32Array(draftWords(maxRows));
   words[0] = tokens.length;
   words.set(tokens, DRAFT_TOKENS);
-  words.set(parents, DRAFT_TOKENS + mostRows - 1);
+  words.set(parents, DRAFT_TOKENS + maxRows - 1);
   return words;
 }
 
@@ -46,9 +46,9 @@ export function packProposal({ tokens, parents }: Proposal, mostRows: number): U
  *
  * @param words as packProposal makes them; chains have no parents there.
  */
-export function unpackProposal(words: Uint32Array, shape: DraftShape, mostRows: number): Proposal {
+export function unpackProposal(words: Uint32Array, shape: DraftShape, maxRows: number): Proposal {
   const count = Math.min(words[0] ?? 0, shape.rows - 1);
-  const parents = DRAFT_TOKENS + mostRows - 1;
+  const parents = DRAFT_TOKENS + maxRows - 1;
   return {
     tokens: [...words.subarray(DRAFT_TOKENS, DRAFT_TOKENS + count)],
     parents: isChain(shape)

@@ -4,7 +4,7 @@ import { stepWords } from "../../../kernels/recurrent/delta_rule.ts";
 import { convWidth, type RecurrentSpec } from "../../model/config/layer_config.ts";
 import type { LayerState } from "../../model/graph/graph.ts";
 import { PAGE } from "../../model/device_layout.ts";
-import { type EngineSizes, mostRows } from "./buffers.ts";
+import { type EngineSizes, maxRows } from "./buffers.ts";
 
 /** What the size of a state depends on. */
 export type StateSizes = Pick<EngineSizes, "batch" | "shapes" | "keptStates">;
@@ -19,7 +19,7 @@ export function layerState(
   spec: RecurrentSpec,
   capacity: StateSizes,
 ): LayerState {
-  const rows = mostRows(capacity);
+  const rows = maxRows(capacity);
   const floats = (name: string, ofSlot: number) =>
     arena.allocate(`${label}.${name}`, 4 * capacity.batch * ofSlot);
   const checkpoints = (capacity.keptStates ?? 0) > 0;

@@ -38,7 +38,7 @@ export interface RoundParts {
   readonly drafter: DeviceDrafter | undefined;
   readonly buffers: RoundBuffers;
   /** Rows that a slot may have in any round. */
-  readonly mostRows: number;
+  readonly maxRows: number;
   /** See `firstRowsAt`. */
   readonly firstRows: number;
   /** Whether the results of chains that the device drafts include the draft's confidences; default false. */
@@ -117,7 +117,7 @@ export function roundPlans(
   spec: RoundSpec,
   choice?: SamplingBuffers,
 ): RoundPlans {
-  const { target, drafter, buffers, mostRows, keepAll } = parts;
+  const { target, drafter, buffers, maxRows, keepAll } = parts;
   const { batch, depth, packed, proposed = false, allocates = false } = spec;
   const paths = !isChain(spec);
   const { count, perSlot } = verifyRowsOf(spec);
@@ -126,7 +126,7 @@ export function roundPlans(
   const { batchSlots, slots, drafts, rows } = buffers;
   const verifies = packed === undefined && !paths;
   const graph = new Graph("rows");
-  if (verifies) graph.verifyRows({ batchSlots, slots, drafts, rows, batch, perSlot, mostRows });
+  if (verifies) graph.verifyRows({ batchSlots, slots, drafts, rows, batch, perSlot, maxRows });
   else graph.dispatches(verification(parts, spec));
   graph.begin("target");
   const x = targetLayers(graph, target, { rows, count, perSlot, paths }, auxHidden);
@@ -141,7 +141,7 @@ export function roundPlans(
     ? graph.partials(logits, {
       choice: "argmax",
       vocab: target.config.vocabSize,
-      most: MOST_PARTIALS,
+      most: MAX_PARTIALS,
     }, "choose")
     : undefined;
   if (partials) {
@@ -168,7 +168,7 @@ export function roundPlans(
       ...plans.part("choose"),
       ...chooseRows(target, buffers, { count, perSlot, choice }),
       ...byRule(parts, spec, choice),
-      ...relaxRows(target, buffers, { shape: spec, mostRows, choice, relaxed: parts.relaxed }),
+      ...relaxRows(target, buffers, { shape: spec, maxRows, choice, relaxed: parts.relaxed }),
     ],
     accept: greedy ? plans.part("accept") : [
       ...acceptance(parts, spec),
@@ -187,12 +187,12 @@ export function roundPlans(
  * Most partial results of all rows. One workgroup looks through those of a sequence, and rows share what a head
  * gains that stores no logits: on an H200 8 rows of Qwen3-0.6B's take 134 us with it and the choice, 130 without.
  */
-const MOST_PARTIALS = 40_000;
+const MAX_PARTIALS = 40_000;
 
 /**
  * Most verify rows of a sequence for which acceptance makes the target's choices: one workgroup handles all of them.
  */
-const MOST_OWN_ROWS = 8;
+const MAX_OWN_ROWS = 8;
 
 /** Whether acceptance makes the target's choices itself: only if nothing else reads logits or choices. */
 function choosesItself(
@@ -204,26 +204,26 @@ function choosesItself(
   const read = buffers?.adjusted !== undefined || buffers?.logprobs !== undefined;
   const ruled = relaxed !== undefined || drafter?.reject !== undefined;
   return choice?.greedy === true && packed === undefined && !read && !(ruled && depth > 0) &&
-    isChain(spec) && rows <= MOST_OWN_ROWS;
+    isChain(spec) && rows <= MAX_OWN_ROWS;
 }
 
 /** The device's choice of the drafts that are verified: after the draft levels, before the verify rows. */
 function allocation(
-  { buffers: { batchSlots, slots, budget, drafts }, mostRows }: RoundParts,
+  { buffers: { batchSlots, slots, budget, drafts }, maxRows }: RoundParts,
   { batch, rows }: RoundSpec,
 ): Dispatch {
-  return allocate({ batchSlots, slots, budget, drafts }, { batch, rows, mostRows });
+  return allocate({ batchSlots, slots, budget, drafts }, { batch, rows, maxRows });
 }
 
-function verification({ buffers, mostRows, firstRows }: RoundParts, spec: RoundSpec): Dispatch {
+function verification({ buffers, maxRows, firstRows }: RoundParts, spec: RoundSpec): Dispatch {
   const { batchSlots, slots, drafts, rows, extendRows: extend, last } = buffers;
   const { packed: count } = spec;
   if (count !== undefined) {
-    const shape = { batch: spec.batch, rows: spec.rows, count, firstRows, mostRows };
+    const shape = { batch: spec.batch, rows: spec.rows, count, firstRows, maxRows };
     return verifyPacked({ batchSlots, slots, drafts, rows, extend, last }, shape);
   }
   const record = isChain(spec) ? verifyRows : verifyTree;
-  return record({ batchSlots, slots, drafts, rows }, { ...spec, mostRows });
+  return record({ batchSlots, slots, drafts, rows }, { ...spec, maxRows });
 }
 
 /** The drafter's own rule for a chain that it drafted. */
@@ -242,7 +242,7 @@ function byRule(
  * @param greedy partial results from which acceptance itself makes the target's choices; chains only.
  */
 function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): Dispatch[] {
-  const { target, buffers, mostRows, firstRows, acceptance } = parts;
+  const { target, buffers, maxRows, firstRows, acceptance } = parts;
   const { batchSlots, slots, drafts, rows, extendRows: extend, chosen, last, results, pages } =
     buffers;
   const { batch, depth, rows: perSlot, packed } = spec;
@@ -251,7 +251,7 @@ function acceptance(parts: RoundParts, spec: RoundSpec, greedy?: GreedyChoice): 
     batch,
     depth,
     rows: perSlot,
-    mostRows,
+    maxRows,
     confidences: hasConfidences(parts, spec),
     greedy,
     firstRows: packed === undefined ? undefined : firstRows,

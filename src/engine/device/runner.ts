@@ -129,10 +129,10 @@ export interface Runner {
 
 /** Where the device stops a sequence: its rows in later rounds are padding. */
 export interface TextEnds {
-  /** Token ids, of which MOST_STOPS count; default none. */
+  /** Token ids, of which MAX_STOPS count; default none. */
   readonly stopIds?: readonly number[];
   /** Number of tokens that the text may have, prompt included; default: any. */
-  readonly mostTokens?: number;
+  readonly maxTokens?: number;
 }
 
 /** Rounds that the device has still to do. */
@@ -148,7 +148,7 @@ export interface SubmittedRounds {
 export interface RoundRequest {
   /** One of the capacity's. */
   readonly shape: DraftShape;
-  /** 1 to MOST_ROUNDS. */
+  /** 1 to MAX_ROUNDS. */
   readonly count: number;
   /**
    * Draft tokens to verify of each sequence that the device drafts for, 0 to the shape's depth, at most
@@ -179,7 +179,7 @@ export interface RoundRequest {
   readonly maskFor?: (proposals: readonly Proposal[]) => Uint32Array | Promise<Uint32Array>;
   /**
    * How many of the likeliest tokens are reported at each emitted token with their log-probabilities, besides the
-   * token's own: 0 to MOST_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
+   * token's own: 0 to MAX_LOGPROBS; at least as many are reported. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
 }

@@ -42,7 +42,7 @@ export function slotOf({ slot }: Sequence): number {
 }
 
 /** Cells that the sequence with the most pages has pages for: no row of these sequences sees more. */
-export function mostCells(sequences: readonly Pick<Sequence, "pages">[]): number {
+export function maxCells(sequences: readonly Pick<Sequence, "pages">[]): number {
   return Math.max(0, ...sequences.map(({ pages }) => pages.length)) * PAGE;
 }
 

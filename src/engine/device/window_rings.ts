@@ -11,7 +11,7 @@ import {
 } from "../../model/config/layer_config.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import { PAGE } from "../../model/device_layout.ts";
-import { type EngineSizes, mostRows } from "./buffers.ts";
+import { type EngineSizes, maxRows } from "./buffers.ts";
 
 /** What layers with this window have, in the place of `EngineSizes.pages` pages. */
 export interface WindowRing {
@@ -53,7 +53,7 @@ export function windowRing(
   { batch, shapes, prefillRows, keptStates = 0, pages: context }: RingSizes,
 ): WindowRing | undefined {
   const keptPages = Math.ceil((window - 1) / PAGE);
-  const slotPages = keptPages + 1 + Math.ceil(mostRows({ shapes }) / PAGE);
+  const slotPages = keptPages + 1 + Math.ceil(maxRows({ shapes }) / PAGE);
   const promptPages = Math.ceil(prefillRows / PAGE);
   const pages = batch * slotPages + promptPages + keptStates * keptPages;
   return pages < context ? { window, slotPages, promptPages, keptPages, pages } : undefined;

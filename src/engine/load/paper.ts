@@ -17,7 +17,7 @@ import { loadDraft, loadStandalone } from "../../model/weights/draft_weights.ts"
 import type { TargetWeights } from "../../model/weights/target_weights.ts";
 import { loader, shapesAlone, type WeightShapes } from "../../model/weights/loader.ts";
 import { checkpointShapes } from "../../model/weights/checkpoint_shapes.ts";
-import { type EngineSizes, mostResultWords, roundBuffers } from "../device/buffers.ts";
+import { type EngineSizes, maxResultWords, roundBuffers } from "../device/buffers.ts";
 import { allocateKept } from "../device/choice/relax.ts";
 import { isRecurrent } from "../../model/config/layer_config.ts";
 import { allocateKv, allocateModels } from "../device/models.ts";
@@ -105,7 +105,7 @@ export function openPaper(
       allocateModels(others, placed, sizes, roundBuffers(others, sizes));
       if (relaxed) allocateKept(others, sizes);
       for (let i = 0; i < IN_FLIGHT; i++) {
-        readbackBuffer(others, readbackWords({ words: mostResultWords(sizes) }));
+        readbackBuffer(others, readbackWords({ words: maxResultWords(sizes) }));
       }
       checkBindings(adapter, others.buffers);
       return needOf(gpu.buffers, others.buffers);

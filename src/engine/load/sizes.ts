@@ -82,7 +82,7 @@ export interface KeptByCell extends Pick<ModelConfig, "layers"> {
  * States within a prompt come on top (`promptStates`); windows have none there. A state of Qwen3.6-27B takes 151 MB,
  * the windows of a prefix of Gemma 4 31B 840 MB in bf16.
  */
-const MOST_END_STATES = 6;
+const MAX_END_STATES = 6;
 /** Window tokens that are kept over all prefixes, if windows are so short that this allows more prefixes. */
 const KEPT_TOKENS = 2048;
 /** But no more prefixes than this for each sequence in flight. */
@@ -94,7 +94,7 @@ function keptStatesOf(
   { batch, contextLength }: { readonly batch: number; readonly contextLength: number },
 ): Pick<EngineSizes, "keptStates"> {
   const windows = windowsOf(config.layers);
-  const ends = Math.min(MOST_END_STATES, batch + 2);
+  const ends = Math.min(MAX_END_STATES, batch + 2);
   if (hasState(config)) return { keptStates: ends + promptStates(contextLength) };
   if (windows.length === 0) return {};
   const ofWindows = Math.min(Math.floor(KEPT_TOKENS / Math.max(...windows)), KEPT_OF_EACH * batch);
@@ -201,17 +201,17 @@ function kvLimit(
 ): number {
   const bytes = largestBinding(limits);
   const most = (ofToken: number) => Math.floor(bytes / (PAGE * ofToken));
-  const mostOf = ({ attention }: LayerConfig) =>
+  const maxPagesOf = ({ attention }: LayerConfig) =>
     most(attentionSizes(attention).keys * KV_BYTES[sizes.kvDtype]);
   // With unlimited pages, every window that can have a ring has one.
   const rings = windowRings(layers, { ...sizes, pages: Infinity });
   const ofLayer = (layer: LayerConfig) => {
     const ring = rings.find(({ window }) => window === layer.attention.window);
-    return ring !== undefined && ring.pages <= mostOf(layer) ? Infinity : mostOf(layer);
+    return ring !== undefined && ring.pages <= maxPagesOf(layer) ? Infinity : maxPagesOf(layer);
   };
   return Math.min(
     ...layers.map(ofLayer),
-    ...draftLayers.map(mostOf),
+    ...draftLayers.map(maxPagesOf),
     most(draftsAtTimes(sizes) ? features * 4 : 0),
   );
 }

@@ -59,12 +59,12 @@ export interface EngineText {
   readonly generation: GenerationDefaults;
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(input: PromptInput): number[];
-  /** @throws UsageError for what is no token and for more than MOST_DECODED of them. */
+  /** @throws UsageError for what is no token and for more than MAX_DECODED of them. */
   decode(ids: readonly number[]): DecodedTokens;
 }
 
 /** Token ids that are decoded at once, each also alone: they take about 2 s. */
-const MOST_DECODED = 1_000_000;
+const MAX_DECODED = 1_000_000;
 
 function decodeTokens(
   ids: readonly number[],
@@ -74,8 +74,8 @@ function decodeTokens(
     readonly tokenizer: Tokenizer;
   },
 ): DecodedTokens {
-  if (ids.length > MOST_DECODED) {
-    throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MOST_DECODED}`);
+  if (ids.length > MAX_DECODED) {
+    throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MAX_DECODED}`);
   }
   const unknown = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabSize);
   if (unknown !== undefined) {

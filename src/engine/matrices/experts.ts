@@ -29,7 +29,7 @@ const STAGED_BYTES = 64 << 20;
 
 /** Step of rows whose weights and scales begin where a binding may, and the most rows of one dispatch. */
 const ROW_STEP = ALIGNMENT / 2;
-const MOST_ROWS = 1 << 16;
+const MAX_ROWS = 1 << 16;
 
 /**
  * Scales the experts of all mixtures whose matrices fit. bf16 experts become f16 in place, in the order of
@@ -104,7 +104,7 @@ function scaleBuffer({ device }: Gpu, bytes: number): GPUBuffer {
 /** Rows that are put in order at a time. */
 function stagedRows({ rows }: Pick<Shard, "rows">, cols: number): number {
   const steps = Math.max(1, Math.floor(STAGED_BYTES / (2 * cols * ROW_STEP)));
-  return Math.min(rows, MOST_ROWS, steps * ROW_STEP);
+  return Math.min(rows, MAX_ROWS, steps * ROW_STEP);
 }
 
 /** Reorders the weights of a shard into tiles, as many rows at a time as `staging` holds. */

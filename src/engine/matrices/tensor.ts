@@ -7,7 +7,7 @@ import type { Gpu } from "../../gpu/device.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
   DEFAULT_PRECISION,
-  MOST_SCALED_ROWS,
+  MAX_SCALED_ROWS,
   type Precision,
   type TensorMatrices,
   type TensorShard,
@@ -82,7 +82,7 @@ export function allocateTensorMatrices(
 }
 
 function allocateXScales({ device }: Gpu): Operand {
-  return { buffer: storage(device, "tensor.xScales", 4 * MOST_SCALED_ROWS) };
+  return { buffer: storage(device, "tensor.xScales", 4 * MAX_SCALED_ROWS) };
 }
 
 /** Undefined where the device has no units, or none of the matrices goes there. */
@@ -115,7 +115,7 @@ async function denseShards(
   if (candidates.length === 0) return new Map();
   const scales = storage(device, "tensor.scales", scaleBytesOf(candidates));
   const exact = await scaled(gpu, candidates, scales);
-  const alone = limits.maxStorageBuffersPerShaderStage < MOST_BOUND
+  const alone = limits.maxStorageBuffersPerShaderStage < MAX_BOUND
     ? new Set<Shard>()
     : readAlone(loaded);
   // Two matrices may share a shard.
@@ -199,7 +199,7 @@ function shapeOf({ shard: { rows }, matrix: { cols } }: Candidate) {
 /**
  * Most storage buffers of a matmul on matrix units: if it had more than the adapter binds, another kernel would run it.
  */
-const MOST_BOUND = 12;
+const MAX_BOUND = 12;
 
 /** Shards that nothing but `matmul` reads: of layers, of a draft's input, and of heads that are no embedding. */
 function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {

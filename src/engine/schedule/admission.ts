@@ -8,7 +8,7 @@ import {
 } from "../../speculate/request_ranges.ts";
 import { chain, isChain } from "../../speculate/round_shape.ts";
 import type { Sampling } from "../../speculate/sampling.ts";
-import { type EngineSizes, mostDepth } from "../device/buffers.ts";
+import { type EngineSizes, maxDepth } from "../device/buffers.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { OutputConfig } from "./output.ts";
 import { cellsAtEnd } from "./sequence_pages.ts";
@@ -79,7 +79,7 @@ export function checkRequest(
 
 /** 0 steps are always allowed; any other number is at most the depth of the deepest chain among the tiers. */
 function checkSteps(shapes: EngineSizes["shapes"], numSteps: number): void {
-  const deepest = mostDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
+  const deepest = maxDepth({ shapes: [chain(0), ...shapes.filter(isChain)] });
   if (Number.isInteger(numSteps) && numSteps >= 0 && numSteps <= deepest) return;
   const why = deepest > 0 || shapes.every(isChain)
     ? `rounds have at most ${deepest}`

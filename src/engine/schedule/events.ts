@@ -33,7 +33,7 @@ export interface GenerateRequest {
   readonly grammar?: Grammar;
   /**
    * How many of the likeliest tokens are reported at each output token with their log-probabilities, besides the
-   * token's own: 0 to MOST_LOGPROBS. Absent: no log-probabilities.
+   * token's own: 0 to MAX_LOGPROBS. Absent: no log-probabilities.
    */
   readonly logprobs?: number | undefined;
   /**

@@ -127,8 +127,8 @@ export function openPrefill(
     const since = clock();
     const isAwaited = requests.running.some(({ decoding }) => decoding);
     // The kernels of rounds take several times as long for as many rows, and the cost table has no times for them.
-    const rowsAtMost = answers ? Math.min(budget(), PREFILL_ROWS) : budget();
-    const most = { rows: rowsAtMost, run: promptRun(runner.capacity) };
+    const maxRows = answers ? Math.min(budget(), PREFILL_ROWS) : budget();
+    const most = { rows: maxRows, run: promptRun(runner.capacity) };
     const table = answers ? undefined : costs();
     const allowed = isAwaited ? limited(prompts, most, table) : most;
     const tokens = promptChunks(prompts.map(({ left }) => left), allowed);

@@ -178,7 +178,7 @@ export function openRequests(
     const { sequence, output, request: { sampling, ignoreEos, promptIds } } = state;
     const ends = {
       stopIds: ignoreEos ? [] : outputs.eosTokenIds,
-      mostTokens: sequence.ids.length + output.left,
+      maxTokens: sequence.ids.length + output.left,
     };
     attempt(state, () => {
       runner.setSampling(sequence, sampling, ends, promptIds.length);

@@ -14,7 +14,7 @@ import type { OutputConfig } from "./output.ts";
 import { openRunQueue, promptBudget } from "./run_queue.ts";
 import { openPrefill, type PrefillSample } from "./prefill.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
-import { mostLogprobs } from "../device/choice/logprobs.ts";
+import { maxLogprobs } from "../device/choice/logprobs.ts";
 import type { RequestState } from "./request_state.ts";
 import { openRequests } from "./requests.ts";
 import type { ResidencyOptions } from "./residency.ts";
@@ -215,7 +215,7 @@ export function openScheduler(
     const began = clock();
     const catchUpMs = round.shape.depth > 0 ? yield* prefill.catchUp(states) : 0;
     const sequences = states.map(({ sequence }) => sequence);
-    const asked = { ...round, logprobs: mostLogprobs(states.map(({ request }) => request)) };
+    const asked = { ...round, logprobs: maxLogprobs(states.map(({ request }) => request)) };
     const rounds = yield* settled(runner.begin(sequences, asked));
     itlLimit.began();
     return { group, began: began + catchUpMs, catchUpMs, rounds };

@@ -132,7 +132,7 @@ export function cellsAtEnd(
 }
 
 /** Tokens, prompt and output, that one request may have: see `checkRequest`. */
-export function mostTokens(capacity: EngineSizes): number {
+export function maxRequestTokens(capacity: EngineSizes): number {
   return Math.min(capacity.contextLength, capacity.pages * PAGE - reservedCells(capacity, 0));
 }
 

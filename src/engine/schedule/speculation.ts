@@ -68,7 +68,7 @@ export interface TierSwitch extends TierChange {
 }
 
 /** Latest changes of the tier that are reported: the report is copied to other threads. */
-const MOST_SWITCHES = 1000;
+const MAX_SWITCHES = 1000;
 
 /** No drafts at all. */
 export const NO_DRAFTS: Decision = { tier: chain(0) };
@@ -150,7 +150,7 @@ export function openSpeculation<State>(
       );
       state = learned.state;
       if (learned.change) switches.push({ round: rounds, ...learned.change });
-      if (switches.length > MOST_SWITCHES) switches.shift();
+      if (switches.length > MAX_SWITCHES) switches.shift();
     },
     get report(): SpeculationReport {
       const own = asked(() => policy.report(state), () => ({ json: {}, rows: [] }));
@@ -242,9 +242,9 @@ function fitBudget(
   { batchSize, ranks }: RoundContext,
 ): boolean {
   if (verify === undefined) return true;
-  const { drafts, slope, intercepts, leastConfidence } = verify;
+  const { drafts, slope, intercepts, minConfidence } = verify;
   const whole = Number.isInteger(drafts) && drafts >= 0 && drafts <= batchSize * tier.depth;
-  const finite = [slope, leastConfidence, ...intercepts].every(Number.isFinite);
+  const finite = [slope, minConfidence, ...intercepts].every(Number.isFinite);
   const alone = depths === undefined && isChain(tier) && intercepts.length === tier.depth;
   return ranks && alone && whole && finite;
 }

@@ -11,12 +11,12 @@ import {
   chains,
   distinctTiers,
   type DraftShape,
-  MOST_STEPS,
+  MAX_STEPS,
 } from "../../speculate/round_shape.ts";
 import { openSpeculation, type SpeculationPlan } from "./speculation.ts";
 
 /** Depths that a request may ask for where all are built. */
-const ALL_STEPS = Array.from({ length: MOST_STEPS + 1 }, (_, steps) => steps);
+const ALL_STEPS = Array.from({ length: MAX_STEPS + 1 }, (_, steps) => steps);
 
 /**
  * The requested shape of each round's drafts, before the kind of draft is known. Plain data, which structuredClone
@@ -144,10 +144,10 @@ function checkSteps(
   { name, numSteps }: OpenedPolicy,
   steps: readonly number[],
 ): void {
-  const deep = steps.find((each) => each > MOST_STEPS);
+  const deep = steps.find((each) => each > MAX_STEPS);
   if (deep !== undefined) {
     throw new PolicyError(
-      `Cannot use policy "${name}": it has ${deep} steps, at most ${MOST_STEPS} are supported`,
+      `Cannot use policy "${name}": it has ${deep} steps, at most ${MAX_STEPS} are supported`,
     );
   }
   if (numSteps !== undefined && !steps.includes(numSteps)) {

@@ -1,5 +1,5 @@
 import { type DraftShape, tierText } from "../../speculate/round_shape.ts";
-import { MOST_ROUNDS } from "../device/submit/submit.ts";
+import { MAX_ROUNDS } from "../device/submit/submit.ts";
 
 /** Share of the time that the device may wait for the host. */
 export const SHARE = 0.02;
@@ -50,7 +50,7 @@ export interface AheadOf {
 }
 
 /**
- * The smallest n with host / (host + n round) at most SHARE, within MOST_ROUNDS and LONGEST_MS, or AWAITED_MS, and
+ * The smallest n with host / (host + n round) at most SHARE, within MAX_ROUNDS and LONGEST_MS, or AWAITED_MS, and
  * `longestMs`:
  *
  *     n = ceil(host / round * (1 - SHARE) / SHARE)
@@ -79,7 +79,7 @@ export function roundsWorth(
   const soon = gain > 0 ? Math.floor(Math.sqrt(2 * hostMs / (gain * roundMs))) : Infinity;
   const cheapest = Math.floor(Math.sqrt(2 * hostMs * toCome / roundMs));
   const lasting = Math.max(FEW_ROUNDS, cheapest);
-  return Math.max(1, Math.min(hidden, flowing, soon, lasting, MOST_ROUNDS));
+  return Math.max(1, Math.min(hidden, flowing, soon, lasting, MAX_ROUNDS));
 }
 
 /** Tokens that a text which has just begun is expected to get at least. */

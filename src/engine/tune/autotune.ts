@@ -22,7 +22,7 @@ export interface Autotuned {
 const BUDGET_MS = 1800;
 
 /** Matrices of one shape that runs alternate between, so that no matrix is still in a cache. */
-export const MOST_MATRICES = 8;
+export const MAX_MATRICES = 8;
 
 /** Runs of each launch: the first ones warm up, the median of the others counts. */
 const WARM_UP = 2;
@@ -158,7 +158,7 @@ async function compiled(
   const forced = { ...tuning, launches: always(matmuls, rows, launch) };
   const programs: Program[] = [];
   try {
-    for (const { matrix, splitK } of matmuls.slice(0, MOST_MATRICES)) {
+    for (const { matrix, splitK } of matmuls.slice(0, MAX_MATRICES)) {
       const shape = { rows, splitK, epilogue: "store", tuning: forced, label: "tune" } as const;
       programs.push(await compile(matmul({ matrix, x, out }, shape)));
     }

@@ -1,7 +1,7 @@
 /** Whether two dispatches of one row are faster on this adapter as one (kernels/joined.ts). */
 import { matmul } from "../../../kernels/matmul/matmul.ts";
 import { shapeKey, splitKOf } from "../../../kernels/matmul/matmul_shape.ts";
-import { LEAST_GAIN } from "../../../kernels/matmul/matmul_tune.ts";
+import { MIN_GAIN } from "../../../kernels/matmul/matmul_tune.ts";
 import {
   handoffWords,
   handsOff,
@@ -9,12 +9,12 @@ import {
 } from "../../../kernels/matmul/handoff/handoff.ts";
 import type { Gpu } from "../../gpu/device.ts";
 import type { Operand, Plan } from "../../gpu/kernel.ts";
-import { MOST_SPLIT_K, type Tuning } from "../../gpu/tuning.ts";
+import { MAX_SPLIT_K, type Tuning } from "../../gpu/tuning.ts";
 import { compiler, type Program } from "../../gpu/program.ts";
 import type { DenseWeights } from "../../model/weights/layer_weights.ts";
 import { storageBuffer } from "../device/buffers.ts";
 import type { LoadedWeights } from "../device/models.ts";
-import { medians, MOST_MATRICES } from "./autotune.ts";
+import { MAX_MATRICES, medians } from "./autotune.ts";
 import { openProgramTimer, openRepeatClock } from "./program_timer.ts";
 
 /** The key of what was measured of MLPs with this shape. */
@@ -61,19 +61,19 @@ export async function timeJoined(
     x: buffer("x", widest),
     act: buffer("act", widest),
     handoff: buffer("handoff", handoffWords(widest)),
-    out: buffer("sums", MOST_SPLIT_K * widest),
+    out: buffer("sums", MAX_SPLIT_K * widest),
   };
   const { compile } = compiler(gpu);
   // Undefined where a driver does not take the kernel: it is not chosen.
   const programs = async (plan: (mlp: DenseWeights) => Plan): Promise<Program[] | undefined> =>
-    await Promise.all(mlps.slice(0, MOST_MATRICES).map((mlp) => compile(plan(mlp))))
+    await Promise.all(mlps.slice(0, MAX_MATRICES).map((mlp) => compile(plan(mlp))))
       .catch(() => undefined);
   const timer = stack.use(await openProgramTimer(gpu, openRepeatClock));
   const [joined = Infinity, two = Infinity] = await medians(timer, [
     await programs((mlp) => together(mlp, buffers, { ...tuning, launches: undefined })),
     await programs((mlp) => apart(mlp, buffers, tuning)),
   ]);
-  return two >= joined * (1 - LEAST_GAIN);
+  return two >= joined * (1 - MIN_GAIN);
 }
 
 function together({ gateUp, down }: DenseWeights, buffers: Buffers, tuning: Tuning): Plan {

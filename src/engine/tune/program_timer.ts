@@ -10,7 +10,7 @@ export interface ProgramTimer extends Disposable {
 }
 
 /** Programs of one submission. */
-const MOST_PROGRAMS = 128;
+const MAX_PROGRAMS = 128;
 
 /** Opens a timer that uses timestamp queries, or the host's clock if the adapter has none. */
 export async function openProgramTimer(
@@ -18,7 +18,7 @@ export async function openProgramTimer(
   openClock: (gpu: Gpu) => Promise<ProgramTimer>,
 ): Promise<ProgramTimer> {
   if (!gpu.info.features.includes("timestamp-query")) return await openClock(gpu);
-  const profiler = await openProfiler(gpu, { queries: 2 * MOST_PROGRAMS });
+  const profiler = await openProfiler(gpu, { queries: 2 * MAX_PROGRAMS });
   return {
     time: async (programs) => (await profiler.time(programs)).map(({ begin, end }) => end - begin),
     [Symbol.dispose]: () => profiler[Symbol.dispose](),

@@ -1,13 +1,13 @@
 import { GrammarError } from "../rules/grammar.ts";
 import type { Expression } from "../rules/rules.ts";
-import { MOST_RULES } from "../rules/size.ts";
+import { MAX_RULES } from "../rules/size.ts";
 import { checkTime } from "../rules/time_limit.ts";
 
 /** The most schemas that are read, nested ones included; a schema counts each time it is read. */
-const MOST_SCHEMAS = 50_000;
+const MAX_SCHEMAS = 50_000;
 
 /** Parts of expressions and characters of texts: what is refused for its size anyway must not fill the memory. */
-const MOST_PARTS = 1_000_000;
+const MAX_PARTS = 1_000_000;
 
 /** What the schemas of one grammar may come to: references can multiply a schema. */
 export class Budget {
@@ -18,12 +18,12 @@ export class Budget {
   /** Counts a schema that is read. @throws GrammarError */
   schema(): void {
     checkTime();
-    if (++this.#schemas > MOST_SCHEMAS) throw tooLarge(`${MOST_SCHEMAS} schemas`);
+    if (++this.#schemas > MAX_SCHEMAS) throw tooLarge(`${MAX_SCHEMAS} schemas`);
   }
 
   /** Counts a rule that is added. @throws GrammarError */
   rule(): void {
-    if (++this.#rules > MOST_RULES) throw tooLarge(`${MOST_RULES} rules`);
+    if (++this.#rules > MAX_RULES) throw tooLarge(`${MAX_RULES} rules`);
   }
 
   /** Counts the expression, which is returned. @throws GrammarError */
@@ -35,7 +35,7 @@ export class Budget {
   /** @throws GrammarError */
   parts(count: number): void {
     this.#parts += count;
-    if (this.#parts > MOST_PARTS) throw tooLarge(`${MOST_PARTS} characters`);
+    if (this.#parts > MAX_PARTS) throw tooLarge(`${MAX_PARTS} characters`);
   }
 }
 

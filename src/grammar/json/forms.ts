@@ -12,7 +12,7 @@ import { Budget } from "./budget.ts";
 import { argumentRules, COMMON_RULES, schemaRules } from "./schema.ts";
 
 /** The most characters of a form that a message shows. */
-const MOST_SHOWN = 80;
+const MAX_SHOWN = 80;
 
 /**
  * The grammar of texts that are one of the forms. The arguments of a call are a JSON object, even if their schema
@@ -33,7 +33,7 @@ export function formRules(forms: readonly CallForm[]): Rules {
         : schemaRules(schema, { objects: true, budget }),
     );
     if (arguments_ === undefined) {
-      const begin = JSON.stringify(before.slice(0, MOST_SHOWN));
+      const begin = JSON.stringify(before.slice(0, MAX_SHOWN));
       throw new GrammarError(
         `JSON schema of the arguments of the call that begins with ${begin}: no object satisfies it`,
       );

@@ -9,7 +9,7 @@ import { choice, type Expression, NOTHING, oneOf, repeat, sequence, text } from 
 const DIGITS = 15;
 
 /** Digits of a bound behind the point: xgrammar cannot parse the rules of some 80. */
-const MOST_PLACES = 50;
+const MAX_PLACES = 50;
 
 /** Both included; undefined: none. */
 export interface Bounds {
@@ -47,9 +47,9 @@ export function decimal({ least, most }: Bounds): Expression {
   }
   const bounds = [least, most].filter((bound) => bound !== undefined);
   const scale = Math.max(...bounds.map(scaleOf));
-  if (scale > MOST_PLACES) {
+  if (scale > MAX_PLACES) {
     throw new GrammarError(
-      `a bound with more than ${MOST_PLACES} digits behind the point is not supported`,
+      `a bound with more than ${MAX_PLACES} digits behind the point is not supported`,
     );
   }
   const from = least && within(least, scale, 1n);

@@ -32,10 +32,10 @@ import { stringWithoutTags, textWithout } from "./tags.ts";
 import { jsonRules, list, quoted, stringCharacter, stringOf } from "./text.ts";
 
 /** The most characters of a pattern: one of them can become dozens of parts. */
-const MOST_PATTERN = 10_000;
+const MAX_PATTERN = 10_000;
 
 /** The longest chain of `$ref`s; a longer one is taken for a cycle that leads to no schema. */
-const MOST_REFERENCES = 64;
+const MAX_REFERENCES = 64;
 
 /** Rules that do not depend on a schema, at most on the syntax of arguments. */
 export const COMMON_RULES: readonly string[] = [
@@ -256,8 +256,8 @@ class SchemaGrammar implements SchemaContext {
     if (least !== undefined || most !== undefined) asked.push("minLength or maxLength");
     if (asked.length > 1) throw fault(path, `${asked.join(" and ")} at once is not supported`);
     if (pattern !== undefined) {
-      if (pattern.length > MOST_PATTERN) {
-        throw fault(path, `a "pattern" of more than ${MOST_PATTERN} characters is not supported`);
+      if (pattern.length > MAX_PATTERN) {
+        throw fault(path, `a "pattern" of more than ${MAX_PATTERN} characters is not supported`);
       }
       return this.#budget.made(quoted(regexExpression(pattern, stringCharacter)));
     }
@@ -355,7 +355,7 @@ class SchemaGrammar implements SchemaContext {
   #target(schema: unknown, path: string): unknown {
     let at = schema;
     for (let n = 0; isObject(at) && at.$ref !== undefined; n++) {
-      if (n === MOST_REFERENCES) throw fault(path, `"$ref" leads in a circle`);
+      if (n === MAX_REFERENCES) throw fault(path, `"$ref" leads in a circle`);
       at = merged(this.#resolve(at.$ref, path), without(at, "$ref"), path);
     }
     return at;

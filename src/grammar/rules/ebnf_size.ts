@@ -1,5 +1,5 @@
 import type { CodePoints } from "./code_points.ts";
-import { checkPlaces, MOST_RULES, wideness } from "./size.ts";
+import { checkPlaces, MAX_RULES, wideness } from "./size.ts";
 import { GrammarError } from "./grammar.ts";
 
 /**
@@ -13,13 +13,13 @@ const PARTS =
  * Estimates the size of a user's EBNF, in which counted repetitions multiply what they repeat.
  *
  * @param setOf the characters of a class; undefined for one that is none.
- * @param mostWide see `mostWidePlaces`.
+ * @param maxWide see `maxWidePlaces`.
  * @throws GrammarError for more than can be compiled.
  */
 export function checkEbnfSize(
   text: string,
   setOf: (written: string) => CodePoints | undefined,
-  mostWide: number,
+  maxWide: number,
 ): void {
   let rules = 0;
   /** Sums of the open brackets. */
@@ -47,11 +47,11 @@ export function checkEbnfSize(
     else if (defines !== undefined) rules++;
     else if (name !== undefined) add({ places: 1, wide: 0 });
   }
-  if (rules > MOST_RULES) {
-    throw new GrammarError(`it has ${rules} rules, of at most ${MOST_RULES}`);
+  if (rules > MAX_RULES) {
+    throw new GrammarError(`it has ${rules} rules, of at most ${MAX_RULES}`);
   }
   checkPlaces({
     places: open.reduce((sum, { places }) => sum + places, 0),
     wide: open.reduce((sum, { wide }) => sum + wide, 0),
-  }, mostWide);
+  }, maxWide);
 }

@@ -21,11 +21,11 @@ const NAMED: Readonly<Record<string, string>> = {
 /**
  * A user's EBNF with the classes that xgrammar 0.1.27 gets wrong written as bytes, see `writtenSet`.
  *
- * @param mostWide see `mostWidePlaces`.
+ * @param maxWide see `maxWidePlaces`.
  * @throws GrammarError for a class without a character, and for more than can be compiled.
  */
-export function mendedEbnf(text: string, mostWide: number): string {
-  checkEbnfSize(text, setOf, mostWide);
+export function mendedEbnf(text: string, maxWide: number): string {
+  checkEbnfSize(text, setOf, maxWide);
   return text.replaceAll(
     PARTS,
     (whole: string, negated?: string, inside?: string, end?: string) => {

@@ -20,16 +20,16 @@ export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
  * Lower bound of a character's wideness, used for characters whose xgrammar tables cost little: a share of the
  * printable ASCII characters.
  */
-const LEAST_WIDENESS = 1 / 20;
+const MIN_WIDENESS = 1 / 20;
 
 /**
  * Nested repeats may be at several counts at once, at most the product of their bounds, and counts.ts follows each
  * as a place. If there could be more places than this, the repeat is left to xgrammar.
  */
-const MOST_NESTED = 10_000;
+const MAX_NESTED = 10_000;
 
 /** The most copies of a relaxed repeat in one text; xgrammar takes long to follow more. */
-const MOST_COPIES = 4;
+const MAX_COPIES = 4;
 
 /**
  * The rules with each such repeat relaxed to `*`, so they allow at least the texts of the original. Returns
@@ -64,8 +64,8 @@ export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
 function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: CountedFrom) {
   const wide = widenessOf(part);
   if (wide === undefined || most < from.most) return false;
-  if (copies * most * Math.max(wide, LEAST_WIDENESS) < from.wide) return false;
-  return copies === 1 || (copies <= MOST_COPIES && copies * most <= MOST_NESTED);
+  if (copies * most * Math.max(wide, MIN_WIDENESS) < from.wide) return false;
+  return copies === 1 || (copies <= MAX_COPIES && copies * most <= MAX_NESTED);
 }
 
 /** Wideness of a part that is one character, also if it can be written in another way; else undefined. */

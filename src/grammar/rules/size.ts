@@ -6,28 +6,28 @@ import type { Expression, Rules } from "./rules.ts";
  * The most rules that xgrammar is given. It cannot be stopped, and its time for each rule grows with the number
  * of rules: 4,000 rules take some seconds.
  */
-export const MOST_RULES = 4000;
+export const MAX_RULES = 4000;
 
 /** Places at which a token may begin, each with a table that is made when it is compiled. */
-const MOST_PLACES = 100_000;
+const MAX_PLACES = 100_000;
 
 /**
  * The most tokens that are examined for those tables. A place where any character may follow examines about the
  * whole vocabulary, which takes 50 ms and more with 150,000 tokens. A place where only some characters may
  * follow counts as their share of the printable ASCII characters.
  */
-const MOST_LOOKS = 40_000_000;
+const MAX_LOOKS = 40_000_000;
 
 /** The most such places, even if the vocabulary is small or not known. */
-const MOST_WIDE = 1000;
+const MAX_WIDE = 1000;
 
 /** How many places of any character a grammar may have. */
-export function mostWidePlaces(vocabSize: number): number {
-  return Math.min(MOST_WIDE, Math.floor(MOST_LOOKS / vocabSize));
+export function maxWidePlaces(vocabSize: number): number {
+  return Math.min(MAX_WIDE, Math.floor(MAX_LOOKS / vocabSize));
 }
 
 /** Characters of a grammar in EBNF. */
-export const MOST_TEXT = 4_000_000;
+export const MAX_TEXT = 4_000_000;
 
 /** Places of a part, see above. */
 export interface Size {
@@ -36,25 +36,25 @@ export interface Size {
 }
 
 /**
- * @param mostWide see `mostWidePlaces`.
+ * @param maxWide see `maxWidePlaces`.
  * @throws GrammarError for rules that would take too long to compile.
  */
-export function checkSize(rules: Rules, mostWide: number): void {
-  if (rules.size > MOST_RULES) {
-    throw new GrammarError(`it comes to ${rules.size} rules, of at most ${MOST_RULES}`);
+export function checkSize(rules: Rules, maxWide: number): void {
+  if (rules.size > MAX_RULES) {
+    throw new GrammarError(`it comes to ${rules.size} rules, of at most ${MAX_RULES}`);
   }
   const sizes = [...rules.values()].map(sizeOf);
   const total = (of: (size: Size) => number) => sizes.reduce((sum, size) => sum + of(size), 0);
-  checkPlaces({ places: total(({ places }) => places), wide: total(({ wide }) => wide) }, mostWide);
+  checkPlaces({ places: total(({ places }) => places), wide: total(({ wide }) => wide) }, maxWide);
 }
 
 /** @throws GrammarError for more than can be compiled. */
-export function checkPlaces({ places, wide }: Size, mostWide: number): void {
-  const over = wide > mostWide
-    ? `${amount(wide)} characters that are chosen one by one, of at most ${mostWide} with the ` +
+export function checkPlaces({ places, wide }: Size, maxWide: number): void {
+  const over = wide > maxWide
+    ? `${amount(wide)} characters that are chosen one by one, of at most ${maxWide} with the ` +
       "model's vocabulary"
-    : places > MOST_PLACES
-    ? `${amount(places)} characters, of at most ${MOST_PLACES}`
+    : places > MAX_PLACES
+    ? `${amount(places)} characters, of at most ${MAX_PLACES}`
     : undefined;
   if (over === undefined) return;
   throw new GrammarError(

@@ -10,13 +10,13 @@ import { GrammarThread } from "./thread.ts";
 import { sharedVocabulary } from "./vocabulary.ts";
 
 /** Each has its own copy of the vocabulary's tables: some 30 MB for 150,000 tokens. */
-const MOST_THREADS = 8;
+const MAX_THREADS = 8;
 
 /** A grammar takes this long to compile at most. */
 const COMPILE_MS = 10_000;
 
 /** Characters of a grammar, written as JSON. */
-const MOST_CHARACTERS = 1_000_000;
+const MAX_CHARACTERS = 1_000_000;
 
 /** The number of too large grammars that are remembered by their text and refused at once. */
 const REFUSED = 32;
@@ -37,7 +37,7 @@ interface ConstraintRequest {
  */
 export function openGrammarThreads(
   vocabulary: Vocabulary,
-  { compileMs = COMPILE_MS, threads: most = MOST_THREADS }: {
+  { compileMs = COMPILE_MS, threads: most = MAX_THREADS }: {
     readonly compileMs?: number;
     readonly threads?: number;
   } = {},
@@ -162,10 +162,10 @@ export function openGrammarThreads(
   return {
     async open(grammar, { ignoreEos, signal }) {
       const key = JSON.stringify(grammar);
-      if (key.length > MOST_CHARACTERS) {
+      if (key.length > MAX_CHARACTERS) {
         throw new UsageError(
           `Cannot constrain the output: its grammar has ${key.length} characters, of at most ` +
-            `${MOST_CHARACTERS}`,
+            `${MAX_CHARACTERS}`,
         );
       }
       try {

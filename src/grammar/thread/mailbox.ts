@@ -6,7 +6,7 @@
 
 import { UsageError } from "../../errors.ts";
 import { grammarFault } from "../fault.ts";
-import { MOST_ROWS } from "../../speculate/round_shape.ts";
+import { MAX_ROWS } from "../../speculate/round_shape.ts";
 import type { Proposal } from "../../speculate/trees.ts";
 
 /** What is asked; see serve.ts for the answers. */
@@ -35,7 +35,7 @@ const ANSWERED = 0;
 const CALLED = 1;
 
 /** Words for a proposal, or for the text of an error. */
-const DATA = 8 * MOST_ROWS;
+const DATA = 8 * MAX_ROWS;
 
 export interface Call {
   readonly command: number;
@@ -51,7 +51,7 @@ export interface Answer {
 
 /** Memory of a mailbox whose masks have `words` words each. */
 export function mailboxMemory(words: number): SharedArrayBuffer {
-  return new SharedArrayBuffer(4 * (HEADER + DATA + MOST_ROWS * words));
+  return new SharedArrayBuffer(4 * (HEADER + DATA + MAX_ROWS * words));
 }
 
 /** Both threads have one for the same memory. */
@@ -117,8 +117,8 @@ export class Mailbox {
 
   #writeProposal(proposal: Proposal | undefined): void {
     const { tokens, parents } = proposal ?? { tokens: [], parents: [] };
-    if (tokens.length >= MOST_ROWS) {
-      throw new Error(`a proposal has ${tokens.length} tokens, of at most ${MOST_ROWS - 1}`);
+    if (tokens.length >= MAX_ROWS) {
+      throw new Error(`a proposal has ${tokens.length} tokens, of at most ${MAX_ROWS - 1}`);
     }
     this.#header[TOKENS] = tokens.length;
     this.#data.set(tokens);

@@ -13,7 +13,7 @@ import { type Sliders, type View, viewOf } from "./view.ts";
 import { ROW_TITLES, wording } from "./wording.ts";
 
 /** The curve by steps goes to at least this number of steps. */
-const MOST_STEPS = 16;
+const MAX_STEPS = 16;
 
 /**
  * The HTML page of `eyrie breakeven`: one file, which loads nothing. Its script is the source of the functions that
@@ -22,7 +22,7 @@ const MOST_STEPS = 16;
 export function breakEvenPage(report: BreakEvenReport, facts: PageFacts): string {
   const page = pageMaker();
   const sliders = slidersOf(report);
-  const most = Math.max(MOST_STEPS, ...report.rows.map(({ steps }) => steps));
+  const most = Math.max(MAX_STEPS, ...report.rows.map(({ steps }) => steps));
   const measured = pointsOf(report.measured);
   const equation = breakEven();
   const view = viewOf({ equation, wording: wording(equation), chart, most, measured });

@@ -73,12 +73,12 @@ export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport)
     draft_cost: costs.draft,
     verify_cost: costs.verify,
     limit: endless(limit),
-    rows: rows.map(({ steps, tokens, cost, speedup, leastAlpha }) => ({
+    rows: rows.map(({ steps, tokens, cost, speedup, minAlpha }) => ({
       steps,
       tokens,
       cost,
       speedup,
-      least_alpha: leastAlpha,
+      least_alpha: minAlpha,
     })),
     best_steps: best?.steps ?? 0,
     best_speedup: best?.speedup ?? 1,

@@ -59,7 +59,7 @@ export function viewOf({ equation, wording, chart, most, measured }: ViewParts):
 
   function byAlpha({ alpha, steps, ...costs }: Sliders): string {
     const speedup = (alpha: number) => equation.row(alpha, steps, costs).speedup;
-    const { leastAlpha } = equation.row(alpha, steps, costs);
+    const { minAlpha } = equation.row(alpha, steps, costs);
     return drawn({
       name: `Speed-up by alpha at K ${steps}; at alpha ${alpha}: ${speedup(alpha).toFixed(2)}`,
       label: `alpha, at ${steps} ${steps === 1 ? "step" : "steps"}`,
@@ -68,7 +68,7 @@ export function viewOf({ equation, wording, chart, most, measured }: ViewParts):
       line: Array.from({ length: 51 }, (_, at) => [at / 50, speedup(at / 50)] as const),
       dots: false,
       now: [alpha, speedup(alpha)],
-      stops: leastAlpha === null || leastAlpha === 0 ? [] : [[leastAlpha, "stops paying"]],
+      stops: minAlpha === null || minAlpha === 0 ? [] : [[minAlpha, "stops paying"]],
       measured: [],
     });
   }

@@ -42,19 +42,19 @@ export function wording(equation: BreakEven): Wording {
   }
 
   return {
-    rowTexts: ({ steps, tokens, cost, speedup, leastAlpha }) => [
+    rowTexts: ({ steps, tokens, cost, speedup, minAlpha }) => [
       String(steps),
       tokens.toFixed(4),
       cost.toFixed(3),
       `${speedup.toFixed(2)}x`,
-      leastAlpha === null ? "never" : alphaText(leastAlpha),
+      minAlpha === null ? "never" : alphaText(minAlpha),
     ],
     verdict({ alpha, rows, costs }) {
       const best = equation.best(rows);
-      const least = rows.flatMap(({ leastAlpha }) => leastAlpha ?? []);
+      const least = rows.flatMap(({ minAlpha }) => minAlpha ?? []);
       const most = costs === undefined
         ? 0
-        : Math.max(...rows.map(({ steps }) => equation.mostDraftCost(alpha, steps, costs.verify)));
+        : Math.max(...rows.map(({ steps }) => equation.maxDraftCost(alpha, steps, costs.verify)));
       const limit = equation.limit(alpha);
       return [
         [

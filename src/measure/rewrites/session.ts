@@ -1,7 +1,7 @@
 import type { GrowthPoint } from "../../engine/check/growth/growth.ts";
 import { fillCells } from "../../engine/check/growth/random_cells.ts";
 import { enginesSizes, growthPlan, growthRoom } from "../../engine/check/growth/room.ts";
-import { measureRewrites, MOST_TRIED, type RewriteShape } from "../../engine/check/rewrites.ts";
+import { MAX_TRIED, measureRewrites, type RewriteShape } from "../../engine/check/rewrites.ts";
 import { openEngine } from "../../engine/open.ts";
 import type { EngineOptions } from "../../engine/options.ts";
 import { requestedName, subjectOf } from "../bench_engine.ts";
@@ -62,7 +62,7 @@ async function* ofModel(
   for (const [at, shape] of shapes.entries()) {
     if (signal.aborted) return;
     const text = `${requestedName(model)}, ${textOf(shape)}`;
-    yield { kind: "point", text, done: at * MOST_TRIED, total: shapes.length * MOST_TRIED };
+    yield { kind: "point", text, done: at * MAX_TRIED, total: shapes.length * MAX_TRIED };
     for await (const found of measureRewrites(runner, shape, { pairs, signal })) {
       if ("total" in found) {
         yield {

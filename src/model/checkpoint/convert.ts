@@ -48,7 +48,7 @@ const BLOCKS_DTYPE = "U8";
 /** Bytes read and written at a time. */
 const BLOCK = 8 << 20;
 /** Largest ratio of tensor bytes to file bytes. Tensors may share storages; more would fill a disk and is no model. */
-const MOST_SHARED = 4;
+const MAX_SHARED = 4;
 /** Files without weights that go along: configs, tokenizer, template, licence. */
 const COMPANION = /^[^.].*\.(json|jinja|txt|model|tiktoken|md)$|^(LICENSE|NOTICE)[^/]*$/;
 const INDEX = "model.safetensors.index.json";
@@ -98,7 +98,7 @@ function checkSharing({ name, tensors }: Checkpoint): void {
   }
   const there = ends.values().reduce((sum, end) => sum + end, 0);
   const total = totalBytes([...tensors.values()]);
-  if (total <= MOST_SHARED * there) return;
+  if (total <= MAX_SHARED * there) return;
   const why = `its tensors share storages: written separately they take ${total} bytes of ${there}`;
   throw new UsageError(`Cannot convert ${quote(name)}: ${why}`);
 }

@@ -3,7 +3,7 @@
  * scores the most frequent tokens only, so its head is those rows of the target's.
  */
 import { UsageError } from "../../errors.ts";
-import { MOST_TOPK } from "../../speculate/round_shape.ts";
+import { MAX_TOPK } from "../../speculate/round_shape.ts";
 import { quote } from "../files/fields.ts";
 import { openDiskFile, readJson } from "../files/folder.ts";
 import { openTensorFile } from "../files/tensor_files.ts";
@@ -29,7 +29,7 @@ export function readTokenMap(path: string, vocabSize: number): Int32Array {
     throw fail(`entry ${wrong} is ${quote(ids[wrong])}, token ids are 0 to ${vocabSize - 1}`);
   }
   if (new Set(ids).size < ids.length) throw fail("a token id occurs twice");
-  if (ids.length < MOST_TOPK) throw fail(`it has ${ids.length} token ids, at least ${MOST_TOPK}`);
+  if (ids.length < MAX_TOPK) throw fail(`it has ${ids.length} token ids, at least ${MAX_TOPK}`);
   return Int32Array.from(ids);
 }
 

@@ -8,7 +8,7 @@ import {
   isRecurrent,
   type LayerConfig,
 } from "./layer_config.ts";
-import { mostPositions, oneRope, parseRope, type Rope, turnWholeHeads } from "./rope_config.ts";
+import { oneRope, parseRope, positionLimit, type Rope, turnWholeHeads } from "./rope_config.ts";
 import { LLAMA_NAMES, type TensorNames, WRAPPED } from "./tensor_names.ts";
 
 const DEFAULTS = {
@@ -29,7 +29,7 @@ export const MOST: Readonly<
   heads: 1024,
   headDim: 1024,
 };
-const MOST_VOCAB = 2 ** 22;
+const MAX_VOCAB = 2 ** 22;
 
 /** Kernels read weights, keys and values 8 at a time, so every row they reduce over is a multiple of 8 wide. */
 const ROW_STEP = 8;
@@ -63,8 +63,8 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
     architecture,
     hiddenSize,
     layers,
-    vocabSize: integer(config, "vocab_size", { least: 2, most: MOST_VOCAB }),
-    maxPositions: mostPositions(config, ropes[0]),
+    vocabSize: integer(config, "vocab_size", { least: 2, most: MAX_VOCAB }),
+    maxPositions: positionLimit(config, ropes[0]),
     rmsNormEps: positive(config, "rms_norm_eps"),
     normOffset: 0,
     embedScale: 1,

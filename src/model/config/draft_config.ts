@@ -56,8 +56,8 @@ const INPUT_NORMS = [
   { algorithm: "EAGLE", inputNorms: "each", key: "add_para_norm", tensor: "embedding_layernorm" },
 ] as const;
 
-const MOST_LAYER_ID = 1024;
-const MOST_HIDDEN = 2 ** 17;
+const MAX_LAYER_ID = 1024;
+const MAX_HIDDEN = 2 ** 17;
 
 /**
  * The checked, frozen config of an EAGLE-1/2 or EAGLE-3 head. Whether it fits `target` is checked by
@@ -156,7 +156,7 @@ export function parseDraftSizes(config: Fields): DraftSizes {
   const decoder = withWindow(parseDecoder(asLlama(layer), architecture), window);
   const targetHiddenSize = integer(config, "target_hidden_size", {
     least: 8,
-    most: MOST_HIDDEN,
+    most: MAX_HIDDEN,
     multipleOf: 8,
     fallback: decoder.hiddenSize,
   });
@@ -319,7 +319,7 @@ function parseAuxLayers(config: Fields, targetLayers: number): readonly number[]
   const key = "eagle_aux_hidden_state_layer_ids";
   const eagle = nested(config, "eagle_config");
   const listed = (fields: Fields | undefined) => {
-    const ids = fields && integers(fields, key, MOST_LAYER_ID);
+    const ids = fields && integers(fields, key, MAX_LAYER_ID);
     return ids?.length === 0 ? undefined : ids;
   };
   const inside = listed(eagle);

@@ -247,7 +247,7 @@ export function ropeWidth(spec: CachedAttention): number {
 export function actWidth(spec: MlpSpec): number {
   if (spec.kind === "dense") return spec.intermediateSize;
   const dense = [spec.shared, spec.parallelMlp].map((each) => each?.intermediateSize ?? 0);
-  return Math.max(mostJobs(spec) * spec.intermediateSize, ...dense);
+  return Math.max(maxJobs(spec) * spec.intermediateSize, ...dense);
 }
 
 /** Returns how many experts the shared expert equals, if it is as wide as a whole number of them; else 0. */
@@ -257,11 +257,11 @@ export function sharedExperts({ shared, intermediateSize }: MixtureMlp): number 
 }
 
 /** Most gated MLPs of a row in any layer. */
-export function mostRowJobs(layers: readonly Pick<LayerConfig, "mlp">[]): number {
-  return Math.max(...layers.map(({ mlp }) => mlp.kind === "mixture" ? mostJobs(mlp) : 1));
+export function maxRowJobs(layers: readonly Pick<LayerConfig, "mlp">[]): number {
+  return Math.max(...layers.map(({ mlp }) => mlp.kind === "mixture" ? maxJobs(mlp) : 1));
 }
 
 /** Most experts of a row, shared ones counted. */
-function mostJobs(spec: MixtureMlp): number {
+function maxJobs(spec: MixtureMlp): number {
   return spec.routing.topK + sharedExperts(spec);
 }

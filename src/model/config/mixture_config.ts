@@ -5,10 +5,10 @@ import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, unusable } from "../files/fields.ts";
 import type { MixtureMlp } from "./layer_config.ts";
 
-const MOST_EXPERTS = 1024;
-const MOST_CHOSEN = 64;
+const MAX_EXPERTS = 1024;
+const MAX_CHOSEN = 64;
 /** Most experts of all layers together, well above any published model: each expert has three tensors. */
-const MOST_TOGETHER = 2 ** 16;
+const MAX_TOGETHER = 2 ** 16;
 
 /** Mixtral's routing: softmax over all experts; the weights of the chosen ones are divided by their sum. */
 const PLAIN = {
@@ -39,15 +39,15 @@ export function parseMixture(
   },
   own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
 ): MixtureMlp {
-  const numExperts = integer(config, keys.experts, { least: 1, most: MOST_EXPERTS });
+  const numExperts = integer(config, keys.experts, { least: 1, most: MAX_EXPERTS });
   const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
-  if (numExperts * layers > MOST_TOGETHER) {
-    const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MOST_TOGETHER}`;
+  if (numExperts * layers > MAX_TOGETHER) {
+    const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MAX_TOGETHER}`;
     throw unusable(config, `${why} together`);
   }
   const topK = integer(config, keys.chosen ?? "num_experts_per_tok", {
     least: 1,
-    most: Math.min(MOST_CHOSEN, numExperts),
+    most: Math.min(MAX_CHOSEN, numExperts),
   });
   const routing = { ...PLAIN, ...own, numExperts, topK };
   refuseGroups(config, routing);

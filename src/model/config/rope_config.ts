@@ -58,7 +58,7 @@ export type RopeScaling =
   };
 
 /** Longest context a config may claim, tokens. */
-const MOST_POSITIONS = 2 ** 25;
+const MAX_POSITIONS = 2 ** 25;
 
 /**
  * The fields with one rope, chosen as transformers does: `rope_scaling` if there is anything in it, else
@@ -152,16 +152,16 @@ function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number
  * Most tokens that a model may be run with: `max_position_embeddings`, times the scaling factor if
  * config.json counts only the positions of the training.
  */
-export function mostPositions(config: Fields, rope: Rope | undefined): number {
-  const said = integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS });
+export function positionLimit(config: Fields, rope: Rope | undefined): number {
+  const said = integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS });
   const { scaling } = rope ?? {};
   const reached = (from: number, factor: number) => Math.max(said, Math.floor(from * factor));
   switch (scaling?.kind) {
     case "linear":
     case "dynamic":
-      return Math.min(MOST_POSITIONS, reached(said, scaling.factor));
+      return Math.min(MAX_POSITIONS, reached(said, scaling.factor));
     case "yarn":
-      return Math.min(MOST_POSITIONS, reached(scaling.originalMaxPositions, scaling.factor));
+      return Math.min(MAX_POSITIONS, reached(scaling.originalMaxPositions, scaling.factor));
     default:
       return said;
   }
@@ -175,7 +175,7 @@ const SCALINGS: Readonly<Record<string, Reader>> = {
   dynamic: (config, inside) => ({
     kind: "dynamic",
     factor: factorOf(inside),
-    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS }),
+    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS }),
   }),
   llama3: parseLlama3,
   yarn: parseYarn,
@@ -223,7 +223,7 @@ export function originalPositions(config: Fields, inside: Fields): number {
   const where = [config, inside].find((fields) => value(fields, key) !== undefined);
   return integer(where ?? config, where ? key : "max_position_embeddings", {
     least: 2,
-    most: MOST_POSITIONS,
+    most: MAX_POSITIONS,
   });
 }
 
@@ -273,7 +273,7 @@ export function yarnScale(factor: number, k: number): number {
 
 function parseLongrope(config: Fields, inside: Fields, width: number): RopeScaling {
   const originalMaxPositions = originalPositions(config, inside);
-  const most = integer(config, "max_position_embeddings", { least: 1, most: MOST_POSITIONS });
+  const most = integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS });
   const factor = positive(inside, "factor", most / originalMaxPositions);
   const grown = Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
   return {

@@ -109,11 +109,11 @@ export function readJson(folder: Folder, file: string): unknown {
 }
 
 /** Most bytes of a config or tokenizer file, which takes some MB; a larger file is neither. */
-const MOST_BYTES = 256 << 20;
+const MAX_BYTES = 256 << 20;
 
 function readWhole(path: string): Uint8Array {
   const { size } = Deno.statSync(path);
-  if (size > MOST_BYTES) throw new Error(`${size} bytes, expected at most ${MOST_BYTES}`);
+  if (size > MAX_BYTES) throw new Error(`${size} bytes, expected at most ${MAX_BYTES}`);
   return Deno.readFileSync(path);
 }
 

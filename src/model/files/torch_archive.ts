@@ -9,7 +9,7 @@ import { entryStart, readZip, ZIP_START, type ZipEntry } from "./zip.ts";
 
 const PICKLE = "data.pkl";
 /** Longest pickle of a state dict, bytes: a million tensors. */
-const MOST_PICKLE = 100_000_000;
+const MAX_PICKLE = 100_000_000;
 /** First bytes of torch's older format: a pickle of protocol 2 that holds a magic number. */
 const LEGACY_PICKLE = Uint8Array.fromHex("80028a0a6cfc9c46f9206aa85019");
 /** Offset of the magic of a tar archive, which torch before 0.4 wrote. */
@@ -47,7 +47,7 @@ export function openTorchArchive(source: ByteSource): TorchArchive {
     throw new Error("its numbers are not little-endian");
   }
   return {
-    pickle: bytesOf(entries.get(first) as ZipEntry, MOST_PICKLE),
+    pickle: bytesOf(entries.get(first) as ZipEntry, MAX_PICKLE),
     storage(key) {
       const entry = entries.get(`${prefix}data/${key}`);
       if (entry === undefined) throw new Error(`storage ${quote(key)} is not in the zip`);

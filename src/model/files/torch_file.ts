@@ -53,7 +53,7 @@ const DTYPE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** NumPy's limit; tensors of models have up to 4. */
-const MOST_DIMENSIONS = 64;
+const MAX_DIMENSIONS = 64;
 
 /** A file of a checkpoint, as for safetensors. */
 export interface TorchFile {
@@ -224,7 +224,7 @@ function isCount(value: PickleValue): value is number {
 
 /** Sizes or strides. A pickle may name one tuple for every tensor, so what is walked here is bounded. */
 function isCounts(value: PickleValue): value is readonly number[] {
-  return isTuple(value) && value.length <= MOST_DIMENSIONS && value.every(isCount);
+  return isTuple(value) && value.length <= MAX_DIMENSIONS && value.every(isCount);
 }
 
 /** The tensors of a state dict, or of `state_dict` in it. */

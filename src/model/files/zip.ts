@@ -26,9 +26,9 @@ const END = { signature: 0x06054b50, size: 22 };
 const END64 = { signature: 0x06064b50, size: 56 };
 const LOCATOR64 = { signature: 0x07064b50, size: 20 };
 /** Longest comment after the end record. */
-const MOST_COMMENT = 0xffff;
+const MAX_COMMENT = 0xffff;
 /** Most bytes of a directory: a million tensors. An archive that claims more is no checkpoint. */
-const MOST_DIRECTORY = 100_000_000;
+const MAX_DIRECTORY = 100_000_000;
 /** The value of a 32-bit field whose number is in the zip64 part. */
 const IN_ZIP64 = 0xffffffff;
 const ZIP64_EXTRA = 1;
@@ -71,7 +71,7 @@ interface Directory {
 }
 
 function findDirectory(source: ByteSource): Directory {
-  const tailSize = Math.min(source.size, END.size + MOST_COMMENT);
+  const tailSize = Math.min(source.size, END.size + MAX_COMMENT);
   const tailAt = source.size - tailSize;
   const tail = readView(source, tailAt, tailSize);
   let end = tailSize - END.size;
@@ -83,7 +83,7 @@ function findDirectory(source: ByteSource): Directory {
     at: tail.getUint32(end + 16, true),
   };
   const { at, size, count } = directory;
-  if (size > MOST_DIRECTORY || at + size > source.size || count * CENTRAL.size > size) {
+  if (size > MAX_DIRECTORY || at + size > source.size || count * CENTRAL.size > size) {
     throw new Error(`the zip's directory cannot be (${count} entries, ${size} bytes at ${at})`);
   }
   return directory;

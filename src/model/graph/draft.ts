@@ -27,10 +27,10 @@ export interface Draft extends DecoderContext {
   readonly hidden: Operand;
   /** How chains choose draft tokens: with "softmax" each token is stored with the draft's confidence. */
   readonly choice: PartialKind;
-  /** The drafts of each slot, [slots, draftWords(mostRows)]. */
+  /** The drafts of each slot, [slots, draftWords(maxRows)]. */
   readonly drafts: Operand;
   /** Most rows of a slot in a round. */
-  readonly mostRows: number;
+  readonly maxRows: number;
   /** Present if the engine drafts trees. */
   readonly tree: TreeScratch | undefined;
 }
@@ -293,7 +293,7 @@ export function draftHead(
   batchSlots: Operand,
   { x, step, keepHidden, next }: DraftEnd & { readonly x: Value },
 ): void {
-  const { weights, choice: kind, drafts, mostRows, tuning: { rowLanes: lanes } } = draft;
+  const { weights, choice: kind, drafts, maxRows, tuning: { rowLanes: lanes } } = draft;
   const { draftVocabSize: vocab } = draft.draft;
   const label = `draft_choose.${step}`;
   const ends = headInput(graph, draft, x, keepHidden ? batchSlots : undefined);
@@ -309,7 +309,7 @@ export function draftHead(
         batch: x.rows,
         count: partialsOf(partials),
         step,
-        mostRows,
+        maxRows,
         label,
         lanes,
       }),
@@ -325,9 +325,9 @@ export function firstTokens(
   batchSlots: Operand,
   x: Value,
 ): void {
-  const { drafts, mostRows, choice } = draft;
+  const { drafts, maxRows, choice } = draft;
   const ends = headInput(graph, draft, x, batchSlots);
-  const bySlot = { batchSlots, drafts, mostRows, confident: choice === "softmax" };
+  const bySlot = { batchSlots, drafts, maxRows, confident: choice === "softmax" };
   headTop(graph, draft, tree, ends, {
     top: tree.width,
     out: tree.first,

@@ -387,7 +387,7 @@ export interface VerifyRows {
   readonly rows: Operand;
   readonly batch: number;
   readonly perSlot: number;
-  readonly mostRows: number;
+  readonly maxRows: number;
 }
 
 /** Dispatches of kernels that no rewrite knows. */

@@ -193,9 +193,9 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       ];
     }
     case "verify_rows": {
-      const { batchSlots, slots, drafts, rows, batch, perSlot, mostRows } = op;
+      const { batchSlots, slots, drafts, rows, batch, perSlot, maxRows } = op;
       return [
-        verifyRows({ batchSlots, slots, drafts, rows }, { batch, rows: perSlot, mostRows }),
+        verifyRows({ batchSlots, slots, drafts, rows }, { batch, rows: perSlot, maxRows }),
       ];
     }
     case "call":
@@ -230,14 +230,14 @@ export function emitFused(
     // The smaller one comes first: its workgroups take as long as the other's, of which there are more.
     const both = [other, one] as const;
     const { bytes } = memoryOf(other, one);
-    const roomy = i === asked.length - 1 || bytes <= MOST_FUSED;
+    const roomy = i === asked.length - 1 || bytes <= MAX_FUSED;
     return roomy && canBeFused(both, tuning) ? [both] : [];
   });
   return launches[0] && fused(launches[0], label);
 }
 
 /** Most bytes of workgroup memory of a fused workgroup: a multiprocessor with 48 KiB then has room for four. */
-const MOST_FUSED = 12 << 10;
+const MAX_FUSED = 12 << 10;
 
 /**
  * Contexts in which a matmul without matrix units has workgroups of `threads` invocations, the longest stage first. The

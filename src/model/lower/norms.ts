@@ -8,7 +8,7 @@ import { epilogueBuffers } from "./emit/matmul.ts";
 import type { MatmulPrologue, NormSource, OpOf } from "./ops.ts";
 
 /** Most experts of a row whose outputs a norm or an experts' matmul adds; one limit for both: sums keep one order. */
-export const MOST_EXPERTS = 16;
+export const MAX_EXPERTS = 16;
 
 /** The rows that a norm reads, whole or as partial sums; undefined if it gathers them or adds anything else. */
 export function rowsOf(from: NormSource): Value | undefined {

@@ -78,7 +78,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
         const listing: LoweredOp[] = [];
         const listed = readsTiles(matrix, { ...counts, tile }, tuning)
           ? lists.getOrInsertComputed(tile, () => {
-            const out = value(`${label}.tiles`, 1, mostTileWords(words, counts, context));
+            const out = value(`${label}.tiles`, 1, maxTileWords(words, counts, context));
             const named = label.replace(/experts\.\w+$/, "tiles");
             listing.push({ kind: "expert_tiles", tile, experts, jobs, out, label: named, part });
             return out;
@@ -169,7 +169,7 @@ function partialValues(
 }
 
 /** Words of the lists of jobs; computed once for all layers with the same numbers of experts. */
-function mostTileWords(
+function maxTileWords(
   known: Map<string, number>,
   counts: Jobs,
   { tuning }: DecoderContext,

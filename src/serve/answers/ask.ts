@@ -5,7 +5,7 @@ import { randomSeed, type SamplingChoice, samplingOf } from "../../engine/sampli
 import type { Grammar } from "../../grammar/rules/grammar.ts";
 import { UsageError } from "../../errors.ts";
 import { ApiError, invalid, promptTooLong, tooManyOf } from "../http/errors.ts";
-import { mostTokens } from "./limits.ts";
+import { maxRequestTokens } from "./limits.ts";
 import type { Ready, ServiceOptions } from "../service/service.ts";
 
 /** A prompt as an API gives it. */
@@ -28,13 +28,13 @@ export interface Ask {
 }
 
 /** Most characters of one token. A prompt with more per token of the context cannot fit: it is not tokenized. */
-const MOST_CHARACTERS = 128;
+const MAX_CHARACTERS = 128;
 
 /** Prompts with more characters per token of the context are not tokenized: other requests would wait. */
 const USUAL_CHARACTERS = 16;
 
 /** This many characters are tokenized even if the context is short. */
-const FEWEST_MOST_CHARACTERS = 2 ** 20;
+const MIN_CHARACTER_LIMIT = 2 ** 20;
 
 /** Token ids of a prompt. @throws ApiError as `promptTokens`, and where it does not fit. */
 export async function encodePrompt(
@@ -44,11 +44,11 @@ export async function encodePrompt(
 ): Promise<readonly number[]> {
   const { contextLength } = ready.engine.info;
   const length = textLength(prompt);
-  if (length > contextLength * MOST_CHARACTERS) {
-    throw promptTooLong(Math.ceil(length / MOST_CHARACTERS), contextLength);
+  if (length > contextLength * MAX_CHARACTERS) {
+    throw promptTooLong(Math.ceil(length / MAX_CHARACTERS), contextLength);
   }
   const ids = await promptTokens(ready, prompt, signal);
-  const most = mostTokens(ready.engine.info);
+  const most = maxRequestTokens(ready.engine.info);
   if (ids.length >= most) throw promptTooLong(ids.length, most);
   return ids;
 }
@@ -67,7 +67,7 @@ export async function promptTokens(
 ): Promise<readonly number[]> {
   const { contextLength } = engine.info;
   const length = textLength(prompt);
-  const most = Math.max(contextLength * USUAL_CHARACTERS, FEWEST_MOST_CHARACTERS);
+  const most = Math.max(contextLength * USUAL_CHARACTERS, MIN_CHARACTER_LIMIT);
   if (length > most) throw tooManyOf("characters", length, most);
   return "ids" in prompt ? prompt.ids : await encoded(engine, prompt, signal);
 }
@@ -83,7 +83,7 @@ export async function encodePrediction(
   signal: AbortSignal,
 ): Promise<readonly number[]> {
   const { engine } = ready;
-  const most = engine.info.contextLength * MOST_CHARACTERS;
+  const most = engine.info.contextLength * MAX_CHARACTERS;
   if (text.length > most) {
     const why = `it has ${text.length} characters, allowed are ${most}`;
     throw invalid(`Cannot use "prediction": ${why}`, "prediction");
@@ -144,7 +144,7 @@ export function requestOf(
     // A limit beyond the context is lowered: the answer would be cut at the context's end anyway.
     maxTokens: Math.min(
       maxTokens ?? options.maxTokens ?? Infinity,
-      mostTokens(engine.info) - promptIds.length,
+      maxRequestTokens(engine.info) - promptIds.length,
     ),
     stop,
     ignoreEos,

@@ -1,7 +1,7 @@
 import type { EngineInfo } from "../../engine/engine.ts";
 
 /** Tokens, prompt and output, that a request may have. */
-export function mostTokens(
+export function maxRequestTokens(
   { contextLength, requestTokens = contextLength }: Pick<
     EngineInfo,
     "contextLength" | "requestTokens"

@@ -7,7 +7,7 @@ import {
   refused,
   type TakingTable,
 } from "../fields/taking.ts";
-import { EFFORTS, MOST_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
+import { EFFORTS, MAX_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
 import { type Maybe, optional, SEED } from "../openai/fields.ts";
 
 export interface TextBlock {
@@ -127,7 +127,7 @@ const COUNT_FIELDS = {
   model: optional(z.string()),
   messages: z.array(MESSAGE).min(1),
   system: optional(z.union([z.string(), TEXTS])),
-  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
+  tools: optional(z.array(TOOL).max(MAX_TOOLS)),
   tool_choice: optional(z.object({
     type: z.enum(["auto", "any", "tool", "none"]),
     name: optional(z.string()),

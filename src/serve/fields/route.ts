@@ -32,7 +32,7 @@ type About = Omit<Route, "method" | "body" | "handle"> & {
 };
 
 /** Most names in the header. */
-const MOST_NAMES = 30;
+const MAX_NAMES = 30;
 
 /**
  * A route that takes fields by one rule. A value that would change the answer and cannot be honoured is
@@ -145,7 +145,7 @@ function shown(name: string): string {
 
 function setIgnored(response: Response, names: readonly string[]): void {
   if (names.length === 0) return;
-  const listed = names.slice(0, MOST_NAMES).map(shown);
+  const listed = names.slice(0, MAX_NAMES).map(shown);
   const more = names.length > listed.length ? [`${names.length - listed.length} more`] : [];
   response.headers.set("eyrie-ignored", [...listed, ...more].join(", "));
 }

@@ -4,19 +4,19 @@ import { ApiError, invalid, tooManyOf } from "./errors.ts";
 import { reasonOf } from "./reasons.ts";
 
 /** Largest body, bytes. */
-const MOST_BYTES = 8 * 2 ** 20;
+const MAX_BYTES = 8 * 2 ** 20;
 
 /** Deeper JSON is refused: recursive code that walks through it would overflow the stack. */
-const MOST_DEPTH = 100;
+const MAX_DEPTH = 100;
 
 /**
  * Most objects, lists and fields. The check of a body describes each that does not fit, which takes up to 25 µs, and
  * no stream goes on meanwhile. A long conversation with tools has less than one for each ten tokens.
  */
-const MOST_PARTS = 100_000;
+const MAX_PARTS = 100_000;
 
 /** Most values, of which the token ids of a prompt are the most. */
-const MOST_VALUES = 2 ** 18;
+const MAX_VALUES = 2 ** 18;
 
 /**
  * The request's body as JSON.
@@ -39,11 +39,11 @@ export async function readJson(request: Request, literals?: readonly string[]): 
   }
   const text = utf8(await readBytes(request));
   const { depth, parts, values } = structureOf(text);
-  if (depth > MOST_DEPTH) {
-    throw invalid(`the body's JSON is nested more than ${MOST_DEPTH} levels deep`);
+  if (depth > MAX_DEPTH) {
+    throw invalid(`the body's JSON is nested more than ${MAX_DEPTH} levels deep`);
   }
-  if (parts > MOST_PARTS) throw tooManyOf("objects, lists and fields", parts, MOST_PARTS);
-  if (values > MOST_VALUES) throw tooManyOf("values", values, MOST_VALUES);
+  if (parts > MAX_PARTS) throw tooManyOf("objects, lists and fields", parts, MAX_PARTS);
+  if (values > MAX_VALUES) throw tooManyOf("values", values, MAX_VALUES);
   try {
     return literals ? parseWithLiteralsAt(text, literals) : JSON.parse(text);
   } catch {
@@ -92,7 +92,7 @@ function pathText(path: readonly PropertyKey[]): string {
 
 async function readBytes(request: Request): Promise<Uint8Array> {
   const announced = Number(request.headers.get("content-length") ?? 0);
-  if (announced > MOST_BYTES) throw tooLarge();
+  if (announced > MAX_BYTES) throw tooLarge();
   if (request.body === null) return new Uint8Array();
   const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];
@@ -103,7 +103,7 @@ async function readBytes(request: Request): Promise<Uint8Array> {
       if (done) return joined(chunks, size);
       chunks.push(value);
       size += value.length;
-      if (size > MOST_BYTES) throw tooLarge();
+      if (size > MAX_BYTES) throw tooLarge();
     }
   } catch (error) {
     reader.cancel().catch(() => {});
@@ -113,7 +113,7 @@ async function readBytes(request: Request): Promise<Uint8Array> {
 }
 
 function tooLarge(): ApiError {
-  return new ApiError(413, `the body has more than ${MOST_BYTES} bytes`);
+  return new ApiError(413, `the body has more than ${MAX_BYTES} bytes`);
 }
 
 function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {

@@ -1,5 +1,5 @@
 import { textWithLiterals } from "../../text/number_literals.ts";
-import { mostTokens } from "../answers/limits.ts";
+import { maxRequestTokens } from "../answers/limits.ts";
 import { invalid } from "../http/errors.ts";
 import { type ChatAsk, chatAsk } from "../openai/chat_ask.ts";
 import type { ChatRequest, FormatField, MessageField } from "../openai/chat_schema.ts";
@@ -49,7 +49,7 @@ function withContextHint(
   { options }: Pick<OllamaChat, "options">,
   { engine }: Ready,
 ): ChatAsk {
-  if ((options?.num_ctx ?? 0) <= mostTokens(engine.info)) return asked;
+  if ((options?.num_ctx ?? 0) <= maxRequestTokens(engine.info)) return asked;
   return { ...asked, ignored: [...asked.ignored, "options.num_ctx"] };
 }
 

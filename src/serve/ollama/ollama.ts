@@ -3,7 +3,7 @@ import { parseToWrite } from "../../text/number_literals.ts";
 import type { AnswerOutcome } from "../answers/answer.ts";
 import { type Choices, gather, type WholeAnswer } from "../answers/choices.ts";
 import { timingsOf } from "../answers/usage.ts";
-import { mostTokens } from "../answers/limits.ts";
+import { maxRequestTokens } from "../answers/limits.ts";
 import { type ApiCall, apiPost, type Take } from "../fields/route.ts";
 import type { Body } from "../fields/taking.ts";
 import { ApiError, invalid } from "../http/errors.ts";
@@ -154,7 +154,7 @@ function loaded(service: Service): unknown {
     ...modelOf(service, model),
     expires_at: NEVER,
     size_vram: bytes,
-    context_length: mostTokens(engine.info),
+    context_length: maxRequestTokens(engine.info),
   };
 }
 
@@ -169,7 +169,7 @@ function shown(service: Service, { engine }: Ready): unknown {
     model_info: {
       "general.architecture": "eyrie",
       "general.basename": engine.info.name,
-      "eyrie.context_length": mostTokens(engine.info),
+      "eyrie.context_length": maxRequestTokens(engine.info),
     },
     capabilities: [
       "completion",

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { HINT, neutral, neutralWhere, type TakingTable } from "../fields/taking.ts";
-import { MOST_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
+import { MAX_TOOLS, TOOL_NAME } from "../openai/chat_schema.ts";
 import { type Maybe, optional, REPETITION_PENALTY, SEED } from "../openai/fields.ts";
 
 /** ollama's `options`, as far as they are known here. */
@@ -148,7 +148,7 @@ export const OLLAMA_CHAT: z.ZodType<OllamaChat> = z.object({
         description: optional(z.string()),
         parameters: optional(z.record(z.string(), z.unknown())),
       }),
-    })).max(MOST_TOOLS),
+    })).max(MAX_TOOLS),
   ),
 });
 

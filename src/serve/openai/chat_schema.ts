@@ -152,7 +152,7 @@ export const TOOL_NAME: z.ZodString = z.string()
   .regex(/^[\w.-]{1,128}$/, "1 to 128 letters, digits, _, - and .");
 
 /** Agents with many servers of tools have hundreds. */
-export const MOST_TOOLS = 1024;
+export const MAX_TOOLS = 1024;
 
 const TOOL = z.object({
   type: z.literal("function"),
@@ -212,7 +212,7 @@ export const CHAT: z.ZodType<ChatRequest> = z.object({
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
   response_format: optional(RESPONSE_FORMAT),
-  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
+  tools: optional(z.array(TOOL).max(MAX_TOOLS)),
   tool_choice: optional(TOOL_CHOICE),
   parallel_tool_calls: optional(z.boolean()),
   reasoning_effort: optional(z.enum(EFFORTS)),

@@ -1,4 +1,4 @@
-import { mostTokens } from "../answers/limits.ts";
+import { maxRequestTokens } from "../answers/limits.ts";
 import { get, type Route } from "../service/route.ts";
 import { modelNamed, modelNames, readyOf, type Service } from "../service/service.ts";
 
@@ -32,7 +32,7 @@ function modelOf(service: Service, name: string): unknown {
     object: "model",
     created: Math.floor(service.started.getTime() / 1000),
     owned_by: "eyrie",
-    max_model_len: mostTokens(engine.info),
+    max_model_len: maxRequestTokens(engine.info),
     draft: engine.info.draftName ?? null,
   };
 }

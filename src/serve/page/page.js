@@ -12,7 +12,7 @@ const key = byId("key");
 const notice = byId("notice");
 
 /** More conversations than that are forgotten, the oldest first. */
-const MOST_CONVERSATIONS = 50;
+const MAX_CONVERSATIONS = 50;
 const STORE = "eyrie.conversations";
 const SETTINGS = ["temperature", "seed", "tokens"];
 
@@ -57,7 +57,7 @@ function readConversations() {
 
 function keepConversations() {
   conversations = [current, ...conversations.filter(({ id }) => id !== current.id)]
-    .filter(({ turns }) => turns.length > 0).slice(0, MOST_CONVERSATIONS);
+    .filter(({ turns }) => turns.length > 0).slice(0, MAX_CONVERSATIONS);
   store(STORE, JSON.stringify(conversations));
   listConversations();
 }
@@ -425,7 +425,7 @@ function unescaped(source) {
 }
 
 /** Most characters of the source between two that are shown side by side: an indentation or a reference. */
-const MOST_HIDDEN = 40;
+const MAX_HIDDEN = 40;
 
 /**
  * Marks the characters that drafts spelled. A text that is shown mostly is a part of the source. Where it is not
@@ -451,7 +451,7 @@ function shadeText(root, { content, pieces }) {
     const spans = [];
     at = Math.max(at, content.indexOf(node.data, at));
     for (const letter of node.data.match(/[\s\S]/g) ?? []) {
-      const found = content.slice(at, at + MOST_HIDDEN).indexOf(letter);
+      const found = content.slice(at, at + MAX_HIDDEN).indexOf(letter);
       const shade = found < 0 ? 0 : shades[at + found];
       at += found + 1;
       if (spans.at(-1)?.shade === shade) spans.at(-1).text += letter;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { StreamOptions, ToolChoice } from "../openai/chat_schema.ts";
-import { EFFORTS, MOST_TOOLS, STREAM_OPTIONS, TOOL_NAME } from "../openai/chat_schema.ts";
+import { EFFORTS, MAX_TOOLS, STREAM_OPTIONS, TOOL_NAME } from "../openai/chat_schema.ts";
 import {
   type Maybe,
   optional,
@@ -193,7 +193,7 @@ export const RESPONSES: z.ZodType<ResponsesRequest> = z.object({
   max_output_tokens: optional(TOKENS),
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
-  tools: optional(z.array(TOOL).max(MOST_TOOLS)),
+  tools: optional(z.array(TOOL).max(MAX_TOOLS)),
   tool_choice: optional(z.union([
     z.enum(["none", "auto", "required"]),
     z.object({ type: z.enum(["function", "custom"]), name: z.string() }),

@@ -39,7 +39,7 @@ export interface LogOptions {
 }
 
 /** Keys of `once` that are remembered: clients may choose the names of fields. */
-const MOST_KEYS = 1000;
+const MAX_KEYS = 1000;
 
 /** Paths that monitors poll: a line is written only where the status changes. */
 const POLLED: ReadonlySet<string> = new Set(["/health", "/metrics"]);
@@ -77,7 +77,7 @@ export function openLog(
     },
     line,
     once(key, text) {
-      if (seen.has(key) || seen.size >= MOST_KEYS) return;
+      if (seen.has(key) || seen.size >= MAX_KEYS) return;
       seen.add(key);
       line(text);
     },
@@ -239,10 +239,10 @@ function clock(date: Date): string {
 }
 
 /** Longest reason that is written, characters. */
-const MOST_REASON = 300;
+const MAX_REASON = 300;
 
 function cut(text: string): string {
-  return text.length > MOST_REASON ? `${text.slice(0, MOST_REASON)}...` : text;
+  return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}...` : text;
 }
 
 /** On one line, without what a terminal would act on. */

@@ -23,7 +23,7 @@ export interface Trace {
 }
 
 /** Longest part of a path that is kept. */
-const MOST_PATH = 200;
+const MAX_PATH = 200;
 
 /** @param of.keepsTexts the log is asked to hold prompts and outputs. */
 export function openTrace(
@@ -33,7 +33,7 @@ export function openTrace(
   return {
     id: requestId(request.headers.get("x-request-id")),
     method: request.method.slice(0, 20),
-    path: new URL(request.url).pathname.slice(0, MOST_PATH),
+    path: new URL(request.url).pathname.slice(0, MAX_PATH),
     route: undefined,
     address,
     arrived: performance.now(),

@@ -1,4 +1,4 @@
-import { mostTokens } from "../answers/limits.ts";
+import { maxRequestTokens } from "../answers/limits.ts";
 import { CELLS_PER_PAGE } from "../../engine/schedule/sequence_pages.ts";
 import { isChain, tierText } from "../../speculate/round_shape.ts";
 import { get, type Route } from "../service/route.ts";
@@ -66,7 +66,7 @@ async function serverInfo(service: Service): Promise<unknown> {
     quantization: engine.info.weights.quantize ?? null,
     context_length: engine.info.contextLength,
     max_total_num_tokens: pages.total * CELLS_PER_PAGE,
-    max_req_len: mostTokens(engine.info),
+    max_req_len: maxRequestTokens(engine.info),
     max_running_requests: options.maxBatch,
     max_queued_requests: options.maxQueue,
     speculative_algorithm: engine.info.algorithm === "NONE" ? null : engine.info.algorithm,

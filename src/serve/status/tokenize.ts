@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { PromptInput } from "../../engine/load/text.ts";
 import { UsageError } from "../../errors.ts";
-import { mostTokens } from "../answers/limits.ts";
+import { maxRequestTokens } from "../answers/limits.ts";
 import { promptTokens } from "../answers/ask.ts";
 import { invalid, tooManyOf } from "../http/errors.ts";
 import { post, type Route } from "../service/route.ts";
@@ -49,7 +49,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
         count: ids.length,
-        max_model_len: mostTokens(ready.engine.info),
+        max_model_len: maxRequestTokens(ready.engine.info),
       });
     },
   ),
@@ -58,7 +58,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
     DETOKENIZE,
     async ({ model, tokens }, { service, trace }) => {
       const { engine } = modelNamed(service, model);
-      const most = Math.max(engine.info.contextLength, FEWEST_MOST_TOKENS);
+      const most = Math.max(engine.info.contextLength, MIN_TOKEN_LIMIT);
       if (tokens.length > most) throw tooManyOf("tokens", tokens.length, most);
       const text = await service.table.encoding(trace.id, () => decoded(engine, tokens));
       return Response.json({ content: text, prompt: text });
@@ -67,7 +67,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
 ];
 
 /** This many tokens are decoded at once even if the context is shorter. */
-const FEWEST_MOST_TOKENS = 2 ** 16;
+const MIN_TOKEN_LIMIT = 2 ** 16;
 
 /** llama-server adds special tokens only if asked to; vLLM adds them unless asked not to. */
 function textOf(body: TokenizeRequest): Extract<PromptInput, { raw: string }> {

@@ -57,7 +57,7 @@ export function taggedSyntax(
 /**
  * A form for each tool: the family's own syntax, or `otherwise` (a JSON object) where a grammar cannot write the tool's
  * arguments in that syntax. That is so where the schema allows unknown arguments, has an argument name that is no
- * word, restricts a text by more than a list of values, or has more than MOST_ARGUMENTS.
+ * word, restricts a text by more than a list of values, or has more than MAX_ARGUMENTS.
  */
 export function nativeForms(
   tools: readonly Tool[],
@@ -85,7 +85,7 @@ function textsOf(tool: Tool, json: NativeSyntax["json"]): string[] | undefined {
     return undefined;
   }
   const names = Object.keys(properties);
-  if (names.length > MOST_ARGUMENTS) return undefined;
+  if (names.length > MAX_ARGUMENTS) return undefined;
   const isKnown = (each: unknown) => typeof each === "string" && names.includes(each);
   if (!Array.isArray(required) || !required.every(isKnown)) return undefined;
   if (!names.every((each) => WORD.test(each))) return undefined;
@@ -113,7 +113,7 @@ const ROOT_KEYS = [
 ];
 const WORD = /^[\p{L}_][\p{L}\p{N}_-]*$/u;
 /** All that an argument's schema refers to is looked at for each argument, so there must not be too many. */
-const MOST_ARGUMENTS = 100;
+const MAX_ARGUMENTS = 100;
 
 /** Tells for schemas of the document whether every value is null, any text, or a text from a list. */
 function freeTextOf(root: unknown): (schema: unknown) => boolean {

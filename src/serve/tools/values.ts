@@ -41,11 +41,11 @@ function partsOf(schema: unknown, root: unknown): Readonly<Record<string, unknow
 }
 
 /** Deeper schemas are looked at no further. */
-const MOST_DEPTH = 32;
+const MAX_DEPTH = 32;
 
 /**
  * A question about a schema that asks itself about the schemas within. Each schema is asked about once, because
- * references can lead to it in more ways than can be followed. The answer is false beyond MOST_DEPTH and for a schema
+ * references can lead to it in more ways than can be followed. The answer is false beyond MAX_DEPTH and for a schema
  * that is being asked about.
  */
 export function askedOnce(
@@ -53,7 +53,7 @@ export function askedOnce(
 ): (schema: unknown) => boolean {
   const answers = new Map<unknown, boolean>();
   const ask = (schema: unknown, depth: number): boolean => {
-    const known = depth > MOST_DEPTH ? false : answers.get(schema);
+    const known = depth > MAX_DEPTH ? false : answers.get(schema);
     if (known !== undefined) return known;
     answers.set(schema, false);
     const answer = question(schema, (each) => ask(each, depth + 1));

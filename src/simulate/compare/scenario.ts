@@ -41,7 +41,7 @@ const BURST = [2, 96] as const;
 const BURST_ROUNDS = 100;
 /** Plain rounds between two steps of the walk, and its largest step. */
 const [WALK_ROUNDS, WALK_STEP] = [5, 6] as const;
-const WALK_MOST = 128;
+const MAX_WALK = 128;
 
 /** Tokens of a sequence for which a phase lasts where the work is fixed: two a round. */
 const PHASE_TOKENS = 2 * PHASE_ROUNDS;
@@ -74,9 +74,9 @@ export const SCENARIOS: readonly (Scenario & { readonly name: ScenarioName })[] 
   ...([1, 4, 16, 64, 128] as const).map(phases),
   {
     name: "walk",
-    about: `the batch walks between 1 and ${WALK_MOST}; acceptance ${PHASES.join(" and ")} in turn`,
-    maxBatch: WALK_MOST,
-    typicalBatch: WALK_MOST / 2,
+    about: `the batch walks between 1 and ${MAX_WALK}; acceptance ${PHASES.join(" and ")} in turn`,
+    maxBatch: MAX_WALK,
+    typicalBatch: MAX_WALK / 2,
     batch: walk,
     fixed: "time",
     acceptance: (roundMs) => spreadOut(phasesOfTime(PHASES, PHASE_ROUNDS * roundMs), SPREAD),
@@ -92,15 +92,15 @@ export const SCENARIOS: readonly (Scenario & { readonly name: ScenarioName })[] 
   },
 ];
 
-/** A walk with steps from -WALK_STEP to WALK_STEP, reflected at 1 and WALK_MOST. */
+/** A walk with steps from -WALK_STEP to WALK_STEP, reflected at 1 and MAX_WALK. */
 function walk(seed: number): (round: number) => number {
-  const sizes = [WALK_MOST / 2];
+  const sizes = [MAX_WALK / 2];
   return (round) => {
     const at = Math.floor(round / WALK_ROUNDS);
     while (sizes.length <= at) {
       const step = Math.floor((2 * WALK_STEP + 1) * uniformAt(seed, sizes.length, 41)) - WALK_STEP;
       const next = (sizes.at(-1) ?? 1) + step;
-      sizes.push(next < 1 ? 2 - next : next > WALK_MOST ? 2 * WALK_MOST - next : next);
+      sizes.push(next < 1 ? 2 - next : next > MAX_WALK ? 2 * MAX_WALK - next : next);
     }
     return sizes[at] ?? 1;
   };

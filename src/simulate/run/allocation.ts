@@ -2,7 +2,7 @@ import { logit, sigmoid } from "../../speculate/estimate/calibration.ts";
 import type { VerifyBudget } from "../../speculate/policy.ts";
 
 /** Log-odds are kept within these. */
-const MOST_ODDS = 30;
+const MAX_ODDS = 30;
 
 /**
  * How many drafts of each sequence are verified, as the device chooses (see VerifyBudget): the
@@ -28,13 +28,13 @@ export function allocate(
 /** s of each draft of a chain, up to the first whose confidence is below the least. */
 export function survivals(
   chain: readonly number[],
-  { slope, intercepts, leastConfidence }: VerifyBudget,
+  { slope, intercepts, minConfidence }: VerifyBudget,
 ): number[] {
-  const end = chain.findIndex((confidence) => confidence < leastConfidence);
+  const end = chain.findIndex((confidence) => confidence < minConfidence);
   let survives = 1;
   return chain.slice(0, end < 0 ? chain.length : end).map((confidence, step) => {
     const odds = slope * logit(confidence) + (intercepts[step] ?? 0);
-    survives *= sigmoid(Math.min(MOST_ODDS, Math.max(-MOST_ODDS, odds)));
+    survives *= sigmoid(Math.min(MAX_ODDS, Math.max(-MAX_ODDS, odds)));
     return survives;
   });
 }

@@ -18,7 +18,7 @@ export interface Reading {
 }
 
 /** The least time of a verify forward: simulated time would stand still at 0, which `parseCosts` refuses. */
-const LEAST_MS = 1e-3;
+const MIN_MS = 1e-3;
 
 /** Fields of a table other than its costs. */
 export type TableNames = Pick<CostTable, "adapter" | "model" | "draft" | "buckets">;
@@ -41,7 +41,7 @@ export function fitCosts(readings: readonly Reading[], names: TableNames): CostT
   }));
   const lists = {
     level: isotonic(of("level")),
-    verify: isotonic(verify).map(({ at, ms }) => ({ at, ms: Math.max(LEAST_MS, ms) })),
+    verify: isotonic(verify).map(({ at, ms }) => ({ at, ms: Math.max(MIN_MS, ms) })),
     extend: isotonic(of("extend")),
     catchUp: isotonic(of("catchUp")),
     prefill: isotonic(of("prefill")),

@@ -11,9 +11,9 @@ import type { CostTable, Refined, RoundRatio } from "./table.ts";
 /** Shares of a round's log error that are added to the factor of all rounds and to that of its kind. */
 const [SHARE_ALL, SHARE_OWN] = [0.05, 0.1];
 /** The largest error that counts: one round during a pause of the machine says little. */
-const MOST_ERROR = Math.LN2;
+const MAX_ERROR = Math.LN2;
 /** Factors stay within this and its inverse. */
-const MOST_RATIO = 16;
+const MAX_RATIO = 16;
 
 const UNREFINED: Refined = { all: 1, rounds: [], catchUp: 1 };
 
@@ -102,9 +102,9 @@ function ratioOf(times: readonly (readonly [ms: number, expected: number])[]): n
 /** Error of the logarithm; undefined if there is none. */
 function errorOf(ms: number, expected: number): number | undefined {
   if (!(ms > 0 && ms < Infinity && expected > 0 && expected < Infinity)) return undefined;
-  return Math.min(MOST_ERROR, Math.max(-MOST_ERROR, Math.log(ms / expected)));
+  return Math.min(MAX_ERROR, Math.max(-MAX_ERROR, Math.log(ms / expected)));
 }
 
 function moved(ratio: number, by: number): number {
-  return Math.min(MOST_RATIO, Math.max(1 / MOST_RATIO, ratio * Math.exp(by)));
+  return Math.min(MAX_RATIO, Math.max(1 / MAX_RATIO, ratio * Math.exp(by)));
 }

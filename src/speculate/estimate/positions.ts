@@ -11,10 +11,10 @@ interface Fading {
   /** Each chain multiplies the weight of earlier chains by this. */
   readonly fade: number;
   /** The least weight that one round leaves, however many its chains. */
-  readonly leastKept: number;
+  readonly minKept: number;
 }
 
-const FADING: Fading = { fade: 0.98, leastKept: 0.85 };
+const FADING: Fading = { fade: 0.98, minKept: 0.85 };
 /** The chance of the first draft where nothing is known, and the weight of that in drafts. */
 const PRIOR = { rate: 0.7, weight: 2 };
 /** The weight, in drafts, of the previous position's rate in the rate of a position. */
@@ -28,7 +28,7 @@ export function noPositions(depth: number): PositionCounts {
 export function countPositions(
   counts: PositionCounts,
   chains: readonly TestedChain[],
-  { fade, leastKept }: Fading = FADING,
+  { fade, minKept }: Fading = FADING,
 ): PositionCounts {
   const hits: number[] = counts.map(() => 0);
   const misses: number[] = counts.map(() => 0);
@@ -44,7 +44,7 @@ export function countPositions(
     }
   }
   if (observed === 0) return counts;
-  const keep = Math.max(fade ** observed, leastKept);
+  const keep = Math.max(fade ** observed, minKept);
   return counts.map((old, k) => ({
     hits: old.hits * keep + (hits[k] ?? 0),
     misses: old.misses * keep + (misses[k] ?? 0),

@@ -1,5 +1,5 @@
 import { PolicyError } from "../policy.ts";
-import { MOST_STEPS } from "../round_shape.ts";
+import { MAX_STEPS } from "../round_shape.ts";
 
 /**
  * A policy's options as a plain object with these keys at most.
@@ -24,16 +24,16 @@ export const DEFAULT_STEPS: readonly number[] = [0, 1, 2, 3, 5, 7];
 /**
  * The option `steps`: the depths to choose among, rising and distinct. A number alone is a list of one.
  *
- * @throws PolicyError for anything but distinct integers from 0 to MOST_STEPS.
+ * @throws PolicyError for anything but distinct integers from 0 to MAX_STEPS.
  */
 export function stepsOf(given: unknown, absent: readonly number[] = DEFAULT_STEPS): number[] {
   if (given === undefined) return [...absent];
   const steps: readonly unknown[] = Array.isArray(given) ? given : [given];
   const fits = (each: unknown) =>
-    typeof each === "number" && Number.isInteger(each) && each >= 0 && each <= MOST_STEPS;
+    typeof each === "number" && Number.isInteger(each) && each >= 0 && each <= MAX_STEPS;
   if (steps.length === 0 || !steps.every(fits) || new Set(steps).size < steps.length) {
     throw new PolicyError(
-      `steps must be distinct integers from 0 to ${MOST_STEPS}, got ${JSON.stringify(given)}`,
+      `steps must be distinct integers from 0 to ${MAX_STEPS}, got ${JSON.stringify(given)}`,
     );
   }
   return steps.map(Number).toSorted((a, b) => a - b);
@@ -65,7 +65,7 @@ export function numberOf(
 
 /** The option `num_steps` of policies that cut chains: drafts of each request, by default 7. @throws PolicyError */
 export function numStepsOf(given: unknown): number {
-  return numberOf(given, "num_steps", { absent: 7, min: 1, max: MOST_STEPS, integer: true });
+  return numberOf(given, "num_steps", { absent: 7, min: 1, max: MAX_STEPS, integer: true });
 }
 
 /** An option that is one of these words. @throws PolicyError for any other. */

@@ -28,8 +28,8 @@ async function chosen(
   empty = 0,
 ): Promise<number[]> {
   const depth = budget.intercepts.length;
-  const mostRows = depth + 3;
-  const size = draftWords(mostRows);
+  const maxRows = depth + 3;
+  const size = draftWords(maxRows);
   const order = shuffled(places.length + 1, places.length);
   const drafts = new Uint32Array(order.length * size).fill(LEFT_ALONE);
   const slots: { length: number; limit: number }[] = order.map(() => ({ length: 0, limit: 0 }));
@@ -37,7 +37,7 @@ async function chosen(
     const slot = order[i] as number;
     slots[slot] = { length: LENGTH, limit: LENGTH + room };
     const floats = new Float32Array(drafts.buffer);
-    floats.set(confidences, slot * size + DRAFT_TOKENS + mostRows - 1);
+    floats.set(confidences, slot * size + DRAFT_TOKENS + maxRows - 1);
   }
   const before = drafts.slice();
   const buffers = {
@@ -49,7 +49,7 @@ async function chosen(
     budget: device.words(packBudget(budget, places.map(({ most }) => most))),
     drafts: device.words(drafts),
   };
-  const shape = { batch: places.length + empty, rows: depth + 1, mostRows };
+  const shape = { batch: places.length + empty, rows: depth + 1, maxRows };
   await device.run([allocate(buffers, shape)]);
   const after = await device.readWords(buffers.drafts);
   const counts = places.map((_, i) => after[(order[i] as number) * size] ?? NaN);
@@ -96,7 +96,7 @@ function drawn(depth: number, batch: number) {
       minLength: depth,
       maxLength: depth,
     }),
-    leastConfidence: fc.constantFrom(0, 0, 0.25, 0.6),
+    minConfidence: fc.constantFrom(0, 0, 0.25, 0.6),
     empty: fc.nat(3),
   });
 }
@@ -123,7 +123,7 @@ const even = (depth: number, of: Partial<VerifyBudget> = {}): VerifyBudget => ({
   drafts: depth,
   slope: 1,
   intercepts: Array(depth).fill(0),
-  leastConfidence: 0,
+  minConfidence: 0,
   ...of,
 });
 const place = (...confidences: number[]): Place => ({
@@ -159,7 +159,7 @@ Deno.test("allocate: no number of a draft or of a policy breaks it", async () =>
     }
   }
   const least = await chosen(absurd.map((c) => place(0.9, c)), {
-    ...even(2, { drafts: 16, leastConfidence: 0.25 }),
+    ...even(2, { drafts: 16, minConfidence: 0.25 }),
   });
   assert.deepEqual(least, [1, 1, 1, 1, 1, 1, 1, 2]);
 });

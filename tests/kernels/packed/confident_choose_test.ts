@@ -14,8 +14,8 @@ import { packSlots } from "../rows.ts";
 const device = await openDevice();
 Deno.test.afterAll(() => device[Symbol.dispose]());
 
-const MOST_ROWS = 8;
-const SIZE = draftWords(MOST_ROWS);
+const MAX_ROWS = 8;
+const SIZE = draftWords(MAX_ROWS);
 const UNTOUCHED = 77;
 
 interface Case {
@@ -47,7 +47,7 @@ async function both(rows: readonly ArrayLike<number>[], { vocab, step, lanes, ne
     const of = { kind, lanes, label: "choose" };
     await device.run([
       slicePartials({ logits: from, partials }, { ...of, rows: batch, vocab, stride }),
-      draftChoose(to, { ...of, batch, count, step, mostRows: MOST_ROWS }),
+      draftChoose(to, { ...of, batch, count, step, maxRows: MAX_ROWS }),
     ]);
     return {
       drafts: await device.readWords(drafts),
@@ -58,7 +58,7 @@ async function both(rows: readonly ArrayLike<number>[], { vocab, step, lanes, ne
 }
 
 const confidenceAt = (slot: number, step: number) =>
-  slot * SIZE + DRAFT_TOKENS + MOST_ROWS - 1 + step;
+  slot * SIZE + DRAFT_TOKENS + MAX_ROWS - 1 + step;
 
 /** Highest probability, in float64. */
 function highest(row: ArrayLike<number>): number {

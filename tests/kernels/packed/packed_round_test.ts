@@ -59,11 +59,11 @@ interface How {
 
 async function runs({ depth, lanes, empty, more }: Round, { confidences, simulated }: How) {
   const rows = depth + 1;
-  const mostRows = rows + 2;
+  const maxRows = rows + 2;
   const batch = lanes.length + empty;
   const order = shuffled(lanes.length + 1, 3).slice(0, lanes.length);
-  const drafts = order.flatMap(() => Array<number>(draftWords(mostRows)).fill(LEFT_ALONE));
-  drafts.push(...Array(draftWords(mostRows)).fill(LEFT_ALONE));
+  const drafts = order.flatMap(() => Array<number>(draftWords(maxRows)).fill(LEFT_ALONE));
+  drafts.push(...Array(draftWords(maxRows)).fill(LEFT_ALONE));
   const slots: object[] = Array.from({ length: order.length + 1 }, () => ({}));
   lanes.forEach(({ length, count, room, right, stops }, b) => {
     const slot = order[b] as number;
@@ -74,11 +74,11 @@ async function runs({ depth, lanes, empty, more }: Round, { confidences, simulat
       stops: stops ? [7] : [],
       seed: right,
     };
-    const at = slot * draftWords(mostRows);
+    const at = slot * draftWords(maxRows);
     drafts[at] = count;
     for (let i = 0; i < depth; i++) {
       drafts[at + DRAFT_TOKENS + i] = draftOf(slot, i);
-      drafts[at + DRAFT_TOKENS + mostRows - 1 + i] = hash32(slot, i, 5);
+      drafts[at + DRAFT_TOKENS + maxRows - 1 + i] = hash32(slot, i, 5);
     }
   });
   const own = lanes.map(({ count }) => 1 + Math.min(depth, count));
@@ -97,7 +97,7 @@ async function runs({ depth, lanes, empty, more }: Round, { confidences, simulat
       last: untouched(FIRST_ROWS + batch),
     };
     const firstRows = packed ? FIRST_ROWS : undefined;
-    const shape = { batch, rows, mostRows };
+    const shape = { batch, rows, maxRows };
     await device.run([
       packed
         ? verifyPacked(buffers, { ...shape, count, firstRows: FIRST_ROWS })

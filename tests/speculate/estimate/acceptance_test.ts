@@ -47,7 +47,7 @@ Deno.test("acceptance: each position has its own chance, found from chains of an
   for (const [n, chain] of chains(truth, 6000, 4).entries()) {
     const depth = 1 + n % 4;
     const cut = { depth, accepted: Math.min(depth, chain.accepted) };
-    counts = countPositions(counts, [cut], { fade: 1, leastKept: 0.8 });
+    counts = countPositions(counts, [cut], { fade: 1, minKept: 0.8 });
   }
   const rates = positionRates(counts);
   truth.forEach((rate, k) => assert(Math.abs((rates[k] ?? 0) - rate) < 0.03, `${rates}`));

@@ -1,5 +1,5 @@
 import { POLICY_NAMES, POLICY_TEXT } from "../option_speculation.ts";
-import { MOST_STEPS } from "../../../speculate/round_shape.ts";
+import { MAX_STEPS } from "../../../speculate/round_shape.ts";
 
 /** What is measured: all combinations of these. */
 export const BENCH_AXES = {
@@ -19,7 +19,7 @@ export const BENCH_AXES = {
     common: true,
     type: "axis",
     min: 0,
-    max: MOST_STEPS as number,
+    max: MAX_STEPS as number,
     whole: true,
     help: "numbers of draft steps to measure; 0, plain decoding, is always measured",
     absent: "0,1,3,7, or 0 if there is no draft",
@@ -147,7 +147,7 @@ export const BENCH_TABLE = {
     flag: "--rows",
     type: "axis",
     min: 1,
-    // Drafts of the longest chain, MOST_STEPS, and the pending token.
+    // Drafts of the longest chain, MAX_STEPS, and the pending token.
     max: 17,
     whole: true,
     help:

@@ -1,4 +1,4 @@
-import { MOST_STEPS } from "../../../speculate/round_shape.ts";
+import { MAX_STEPS } from "../../../speculate/round_shape.ts";
 import { refuseImpossibleBench } from "./bench_refusals.ts";
 
 /** What `eyrie profile` measures. */
@@ -18,7 +18,7 @@ export const PROFILE = {
     common: true,
     type: "integer",
     min: 0,
-    max: MOST_STEPS as number,
+    max: MAX_STEPS as number,
     help: "maximum number of draft steps",
     absent: "7, or 0 if there is no draft",
     example: "--num-steps 5",

@@ -6,7 +6,7 @@ import { GREEDY } from "../../../speculate/sampling.ts";
 import type { Proposal } from "../../../speculate/trees.ts";
 import type { Runner } from "../../device/runner.ts";
 import { type OpenSequence, openSequence, prefillPrompt } from "../../device/single_sequence.ts";
-import { mostCells, rewind, type Sequence } from "../../device/sequence.ts";
+import { maxCells, rewind, type Sequence } from "../../device/sequence.ts";
 import { warmMs } from "../warm.ts";
 
 /** Where a round is measured. */
@@ -97,7 +97,7 @@ export async function measureRounds(
   const { draft, verify, extend } = await runner.programs.round({
     ...shape,
     batch,
-    cells: mostCells(sequences),
+    cells: maxCells(sequences),
     proposed: proposals !== undefined,
   });
   const seen = context + DRIFT / 2;
@@ -148,7 +148,7 @@ async function prefillWork(
   const works: LeastWork[] = [];
   for (let first = from; first < to; first += chunkRows) {
     const end = Math.min(to, first + chunkRows);
-    const chunk = await runner.programs.prompt({ rows: end - first, cells: mostCells([sequence]) });
+    const chunk = await runner.programs.prompt({ rows: end - first, cells: maxCells([sequence]) });
     const last = end === to ? [chunk.head, chunk.draftHead] : [];
     // Row i of a chunk sees first + i + 1 cells.
     const seen = first + (end - first + 1) / 2;

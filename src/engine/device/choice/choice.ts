@@ -15,12 +15,12 @@ import { penalizes, type Sampling } from "../../../speculate/sampling.ts";
 import {
   type EngineSizes,
   KEPT_ROWS_AT,
-  mostDepth,
+  maxDepth,
   type RoundBuffers,
   storageBuffer,
   verifyRowCount,
 } from "../buffers.ts";
-import { logprobCount, MOST_LOGPROBS } from "./logprobs.ts";
+import { logprobCount, MAX_LOGPROBS } from "./logprobs.ts";
 import type { Submission } from "../submit/submit.ts";
 import { isChain, type RoundShape } from "../../../speculate/round_shape.ts";
 
@@ -109,7 +109,7 @@ export function openSamplingKinds(gpu: Gpu, target: Target, capacity: EngineSize
   const { config: { vocabSize: vocab }, weights: { head } } = target;
   const rows = verifyRowCount(capacity);
   const words = maskWords(vocab);
-  const emitted = capacity.batch * (mostDepth(capacity) + 1);
+  const emitted = capacity.batch * (maxDepth(capacity) + 1);
   const made = new Map<string, Operand>();
   const buffer = (label: string, count: number) =>
     made.getOrInsertComputed(label, () => storageBuffer(gpu, label, count));
@@ -119,7 +119,7 @@ export function openSamplingKinds(gpu: Gpu, target: Target, capacity: EngineSize
     counts: buffer("counts", capacity.batch * vocab),
     bias: buffer("bias", capacity.batch * vocab),
   });
-  const logprobBuffer = () => buffer("logprobs", emitted * logprobWords(MOST_LOGPROBS));
+  const logprobBuffer = () => buffer("logprobs", emitted * logprobWords(MAX_LOGPROBS));
   /** Prompt tokens of the slots that have penalties or a bias. */
   const penalized = new Map<number, number>();
   const drawing = new Set<number>();

@@ -17,13 +17,13 @@ export interface TokenLogprobs extends TokenLogprob {
 }
 
 /** Most likely tokens that may be asked for. */
-export const MOST_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
+export const MAX_LOGPROBS: number = REQUEST_RANGES.logprobs.max;
 
 /** Numbers of log-probabilities per row: programs are made for each of these. */
-const COUNTS = [0, 1, 5, MOST_LOGPROBS];
+const COUNTS = [0, 1, 5, MAX_LOGPROBS];
 
 /** The largest number that any of them asks for; undefined if none asks. */
-export function mostLogprobs(
+export function maxLogprobs(
   asked: readonly { readonly logprobs?: number | undefined }[],
 ): number | undefined {
   const wanted = asked.flatMap(({ logprobs }) => logprobs ?? []);

@@ -4,7 +4,7 @@ import { submit } from "../../../gpu/program.ts";
 import { draftWords } from "../../../model/device_layout.ts";
 import type { DraftShape } from "../../../speculate/round_shape.ts";
 import { NO_PROPOSAL, type Proposal } from "../../../speculate/trees.ts";
-import { type EngineSizes, mostRows, type RoundBuffers } from "../buffers.ts";
+import { type EngineSizes, maxRows, type RoundBuffers } from "../buffers.ts";
 import type { RoundPrograms } from "../programs.ts";
 import { unpackProposal } from "../proposals.ts";
 import { type Sequence, slotOf } from "../sequence.ts";
@@ -48,7 +48,7 @@ export async function maskedRound(
     const ran = await verified(known);
     return { ...ran, ms: profile ? [0, ...ran.ms] : [] };
   }
-  const most = mostRows(capacity);
+  const most = maxRows(capacity);
   const size = draftWords(most);
   const extra = { buffer: drafts.buffer, words: capacity.batch * size };
   const drafted = await submitter.run({ programs: [draft], words: 0, extra });

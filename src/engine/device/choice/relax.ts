@@ -30,10 +30,10 @@ export function allocateKept(gpu: Gpu, capacity: EngineSizes): Operand {
 export function relaxRows(
   { config, weights, tuning, logits, partials }: Target,
   { rows, slots, drafts, chosen }: RoundBuffers,
-  { shape, mostRows, choice, relaxed }: {
+  { shape, maxRows, choice, relaxed }: {
     readonly shape: RoundShape;
     /** Rows that a slot may have in any round. */
-    readonly mostRows: number;
+    readonly maxRows: number;
     readonly choice: SamplingBuffers | undefined;
     readonly relaxed: Relaxed | undefined;
   },
@@ -43,7 +43,7 @@ export function relaxRows(
   const chosenFrom = choice?.adjusted ?? logits;
   return relax({ logits: chosenFrom, partials, rows, slots, drafts, chosen, kept }, {
     ...shape,
-    mostRows,
+    maxRows,
     thresholds,
     kind: isChain(shape) ? "chain" : "tree",
     vocab: config.vocabSize,

@@ -1,8 +1,4 @@
-import {
-  BUDGET_INTERCEPTS,
-  BUDGET_MOST,
-  BUDGET_WORDS,
-} from "../../../../kernels/round/allocate.ts";
+import { BUDGET_INTERCEPTS, BUDGET_MAX, BUDGET_WORDS } from "../../../../kernels/round/allocate.ts";
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 
 /** Numbers that a policy fits are kept within this, so that products with log-odds stay finite. */
@@ -14,7 +10,7 @@ const MOST = 1e6;
  * @param most drafts of each sequence that may be verified, [batch].
  */
 export function packBudget(
-  { drafts, slope, intercepts, leastConfidence }: VerifyBudget,
+  { drafts, slope, intercepts, minConfidence }: VerifyBudget,
   most: readonly number[],
 ): Uint32Array {
   const words = new Uint32Array(BUDGET_WORDS);
@@ -22,8 +18,8 @@ export function packBudget(
   const kept = (x: number) => Math.min(MOST, Math.max(-MOST, x));
   words[0] = drafts;
   floats[1] = kept(slope);
-  floats[2] = kept(leastConfidence);
+  floats[2] = kept(minConfidence);
   floats.set(intercepts.map(kept), BUDGET_INTERCEPTS);
-  words.set(most, BUDGET_MOST);
+  words.set(most, BUDGET_MAX);
   return words;
 }

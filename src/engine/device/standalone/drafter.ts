@@ -91,10 +91,10 @@ function chainLevel(
   { batch }: RoundShape,
   step: number,
 ): Dispatch[] {
-  const { model: { final: x }, rows, mostRows } = draft;
+  const { model: { final: x }, rows, maxRows } = draft;
   const { batchSlots, slots, drafts, draftRows: fed } = buffers;
   return [
-    draftRows({ batchSlots, slots, drafts, rows: fed }, { batch, mostRows, step }),
+    draftRows({ batchSlots, slots, drafts, rows: fed }, { batch, maxRows, step }),
     ...ownBody(draft, buffers, { rows: fed, count: batch, perSlot: 1 }),
     ...nextDrafts(draft, buffers, { x, rows, batch, step: step + 1 }),
   ];
@@ -111,7 +111,7 @@ function nextDrafts(
 
 /** Dispatches that choose a draft from its logits as the target would choose. */
 function chosenDrafts(
-  { model, vocab, chosen, mostRows, rejection }: StandaloneDraft,
+  { model, vocab, chosen, maxRows, rejection }: StandaloneDraft,
   { batchSlots, drafts, ...buffers }: RoundBuffers,
   { rows, batch, step }: Omit<Ends, "x"> & { readonly step: number },
 ): Dispatch[] {
@@ -134,7 +134,7 @@ function chosenDrafts(
         }),
       ]
       : [],
-    putDrafts({ batchSlots, chosen, drafts }, { batch, step, mostRows }),
+    putDrafts({ batchSlots, chosen, drafts }, { batch, step, maxRows }),
   ];
 }
 
@@ -144,7 +144,7 @@ function drawnAt({ drawn: { logits, step } }: Rejection, at: number): Operand {
 
 /** Rejection sampling: the target's distributions, and what is accepted of the drafts. */
 function rejecting(
-  { mostRows }: StandaloneDraft,
+  { maxRows }: StandaloneDraft,
   { rule, roundSlots, drawn, distributions }: Rejection,
   { config, weights, tuning, partials }: Target,
   { rows, drafts, chosen, ...buffers }: RoundBuffers,
@@ -163,16 +163,16 @@ function rejecting(
       rule,
       batch,
       rows: perSlot,
-      mostRows,
+      maxRows,
     }),
   ];
 }
 
 /** Draft token 0 of each sequence; for trees also the top tokens that they begin with. */
 function firstDrafts(draft: StandaloneDraft, buffers: RoundBuffers, ends: Ends): Dispatch[] {
-  const { tree, model, mostRows, rejection } = draft;
+  const { tree, model, maxRows, rejection } = draft;
   const { batchSlots, slots, drafts } = buffers;
-  const bySlot = { batchSlots, drafts, mostRows };
+  const bySlot = { batchSlots, drafts, maxRows };
   const shape = { rows: ends.batch, label: "draft_top.first" };
   return [
     ...headPlan(model, ends.batch, ends.x),

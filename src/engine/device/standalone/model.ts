@@ -13,9 +13,9 @@ import type { StandaloneWeights } from "../../../model/weights/draft_weights.ts"
 import { ROW_WORDS, SLOT_WORDS } from "../../../model/device_layout.ts";
 import {
   type EngineSizes,
+  maxDepth,
+  maxForwardRows,
   maxRows,
-  mostDepth,
-  mostRows,
   storageBuffer,
   verifyRowCount,
   wholeTiles,
@@ -40,7 +40,7 @@ export interface StandaloneDraft {
   /** u32 [batch] */
   readonly chosen: Operand;
   /** Rows that a slot may have in any round. */
-  readonly mostRows: number;
+  readonly maxRows: number;
   /** Where the engine drafts trees. */
   readonly tree: TreeScratch | undefined;
   /** Where chains are verified by rejection sampling. */
@@ -75,11 +75,11 @@ export function prepareStandalone(
     model: causalModel(gpu, "draft", own, capacity, shared),
     vocab,
     offsets,
-    rows: words("rows", maxRows(capacity) * ROW_WORDS),
+    rows: words("rows", maxForwardRows(capacity) * ROW_WORDS),
     endRows: words("endRows", batch * ROW_WORDS),
     ends: words("ends", batch * layer.hiddenSize),
     chosen: words("chosen", batch),
-    mostRows: mostRows(capacity),
+    maxRows: maxRows(capacity),
     tree: treeScratch(gpu, { config, weights: model }, capacity),
     rejection: capacity.rejection
       ? rejection(gpu, { vocab, head: model.head, rule: capacity.rejection }, capacity)
@@ -128,5 +128,5 @@ function draftLogitBytes(
 
 /** Token 0 is drafted at depth 0 too. */
 function stepsOf(capacity: Pick<EngineSizes, "shapes">): number {
-  return Math.max(1, mostDepth(capacity));
+  return Math.max(1, maxDepth(capacity));
 }

@@ -19,7 +19,7 @@ const SURE = 0.98;
 const OVERSLEPT = 0.95;
 
 /** Sleeps in a row that were too long, after which a work is measured anew. */
-const MOST_OVERSLEPT = 3;
+const MAX_OVERSLEPT = 3;
 
 /** What was seen of a work. */
 interface Seen {
@@ -65,7 +65,7 @@ export function busyDevice<Work extends WeakKey>(
         const least = Math.min(...last, slept ? OVERSLEPT * seenMs : seenMs);
         ended = began() + count * (waited ? seenMs : least);
         if (waited) known.set(work, { last: [seenMs, last[0]], overslept: 0 });
-        else if (slept && overslept + 1 < MOST_OVERSLEPT) {
+        else if (slept && overslept + 1 < MAX_OVERSLEPT) {
           known.set(work, { last: [least, least], overslept: overslept + 1 });
         } else if (slept) known.delete(work);
       },

@@ -1,13 +1,13 @@
 import type { Gpu } from "../../../gpu/device.ts";
 
 /** Programs of one submission that can be timed. */
-const MOST_TIMED = 4;
+const MAX_TIMED = 4;
 /** `resolveQuerySet` writes at multiples of this. */
 const ALIGNED = 256;
 
 /** Timestamps at the begin and end of the passes of runs; all runs have the same number of passes. */
 export interface Stamps {
-  /** Most bytes that the stamps of a run take where they are copied to: u64 [MOST_TIMED, 2]. */
+  /** Most bytes that the stamps of a run take where they are copied to: u64 [MAX_TIMED, 2]. */
   readonly bytes: number;
   /** The writes of pass `index` of a run's `passes`. */
   writes(run: number, index: number, passes: number): GPUComputePassTimestampWrites;
@@ -22,7 +22,7 @@ export interface Stamps {
 /** Stamps for `runs` runs in flight; undefined where the adapter has none. */
 export function openStamps({ device, info }: Gpu, runs: number): Stamps | undefined {
   if (!info.features.includes("timestamp-query")) return undefined;
-  const most = 2 * MOST_TIMED;
+  const most = 2 * MAX_TIMED;
   const querySet = device.createQuerySet({ type: "timestamp", count: runs * most });
   const resolved = device.createBuffer({
     label: "timestamps",

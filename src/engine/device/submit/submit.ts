@@ -9,7 +9,7 @@ import { yieldToEventLoop } from "../event_loop.ts";
 export const IN_FLIGHT = 2;
 
 /** Most rounds that are submitted without the host between them. */
-export const MOST_ROUNDS = 32;
+export const MAX_ROUNDS = 32;
 
 /** Programs that run in order, in one submission. */
 export interface Submission {
@@ -32,7 +32,7 @@ export interface Submitter {
   /** Runs the work once. */
   run(work: Submission): Promise<RunResult>;
   /**
-   * Runs the work `count` times, 1 to MOST_ROUNDS, without the host in between: each result has its
+   * Runs the work `count` times, 1 to MAX_ROUNDS, without the host in between: each result has its
    * own place and all are read at once. Before it waits for the device, the host encodes what
    * the next call with the same (identical) work will submit, if its count is about the same.
    * At most IN_FLIGHT calls may be unread; they are read in their order.
@@ -55,7 +55,7 @@ export interface RunResult {
  * Works whose command buffers are kept ready. Command buffers are single use and depend on the work alone, so those
  * that are not needed next are kept; the ones kept longest are dropped (Deno frees them unsubmitted).
  */
-const MOST_READY = 8;
+const MAX_READY = 8;
 
 /**
  * Runs in one command buffer, whose results go to places `first` to `end` of the readback. Runs share one because, with
@@ -71,7 +71,7 @@ interface Encoded {
  * Most runs in a command buffer. Dawn translates a command buffer into the driver's commands when it is submitted, 0.6
  * ms for a round of 260 dispatches, and the device begins only then: with Dawn each run is submitted alone.
  */
-const MOST_RUNS = { builtin: 4, dawn: 1 };
+const MAX_RUNS = { builtin: 4, dawn: 1 };
 
 /** Where a group's results are read from. */
 interface Place {
@@ -91,7 +91,7 @@ function sizeOf({ words, extra }: Pick<Submission, "words" | "extra">): number {
 
 /** Words of the readback of as many runs as are submitted at once, without the times of a profile. */
 export function readbackWords(work: Pick<Submission, "words" | "extra">): number {
-  return MOST_ROUNDS * sizeOf(work);
+  return MAX_ROUNDS * sizeOf(work);
 }
 
 /**
@@ -111,11 +111,11 @@ export async function openSubmitter(
   },
 ): Promise<Submitter> {
   const { device } = gpu;
-  const most = MOST_RUNS[gpu.info.webgpu];
-  const stamps = profile ? openStamps(gpu, MOST_ROUNDS) : undefined;
+  const most = MAX_RUNS[gpu.info.webgpu];
+  const stamps = profile ? openStamps(gpu, MAX_ROUNDS) : undefined;
   /** Words for all runs of a group; behind their places are their times. */
   const roomFor = (work: Pick<Submission, "words" | "extra">) =>
-    readbackWords(work) + MOST_ROUNDS * (stamps?.bytes ?? 0) / 4;
+    readbackWords(work) + MAX_ROUNDS * (stamps?.bytes ?? 0) / 4;
   const places: Place[] = [];
   for (let i = 0; i < IN_FLIGHT; i++) {
     const room = roomFor({ words });
@@ -159,7 +159,7 @@ export async function openSubmitter(
     const encoder = device.createCommandEncoder();
     for (let at = first; at < end; at++) recordRun(encoder, place, work, at);
     const passes = work.programs.filter(isRun).length;
-    const to = { buffer: readback.buffer, offset: MOST_ROUNDS * sizeOf(work) * 4 };
+    const to = { buffer: readback.buffer, offset: MAX_ROUNDS * sizeOf(work) * 4 };
     stamps?.copy(encoder, { first, end, passes }, to);
     return { first, end, buffer: encoder.finish() };
   }
@@ -211,7 +211,7 @@ export async function openSubmitter(
     const left = ready.get(work) ?? [];
     ready.delete(work);
     const [longest] = ready.keys();
-    if (longest && ready.size >= MOST_READY) ready.delete(longest);
+    if (longest && ready.size >= MAX_READY) ready.delete(longest);
     const made: Encoded[] = [];
     const until = Math.min(count, left[0]?.first ?? Infinity);
     for (let first = 0; first < until; first = endAhead(first, count)) {
@@ -235,7 +235,7 @@ export async function openSubmitter(
     const passes = programs.filter(isRun).length;
     return Array.from({ length: count }, (_, at) => {
       const own = all.subarray(at * size, (at + 1) * size);
-      const times = all.subarray(MOST_ROUNDS * size + 4 * at * passes);
+      const times = all.subarray(MAX_ROUNDS * size + 4 * at * passes);
       const ms = stamps ? msOf(programs, times) : [];
       const more = own.subarray(words, words + (extra?.words ?? 0));
       return { words: own.subarray(0, words), extra: more, ms };

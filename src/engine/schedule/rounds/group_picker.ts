@@ -94,12 +94,12 @@ export function openGroupPicker(
   let chosenSteps: number | undefined;
 
   function contextOf(states: readonly RequestState[]): RoundContext {
-    const [table, mostMs] = [costs(), itlLimit.groupMs];
+    const [table, maxMs] = [costs(), itlLimit.groupMs];
     return roundContext(states, {
       roundsPerSync: together,
       costs: table,
       ranks: runner.ranks,
-      mostMs,
+      maxMs,
     });
   }
 

@@ -2,7 +2,7 @@ import type { Decision } from "../../../speculate/policy.ts";
 import type { RoundRequest } from "../../device/runner.ts";
 import type { HostDrafter, HostProposal, RequestDrafter } from "../../../draft/host_drafter.ts";
 import { UsageError } from "../../../errors.ts";
-import { type DraftShape, isChain, MOST_ROWS } from "../../../speculate/round_shape.ts";
+import { type DraftShape, isChain, MAX_ROWS } from "../../../speculate/round_shape.ts";
 import { depthsOf, NO_PROPOSAL } from "../../../speculate/trees.ts";
 import { proposalFault } from "../../device/proposals.ts";
 import type { GenerateRequest } from "../events.ts";
@@ -98,10 +98,10 @@ export function checkDrafter(
   }
   for (const { depth, width, rows } of shapes) {
     const whole = [depth, width, rows].every((n) => Number.isInteger(n) && n >= 1);
-    if (whole && rows > depth && rows <= MOST_ROWS) continue;
+    if (whole && rows > depth && rows <= MAX_ROWS) continue;
     throw new UsageError(
       `Cannot draft with "${name}": its shape has depth ${depth}, width ${width} and ${rows} rows; ` +
-        `they are 1 or more, and rows are depth + 1 to ${MOST_ROWS}`,
+        `they are 1 or more, and rows are depth + 1 to ${MAX_ROWS}`,
     );
   }
 }

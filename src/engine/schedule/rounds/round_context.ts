@@ -12,7 +12,7 @@ import { askedSteps, type RequestState } from "../request_state.ts";
 /** What a context has besides the requests of the round. */
 export type RoundSurroundings = Pick<
   RoundContext,
-  "roundsPerSync" | "costs" | "ranks" | "mostMs"
+  "roundsPerSync" | "costs" | "ranks" | "maxMs"
 >;
 
 /** What a policy chooses the next round by. `sequences` is made only if the policy reads it. */

@@ -34,9 +34,9 @@ export interface MeasuredCosts {
 /** Share of the time that storing the long context may take. */
 const LONG_SHARE = 0.08;
 /** Readings of a median: the usual number, the fewest however slow they are, and the most. */
-const [USUAL_REPEATS, FEWEST_REPEATS, MOST_REPEATS] = [7, 3, 15];
+const [USUAL_REPEATS, FEWEST_REPEATS, MAX_REPEATS] = [7, 3, 15];
 /** How many times the requested time is used at most, if it is too short for FEWEST_REPEATS of what a table needs. */
-const MOST_SHARE = 2;
+const MAX_SHARE = 2;
 /** Idle GPUs lower their clocks; this much work raises them. */
 const WARM_MS = 200;
 
@@ -49,7 +49,7 @@ export async function measureCosts(runner: Runner, asked: CostsRequest): Promise
   const { now = () => performance.now() } = asked;
   const started = now();
   const end = started + asked.seconds * 1000;
-  const last = started + asked.seconds * 1000 * MOST_SHARE;
+  const last = started + asked.seconds * 1000 * MAX_SHARE;
   using timer = await openProgramTimer(runner.gpu, openPartClock);
   using lanes = openLanes(runner);
   const parts = { runner, lanes, timer };
@@ -142,7 +142,7 @@ async function passes(
   let passMs = 0;
   // Whole passes: one that would end too late is not begun.
   const fits = () => now() + passMs < (repeats < FEWEST_REPEATS ? last : end);
-  while (repeats < MOST_REPEATS && !signal?.aborted && fits()) {
+  while (repeats < MAX_REPEATS && !signal?.aborted && fits()) {
     const started = now();
     for (const probe of order) readings.push(...await probe.run() ?? []);
     repeats++;

@@ -7,7 +7,7 @@ import { rowBucket } from "../../device/buckets.ts";
 import { tablePages } from "../../device/buffers.ts";
 import type { Runner } from "../../device/runner.ts";
 import { openSequence } from "../../device/single_sequence.ts";
-import { mostCells } from "../../device/sequence.ts";
+import { maxCells } from "../../device/sequence.ts";
 import { type Lanes, promptIds, WINDOW } from "./lanes.ts";
 import type { ProgramTimer } from "../program_timer.ts";
 
@@ -55,7 +55,7 @@ export function roundProbe(
       const sequences = await lanes.at(batch, context, 3 * (steps + 1));
       if (sequences === undefined) return undefined;
       const { programs } = runner;
-      const parts = await programs.round({ ...shape, batch, cells: mostCells(sequences) });
+      const parts = await programs.round({ ...shape, batch, cells: maxCells(sequences) });
       // On hardware the host's part is most of a small round, and rounds that follow each other find their
       // commands recorded: the second of two is measured.
       if (!runner.gpu.info.software) await runner.rounds(sequences, { shape, count: 1 });
@@ -96,13 +96,13 @@ export function packingProbe(
   const packed = packedRows(batch + drafts, { batch, depth: steps });
   const intercepts = Array<number>(steps).fill(0);
   const half = runner.ranks
-    ? { verify: { drafts, slope: 1, intercepts, leastConfidence: 0 } }
+    ? { verify: { drafts, slope: 1, intercepts, minConfidence: 0 } }
     : { depths: Array.from({ length: batch }, (_, i) => (steps + i % 2) >> 1) };
   /** Milliseconds of a round besides its forwards over the verify rows. */
   const beside = async (packed: number | undefined) => {
     const sequences = await lanes.at(batch, context, 3 * (steps + 1));
     if (sequences === undefined) return undefined;
-    const kind = { ...shape, batch, cells: mostCells(sequences) };
+    const kind = { ...shape, batch, cells: maxCells(sequences) };
     const parts = await runner.programs.round(
       packed === undefined ? kind : { ...kind, packed, allocates: runner.ranks },
     );

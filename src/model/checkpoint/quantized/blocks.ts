@@ -23,7 +23,7 @@ const RANGE = { q8: { least: -127, most: 127 }, q4: { least: -8, most: 7 } } as 
 /** The f32 nearest to 1 / 127. */
 const PER_127 = Math.fround(1 / 127);
 /** The largest f16. */
-const MOST_SCALE = 65504;
+const MAX_SCALE = 65504;
 
 /** Bytes of a block. */
 export const BLOCK_BYTES: Readonly<Record<Quantization, number>> = { q8: 2 + 32, q4: 2 + 16 };
@@ -132,7 +132,7 @@ function scaleOf(format: Quantization, values: Float32Array, from: number): numb
 
 /** Clamps a scale to the range of f16, and turns -0 into 0. */
 function clampScale(nearest: number): number {
-  return Math.max(-MOST_SCALE, Math.min(MOST_SCALE, nearest)) + 0;
+  return Math.max(-MAX_SCALE, Math.min(MAX_SCALE, nearest)) + 0;
 }
 
 /** Rows in lane order, as the lanes of a matmul read them. */

@@ -18,7 +18,7 @@ import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
 const FULL = 0;
 const SLIDING = 1;
 
-const MOST_WIDTH = 2 ** 12;
+const MAX_WIDTH = 2 ** 12;
 
 /** Rope parameters if config.json has none. */
 const ROPES = {
@@ -235,7 +235,7 @@ function ropes(config: Fields, headDim: number): readonly Rope[] {
 function perLayerWidth(config: Fields): number {
   return integer(config, "hidden_size_per_layer_input", {
     least: 0,
-    most: MOST_WIDTH,
+    most: MAX_WIDTH,
     multipleOf: 8,
     fallback: 0,
   });

@@ -131,7 +131,7 @@ function isAttention(config: Fields, i: number): boolean {
 }
 
 /** Most elements of a key: the recurrence keeps each in a register of its own. */
-const MOST_KEY = 128;
+const MAX_KEY = 128;
 
 function deltaNet(config: Fields, { mlp }: BaseLayer, fused: boolean): DeltaNet {
   if (mlp.activation !== "silu") {
@@ -158,7 +158,7 @@ function deltaNet(config: Fields, { mlp }: BaseLayer, fused: boolean): DeltaNet 
     kind: "delta",
     keyHeads,
     valueHeads,
-    keyDim: dim("linear_key_head_dim", MOST_KEY),
+    keyDim: dim("linear_key_head_dim", MAX_KEY),
     valueDim: dim("linear_value_head_dim", 256),
     taps: integer(config, "linear_conv_kernel_dim", { least: 2, most: 16 }),
     fused,

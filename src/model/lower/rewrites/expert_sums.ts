@@ -1,6 +1,6 @@
 import { canSum } from "../../../../kernels/experts/expert_sums.ts";
 import { jobsOfRow } from "../../graph/graph.ts";
-import { MOST_EXPERTS } from "../norms.ts";
+import { MAX_EXPERTS } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** For few rows the experts' second matmul adds the weighted outputs to the residual stream and stores none of them. */
@@ -18,7 +18,7 @@ export const expertSumsInPlace: Rewrite = {
       const { matrix, x, experts, jobs, label } = down;
       const biased = combine.bias !== undefined;
       const counts = { rows: add.x.rows, topK: jobsOfRow(jobs) };
-      if (counts.topK > MOST_EXPERTS || !canSum(matrix, counts, { tuning, biased })) continue;
+      if (counts.topK > MAX_EXPERTS || !canSum(matrix, counts, { tuning, biased })) continue;
       const { shares } = combine;
       const { x: stream, out, part } = add;
       edits.remove(down, combine);

@@ -1,4 +1,4 @@
-import { MOST_EXPERTS, normAfter } from "../norms.ts";
+import { MAX_EXPERTS, normAfter } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** On hardware a norm adds the experts' weighted outputs to the residual stream: it has all their loads in flight. */
@@ -12,7 +12,7 @@ export const expertsInNorm: Rewrite = {
       const norm = normAfter(edits, add);
       if (!combine || combine.to || !norm) continue;
       const { x: outputs, shares, bias } = combine;
-      if (shares.cols > MOST_EXPERTS) continue;
+      if (shares.cols > MAX_EXPERTS) continue;
       edits.remove(combine, norm);
       edits.replace(add, {
         ...norm,

@@ -9,14 +9,14 @@ import { type LoweredOp, type OpOf, readsOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Most rows of x. */
-const MOST_ROWS = 8;
+const MAX_ROWS = 8;
 
 /**
  * Most weights of a matmul that is fused with the router or experts. It gets the other launch's workgroup size, which
  * leaves a large matrix too few workgroups, and saving a dispatch is little of its time. Those of Gemma 4 26B-A4B have
  * 12 million weights.
  */
-const MOST_WEIGHTS = 1 << 24;
+const MAX_WEIGHTS = 1 << 24;
 
 /**
  * Independent operations of the same few rows share one dispatch. Two matmuls of the same x run in the place of the
@@ -97,7 +97,7 @@ function fuseExperts(
   const { tensor } = context.tuning;
   // Experts on matrix units have workgroups of one subgroup, which is few for another matmul.
   const onUnits = first.kind === "expert_matmul" && tensor && expertScales(first.matrix, tensor);
-  if (rowsOf(first) > MOST_ROWS || onUnits) return;
+  if (rowsOf(first) > MAX_ROWS || onUnits) return;
   const writers = readsOf(first).flatMap((value) => edits.writers(value));
   const written = Math.max(...writers.map((op) => moved.get(op) ?? edits.indexOf(op)));
   const end = edits.indexOf(first);
@@ -109,7 +109,7 @@ function fuseExperts(
   }
   for (const [i, second] of edits.ops.slice(begin, end).entries()) {
     if (second.kind !== "matmul" || edits.isChanged(second)) continue;
-    if (second.matrix.rows * second.matrix.cols > MOST_WEIGHTS) continue;
+    if (second.matrix.rows * second.matrix.cols > MAX_WEIGHTS) continue;
     // The router's scales overwrite the normed rows' scales, which a matmul in between may still read.
     const between = edits.ops.slice(begin + i, end);
     const stores = first.kind === "normed_router" && first.storesScales;
@@ -140,6 +140,6 @@ function isOfMlp(op: LoweredOp): boolean {
 }
 
 function isPlain(op: LoweredOp): op is OpOf<"matmul"> {
-  return op.kind === "matmul" && op.x.rows <= MOST_ROWS && op.epilogue.of === "store" &&
+  return op.kind === "matmul" && op.x.rows <= MAX_ROWS && op.epilogue.of === "store" &&
     !op.prologue && !op.forCells && !op.logits && op.out.at === undefined;
 }

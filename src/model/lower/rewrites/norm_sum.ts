@@ -1,4 +1,4 @@
-import { MOST_EXPERTS, rowsOf } from "../norms.ts";
+import { MAX_EXPERTS, rowsOf } from "../norms.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The sum of two normed branches, the second being the experts' weighted outputs, is one dispatch (Gemma 4). */
@@ -14,7 +14,7 @@ export const normSums: Rewrite = {
       if (dense?.put !== "store" || dense.keep) continue;
       const y = rowsOf(dense.from);
       if (!y || dense.eps !== eps) continue;
-      if (combine.shares.cols > MOST_EXPERTS) continue;
+      if (combine.shares.cols > MAX_EXPERTS) continue;
       const { x: outputs, shares } = combine;
       edits.remove(dense, combine);
       edits.replace(experts, {

@@ -1,4 +1,4 @@
-import { MOST_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/attention_row.ts";
+import { MAX_OWN_CELLS, ownsHeads } from "../../../../kernels/attention/attention_row.ts";
 import { tensorShards } from "../../../../kernels/matmul/tensor/common.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import { type StoreHeads, type Value, value } from "../../graph/graph.ts";
@@ -23,8 +23,8 @@ export const ownHeads: Rewrite = {
       const scores: OpOf<"attention"> = { ...attention, stage: "scores" };
       const placing: OpOf<"attention"> = { ...scores, own: { qkv: own.qkv, store: own.store } };
       const cells = Math.min(heads.tablePages * PAGE, window ?? Infinity);
-      const few = cells > MOST_OWN_CELLS ? { from: 0, upTo: MOST_OWN_CELLS } : undefined;
-      const many = { from: MOST_OWN_CELLS + 1, upTo: Infinity };
+      const few = cells > MAX_OWN_CELLS ? { from: 0, upTo: MAX_OWN_CELLS } : undefined;
+      const many = { from: MAX_OWN_CELLS + 1, upTo: Infinity };
       const apart = few ? [withCells(made, many)] : [];
       edits.replace(made, ...own.raw ? [withCells(own.raw, few)] : [], ...apart);
       const combine: LoweredOp[] = attention.stage === "all"

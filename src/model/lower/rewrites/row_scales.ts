@@ -13,7 +13,7 @@ import type { LoweredOp, MatmulOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** Most rows for which attention on matrix units, and latent values, lower scales: there each invocation does. */
-const MOST_REDUCED = 16;
+const MAX_REDUCED = 16;
 
 /**
  * From this many numbers of a gate's output on, a separate dispatch finds the scales faster than the gate stores them.
@@ -85,10 +85,10 @@ function attentionScales(edits: Edits, op: LoweredOp, context: DecoderContext): 
   const { tuning } = context;
   if (op.kind === "attention") {
     const onUnits = attendsOnUnits(op, context);
-    if (onUnits && op.of.count > MOST_REDUCED || !attentionReducesScales(op.heads, tuning)) return;
+    if (onUnits && op.of.count > MAX_REDUCED || !attentionReducesScales(op.heads, tuning)) return;
     if (hasScales(edits, op.q)) storeScales(edits, op, op.out);
   }
-  if (op.kind === "latent_value" && op.x.rows <= MOST_REDUCED && hasScales(edits, op.x)) {
+  if (op.kind === "latent_value" && op.x.rows <= MAX_REDUCED && hasScales(edits, op.x)) {
     storeScales(edits, op, op.out);
   }
 }

@@ -1,6 +1,6 @@
 import { SPLIT_CELLS } from "../../../../kernels/attention/splits.ts";
 import { combinesHeads } from "../../../../kernels/matmul/prologue/norms_rows.ts";
-import { MOST_SPLITS } from "../../../../kernels/matmul/prologue/prologue.ts";
+import { MAX_SPLITS } from "../../../../kernels/matmul/prologue/prologue.ts";
 import { attendOnce, attendsOnUnits } from "../emit/attention.ts";
 import { onPaper } from "../lifetimes.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -23,7 +23,7 @@ export const splitsInMatmul: Rewrite = {
       const widen = combinesHeads(o.matrix, use) ? 1 : 2;
       if (attendOnce({ context, at: onPaper }, attention).length !== 2) continue;
       if (!combinesHeads(o.matrix, { ...use, widen })) continue;
-      const most = MOST_SPLITS * SPLIT_CELLS;
+      const most = MAX_SPLITS * SPLIT_CELLS;
       const scores = { ...attention, stage: "scores" } as const;
       const many = { from: most + 1, upTo: Infinity };
       edits.replace(attention, scores);

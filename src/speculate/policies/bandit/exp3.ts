@@ -19,7 +19,7 @@ interface Weights {
 }
 
 /** Lower bound of the probability that a loss is divided by, so that the quotient stays finite. */
-const LEAST_CHANCE = 1e-6;
+const MIN_CHANCE = 1e-6;
 
 /**
  * BanditSpec's EXP3Spec (Hou et al., arXiv 2505.15141), for each batch bucket: exponential weights on
@@ -66,7 +66,7 @@ function exp3(
     ended(stats, { bucket, arm, arms }) {
       const old = at(stats, bucket);
       if (old.ms === 0) return stats;
-      const chance = Math.max(LEAST_CHANCE, chancesOf(old, { rate, arms })[arm] ?? 0);
+      const chance = Math.max(MIN_CHANCE, chancesOf(old, { rate, arms })[arm] ?? 0);
       const loss = Math.max(0, 1 - old.tokens / old.ms / old.most) / chance;
       const losses = old.losses.with(arm, (old.losses[arm] ?? 0) + loss);
       return stats.with(bucket, { ...old, ...empty, losses, epochs: old.epochs + 1 });

@@ -1,4 +1,4 @@
-import { mostAsked } from "../../asked_steps.ts";
+import { maxAsked } from "../../asked_steps.ts";
 import type { Decision, Policy, RoundContext } from "../../policy.ts";
 import { chain } from "../../round_shape.ts";
 import { type Evidence, learnRound, noEvidence } from "./evidence.ts";
@@ -19,7 +19,7 @@ export function cutChain(
     confident: true,
     packed: true,
     pick: ({ known }, context) =>
-      choose(known, context, Math.min(numSteps, mostAsked(context.asked))),
+      choose(known, context, Math.min(numSteps, maxAsked(context.asked))),
     holds: ({ left }) => left,
     mayLag: () => true,
     learn: (state, outcome) => ({

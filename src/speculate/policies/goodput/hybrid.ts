@@ -19,7 +19,7 @@ import {
   resting,
 } from "./probe_schedule.ts";
 import { type Evidence, faded, learnRound, noEvidence } from "./evidence.ts";
-import { aged, decided, type DecisionInterval, intervalOf, MOST_ROUNDS } from "./interval.ts";
+import { aged, decided, type DecisionInterval, intervalOf, MAX_ROUNDS } from "./interval.ts";
 import { type Pricing, pricing, REFINED, type RoundPrices } from "./pricing.ts";
 import { acceptanceReport } from "./report.ts";
 import { candidates, choiceOf, type Option, optionsOf } from "./rounds.ts";
@@ -68,9 +68,9 @@ export const HYBRID: PolicyKind<HybridOptions> = policyKind({
 const CALIBRATION = { rounds: 100, samples: 128, ridge: 1e-3, damping: 50 };
 /** Each round without drafts multiplies the weight of acceptance counts by the first, down to the second at least. */
 const REST_KEEP = 0.98;
-const LEAST_KEPT = 0.05;
-/** Early probes may cost LEAST_PART * `probe_budget` if none succeeds; EAGER * `probe_budget` is added if all do. */
-const LEAST_PART = 0.25;
+const MIN_KEPT = 0.05;
+/** Early probes may cost MIN_PART * `probe_budget` if none succeeds; EAGER * `probe_budget` is added if all do. */
+const MIN_PART = 0.25;
 const EAGER = 6;
 /** Chains that a probe of drafting observes. */
 const PROBE_CHAINS = 16;
@@ -80,7 +80,7 @@ const PROBE_CHAINS = 16;
  *
  *     D = argmax over D of max over N of (B + sum of the N largest survivals) / ms(B, D, N)
  *
- * over the depths whose rounds take at most `RoundContext.mostMs`, with the draft's catch-up except for probes.
+ * over the depths whose rounds take at most `RoundContext.maxMs`, with the draft's catch-up except for probes.
  */
 function hybrid(
   options: HybridOptions,
@@ -133,9 +133,9 @@ function mayProbe({ schedule }: Known): boolean {
   return resting(schedule) >= schedule.wait;
 }
 
-/** Rounds of a probe: enough for PROBE_CHAINS chains, at most MOST_ROUNDS. */
+/** Rounds of a probe: enough for PROBE_CHAINS chains, at most MAX_ROUNDS. */
 function probeRounds(batch: number): number {
-  return Math.max(1, Math.min(MOST_ROUNDS, Math.ceil(PROBE_CHAINS / batch)));
+  return Math.max(1, Math.min(MAX_ROUNDS, Math.ceil(PROBE_CHAINS / batch)));
 }
 
 function learned(
@@ -146,7 +146,7 @@ function learned(
   const { tier: { depth: steps }, ms: { round: ms, catchUp: catchUpMs } } = outcome;
   const rested = steps > 0 ? resting(schedule) : 0;
   // Acceptance from before a long pause says less about the present.
-  const old = rested > 0 ? faded(evidence, Math.max(LEAST_KEPT, REST_KEEP ** rested)) : evidence;
+  const old = rested > 0 ? faded(evidence, Math.max(MIN_KEPT, REST_KEEP ** rested)) : evidence;
   const next = learnRound(old, outcome, { calibration: CALIBRATION, buckets });
   const changed = next.changes > old.changes;
   return { evidence: next, schedule: followed(schedule, { steps, ms, catchUpMs, changed }) };
@@ -163,17 +163,17 @@ function choose(
   const most = steps.at(-1) as number;
   const drafts = candidates(evidence, context, most);
   const priced = prices(context, evidence.timings);
-  const { mostMs = Infinity } = context;
-  const all = optionsOf(steps, drafts, priced).filter(({ ms }, i) => i === 0 || ms <= mostMs);
+  const { maxMs = Infinity } = context;
+  const all = optionsOf(steps, drafts, priced).filter(({ ms }, i) => i === 0 || ms <= maxMs);
   const waits = ({ steps, ms }: Option) => steps > 0 ? priced.catchUp(0) + ms : ms;
-  const best = bestOf(all.filter((one, i) => i === 0 || waits(one) <= mostMs), {
+  const best = bestOf(all.filter((one, i) => i === 0 || waits(one) <= maxMs), {
     schedule,
     priced,
     context,
     options,
   });
   if (best.steps > 0) return choiceOf(best, drafts, { evidence, context });
-  // A probe may wait for the catch-up beyond `mostMs`: what the draft has missed only grows until there is one.
+  // A probe may wait for the catch-up beyond `maxMs`: what the draft has missed only grows until there is one.
   const probe = probeOf(all, { schedule, priced, context, options });
   return { tier: chain(probe?.steps ?? best.steps) };
 }
@@ -238,7 +238,7 @@ function probeOf(
   const loss = Math.max(0, best.whole - best.tokensOfAll / none.rate);
   const catchUp = rested < overdue(schedule) ? priced.catchUp(0) : 0;
   const cost = catchUp + probeRounds(batchSize) * loss;
-  const part = Math.max(LEAST_PART + EAGER * schedule.returns, rested < LONGEST_WAIT ? 0 : 1);
+  const part = Math.max(MIN_PART + EAGER * schedule.returns, rested < LONGEST_WAIT ? 0 : 1);
   const worth = probeBudget * part;
   return cost <= worth * schedule.restedMs ? best : undefined;
 }

@@ -10,7 +10,7 @@ export interface DecisionInterval<Known> {
 }
 
 /** Starts an interval. @param left rounds for which choices are made from `known`. */
-export function decided<Known>(known: Known, left: number = MOST_ROUNDS): DecisionInterval<Known> {
+export function decided<Known>(known: Known, left: number = MAX_ROUNDS): DecisionInterval<Known> {
   return { live: known, known, left };
 }
 
@@ -24,12 +24,12 @@ export function aged<Known>(
 }
 
 /** Rounds between decisions if rounds are short: so many may be launched at once. */
-export const MOST_ROUNDS = 8;
+export const MAX_ROUNDS = 8;
 const FEW_ROUNDS = 4;
 /** A round of this many milliseconds makes the host's work for a group of a few rounds negligible. */
 const LONG_MS = 5;
 
 /** Rounds between two decisions if a round takes `ms`. */
 export function intervalOf(ms: number): number {
-  return ms >= LONG_MS ? FEW_ROUNDS : MOST_ROUNDS;
+  return ms >= LONG_MS ? FEW_ROUNDS : MAX_ROUNDS;
 }

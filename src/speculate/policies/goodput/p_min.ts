@@ -46,7 +46,7 @@ function choose(known: Evidence, context: RoundContext, { numSteps, pMin }: PMin
   if (!ranks) return { tier, depths: depthsByHistory(known, context, { numSteps, pMin }) };
   const intercepts = Array<number>(numSteps).fill(0);
   const drafts = batchSize * numSteps;
-  return { tier, verify: { drafts, slope: 1, intercepts, leastConfidence: pMin } };
+  return { tier, verify: { drafts, slope: 1, intercepts, minConfidence: pMin } };
 }
 
 function depthsByHistory(

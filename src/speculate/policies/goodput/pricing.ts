@@ -73,8 +73,8 @@ function pricesFor(
   let cells = 0;
   let lag = 0;
   for (const sequence of sequences) {
-    if (sequence.position > 0 && sequence.position < MOST_CELLS) cells += sequence.position;
-    if (sequence.lag > 0 && sequence.lag < MOST_CELLS) lag += sequence.lag;
+    if (sequence.position > 0 && sequence.position < MAX_CELLS) cells += sequence.position;
+    if (sequence.lag > 0 && sequence.lag < MAX_CELLS) lag += sequence.lag;
   }
   const host = costs.host / (roundsPerSync >= 1 ? roundsPerSync : 1);
   const common = cells * costs.perCell + host;
@@ -94,7 +94,7 @@ function pricesFor(
       const fixed = common + prices.drafting(batchSize, depth);
       const verify = prices.packed(padded * (depth + 1));
       const whole = fixed + prices.whole(batchSize, depth) + perRow * batchSize * (depth + 1);
-      const least = depth > 0 ? Math.ceil(batchSize / LEAST_SHARE) : 0;
+      const least = depth > 0 ? Math.ceil(batchSize / MIN_SHARE) : 0;
       return { batch: batchSize, depth, least, fixed, verify, perRow, whole };
     },
     catchUp: (more) => catchUpMs(costs, lag + more) * (fit === LEARNED ? fitted(0) : 1),
@@ -104,7 +104,7 @@ function pricesFor(
 /**
  * A round that drafts verifies a draft for at least one request in this many: without any, nothing would be learned.
  */
-const LEAST_SHARE = 8;
+const MIN_SHARE = 8;
 /** The doubt about a depth that never ran, and the number of rounds after which it is about a third (1/e) of that. */
 const DOUBT = 0.3;
 const TRIED = 3;
@@ -121,7 +121,7 @@ function roundsNear(timings: RoundTimings, batch: number, steps: number): number
 }
 
 /** No sequence stores more tokens. */
-const MOST_CELLS = 2 ** 24;
+const MAX_CELLS = 2 ** 24;
 
 /** Milliseconds that the table predicts for timed rounds of one bucket and depth. */
 function priceOf(

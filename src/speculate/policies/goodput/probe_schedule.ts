@@ -27,7 +27,7 @@ const SHORT_STAY = 20;
 /** Weight of the newest. */
 const NEWEST = 0.3;
 /** No round or catch-up lasts longer. */
-const MOST_MS = 1e6;
+const MAX_MS = 1e6;
 
 export const NO_PROBES: ProbeSchedule = {
   steps: undefined,
@@ -105,7 +105,7 @@ function ended(schedule: ProbeSchedule): ProbeSchedule {
 }
 
 function isTime(ms: number): boolean {
-  return ms >= 0 && ms < MOST_MS;
+  return ms >= 0 && ms < MAX_MS;
 }
 
 function nearer(old: number, value: number): number {

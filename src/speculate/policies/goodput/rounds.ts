@@ -80,6 +80,6 @@ export function choiceOf(
     return { tier, depths: shareOut(ranked, { drafts, depth: steps }) };
   }
   const { slope, intercepts } = anchored(evidence);
-  const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), leastConfidence: 0 };
+  const verify = { drafts, slope, intercepts: intercepts.slice(0, steps), minConfidence: 0 };
   return { tier, verify };
 }

@@ -50,7 +50,7 @@ function choose(
   if (capacity >= all) return { tier };
   if (context.ranks) {
     const intercepts = Array<number>(numSteps).fill(0);
-    return { tier, verify: { drafts: capacity, slope: 1, intercepts, leastConfidence: 0 } };
+    return { tier, verify: { drafts: capacity, slope: 1, intercepts, minConfidence: 0 } };
   }
   const ranked = rankDrafts(survivalByHistory(known, context, { depth: numSteps }), numSteps);
   return { tier, depths: shareOut(ranked, { drafts: capacity, depth: numSteps }) };

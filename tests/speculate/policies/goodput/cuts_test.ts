@@ -37,7 +37,7 @@ Deno.test("tetris policy: the device verifies as many as the capacity, by plain 
     drafts: 12,
     slope: 1,
     intercepts: [0, 0, 0, 0, 0],
-    leastConfidence: 0,
+    minConfidence: 0,
   });
   const few = policy.pick(policy.start, contextOf(2, { ranks: true }));
   assert.deepEqual(few, { tier }, "there is room for all");
@@ -57,7 +57,7 @@ Deno.test("p-min policy: the device ends chains before the first unsure draft", 
     drafts: 12,
     slope: 1,
     intercepts: [0, 0, 0, 0],
-    leastConfidence: 0.6,
+    minConfidence: 0.6,
   });
 });
 

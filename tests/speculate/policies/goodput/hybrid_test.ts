@@ -108,8 +108,8 @@ Deno.test("hybrid policy: no round takes longer than requests should wait, if th
     const ms = { ...outcome.ms, round: roundMs(costs, { batch: 2, steps: 7, cells: 40 }) };
     state = policy.learn(state, { ...outcome, ms }).state;
   }
-  const depth = (mostMs: number | undefined) =>
-    policy.pick(state, contextOf(2, { costs, mostMs })).tier.depth;
+  const depth = (maxMs: number | undefined) =>
+    policy.pick(state, contextOf(2, { costs, maxMs })).tier.depth;
   const took = (steps: number) => roundMs(costs, { batch: 2, steps, cells: 40 });
   assert.deepEqual(
     [undefined, took(7) + 0.1, took(7) - 0.1, took(3) - 0.1, 0].map(depth),
@@ -130,7 +130,7 @@ Deno.test("hybrid policy: after a rest it tries drafts again, although the catch
   };
   for (let round = 0; round < 40; round++) learn(3, 0);
   const depth = () =>
-    policy.pick(state, contextOf(8, { costs, mostMs: took(3) + 0.1, sequences: lags })).tier.depth;
+    policy.pick(state, contextOf(8, { costs, maxMs: took(3) + 0.1, sequences: lags })).tier.depth;
   assert.equal(depth(), 0);
   let rounds = 0;
   while (depth() === 0 && rounds < 20_000) {
