@@ -284,6 +284,28 @@ def muse(**more) -> dict:
             "text_config": MUSE_TEXT | more}
 
 
+def laguna_rope(**full) -> dict:
+    return {"full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0, "beta_fast": 32.0,
+                               "beta_slow": 1.0, "original_max_position_embeddings": ORIGINAL,
+                               "attention_factor": 1.2, "partial_rotary_factor": 0.5, **full},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}}
+
+
+# The router's soft cap is not used by the published models.
+LAGUNA = base("laguna", "LagunaForCausalLM", num_hidden_layers=4, head_dim=32, attention_bias=False, gating="per-head",
+              num_attention_heads_per_layer=[4, 8, 6, 8], sliding_window=8, max_position_embeddings=4 * ORIGINAL,
+              layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"],
+              mlp_layer_types=["dense", "sparse", "sparse", "sparse"], num_experts=8, num_experts_per_tok=3,
+              moe_intermediate_size=32, shared_expert_intermediate_size=48, moe_routed_scaling_factor=1.5,
+              moe_router_logit_softcapping=1.5, rope_parameters=laguna_rope())
+del LAGUNA["rope_theta"]
+
+
+def hunyuan_rope(alpha: float) -> dict:
+    return {"type": "dynamic", "alpha": alpha, "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+            "mscale_all_dim": 1.0}
+
+
 # transformers 5.17.
 MODELS_2026 = [
     Case("lfm2_moe", LFM2_MOE,
@@ -306,6 +328,40 @@ MODELS_2026 = [
           "gate": r"self_attn\.gate_proj"},
          # Its text contains ids of images and videos, for which transformers uses other embeddings.
          logits_only=("expected",)),
+    Case("laguna", LAGUNA,
+         {"window": {"sliding_window": 9}, "experts": {"num_experts_per_tok": 2},
+          "scaled": {"moe_routed_scaling_factor": 1.0}, "router cap": {"moe_router_logit_softcapping": 0.0},
+          "rope": {"rope_parameters": laguna_rope(partial_rotary_factor=1.0)},
+          "expert bias": r"e_score_correction_bias", "shared": r"shared_experts\.down_proj",
+          "gate": r"self_attn\.g_proj"},
+         prompts=(SHORT, LONG)),
+    # Poolside's other gate, of each number of the output, and heads as many in every layer.
+    Case("laguna_element", LAGUNA | {"gating": "per-element", "num_hidden_layers": 3,
+                                     "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                                     "mlp_layer_types": ["sparse", "dense", "sparse"],
+                                     "num_attention_heads_per_layer": None,
+                                     "moe_router_logit_softcapping": 0.0},
+         {"gate": r"self_attn\.g_proj"}),
+    Case("ernie4_5", base("ernie4_5", "Ernie4_5ForCausalLM", head_dim=32, use_bias=False,
+                          rope_theta=500000.0, tie_word_embeddings=True),
+         {"theta": {"rope_theta": 10000.0}}, embed_std=0.25),
+    Case("ernie4_5_moe", base("ernie4_5_moe", "Ernie4_5_MoeForCausalLM", num_hidden_layers=4, use_bias=False,
+                              rope_theta=500000.0, tie_word_embeddings=True, moe_intermediate_size=32, moe_k=3,
+                              moe_num_experts=8, moe_num_shared_experts=2, moe_layer_start_index=1,
+                              moe_layer_end_index=3, moe_layer_interval=1, moe_use_aux_free=True),
+         {"experts": {"moe_k": 2}, "expert bias": r"e_score_correction_bias",
+          "shared": r"shared_experts\.down_proj"}, embed_std=0.25),
+    # Norms of q and k behind rope, and a rope of type dynamic whose base is larger at every length.
+    Case("hunyuan_dense", base("hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", head_dim=32, attention_bias=False,
+                               use_qk_norm=True, tie_word_embeddings=True, rope_scaling=hunyuan_rope(1000.0)),
+         {"alpha": {"rope_scaling": hunyuan_rope(10.0)}}, embed_std=0.25, prompts=(SHORT, LONG)),
+    Case("granite_swa", base("granite_swa", "GraniteSWAForCausalLM", num_hidden_layers=4, sliding_window=8,
+                             embedding_multiplier=12.0, logits_scaling=2.0, residual_multiplier=0.3,
+                             attention_multiplier=0.2, attention_bias=False, mlp_bias=False,
+                             layer_rope_theta=[0, 10000.0, 10000.0, 500.0],
+                             layer_types=["full_attention", *["sliding_attention"] * 3]),
+         {"window": {"sliding_window": 9}, "rotated": {"layer_rope_theta": [10000.0] * 4},
+          "residual": {"residual_multiplier": 0.4}, "sinks": r"self_attn\.sinks"}),
 ]
 
 CASES = [*LLAMAS, *DENSE, *GEMMAS, *MIXTURES, *MLA, *MODELS_2026]
