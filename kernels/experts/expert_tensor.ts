@@ -78,6 +78,8 @@ interface ExpertTileParameters {
 }
 
 interface ExpertTensorParameters extends ExpertTileParameters, LoadParameters {
+  /** Whether x is stored as f16, see `expertsTakeF16`. */
+  readonly X_IS_F16: boolean;
   /** Whether the scales of the rows are reduced. */
   readonly OUT_SCALES: boolean;
   /** Whether weights are as `tileWeights` leaves them. */
@@ -170,7 +172,7 @@ function expertKernel(
     readonly uneven: boolean;
   },
 ): Kernel {
-  const { unit, tile, matrix: { format = "bf16" } } = of;
+  const { unit, tile, matrix: { format = "bf16" }, xIsF16 = false } = of;
   const load = formatOf({ ...of, halved: format === "bf16" });
   const { parameters: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
@@ -179,7 +181,7 @@ function expertKernel(
     ...[m, n, k, lanes, jobs, ...grid, ...own, stage, ahead],
     ...tile.early ? ["early"] : [],
   ];
-  const kind = `${load.name}_${epilogue.name}`;
+  const kind = `${load.name}${xIsF16 ? "_xf16" : ""}_${epilogue.name}`;
   const name = [
     "expert_tensor" + kind,
     ...shape,
@@ -190,6 +192,7 @@ function expertKernel(
   return TENSOR({
     ...epilogue.parameters,
     OUT_SCALES: epilogue.outScales ?? false,
+    X_IS_F16: xIsF16,
     ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
     ...load.parameters,
     TILED: format === "bf16",
@@ -219,6 +222,8 @@ interface ExpertTensor {
   readonly epilogue: ExpertEpilogue;
   /** Of x; default f32, for quantized weights always f16. */
   readonly precision?: Precision | undefined;
+  /** Whether x is stored as f16, see `expertsTakeF16`; default false. */
+  readonly xIsF16?: boolean | undefined;
   readonly label: string;
   readonly work?: Dispatch["work"];
 }

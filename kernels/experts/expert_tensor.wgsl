@@ -5,8 +5,8 @@
 // the order of tile_weights.wgsl; quantized ones are rounded to f16, and k is in the order in which they lie. An
 // output is
 //   (sum_k hi * w + sum_k lo * w) / x_scales / w_scales,
-// or, where $LOW is 0, the first sum alone of x rounded to the nearest f16,
-// each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
+// or, where $LOW is 0, the first sum alone of x rounded to the nearest f16 (where $X_IS_F16 is 1, by the kernel that
+// wrote x), each sum over tiles of $UNIT_K in order of k: the same bits whatever jobs share a tile, at any number of
 // rows and in any shape of workgroup.
 //
 // One workgroup per tile of at most $TILE jobs of one expert and $TILE_COLS outputs, in pairs half of
@@ -69,8 +69,11 @@ fn end_row(row: u32, own: u32) {}
 //#endif
 //#import lib/epilogue
 
-// [rows, COLS / 4]
-@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+//#if X_IS_F16
+@group(0) @binding(1) var<storage, read> x: array<vec4<u32>>; // eight f16 each, [rows, COLS / 8]
+//#else
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>; // [rows, COLS / 4]
+//#endif
 // [SHARD_EXPERTS, MATRIX_ROWS]
 @group(0) @binding(14) var<storage, read> w_scales: array<f32>;
 // [rows]
@@ -120,6 +123,19 @@ fn begin_of(row: u32, block: u32, range: u32) -> u32 {
 //#endif
 
 //#import lib/row_of_chunk
+
+// Numbers 8 i to 8 i + 7 of x.
+//#if X_IS_F16
+fn load_x(i: u32) -> vec4<u32> {
+  return x[i];
+}
+//#else
+//#import lib/vec8
+
+fn load_x(i: u32) -> Vec8 {
+  return Vec8(x[2u * i], x[2u * i + 1u]);
+}
+//#endif
 
 const XS = $TILE_COLSu * PITCH;
 const SUM_PITCH = $SUM_PITCHu; // as PITCH
@@ -188,12 +204,13 @@ fn main(
   let own_x_row$u = row_of_chunk(x_chunk$u);
   let x_job$u = select(NOTHING, job_of(tile.x, own_x_row$u), x_chunk$u < $TILEu * CHUNKS);
   let x_row$u = select(x_job$u, first_job, x_job$u == NOTHING) / ROW_JOBS;
-  let x_from$u = (x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS)) * 2u;
+  let x_from$u = x_row$u * (COLS / 8u) + in_stage(x_chunk$u % CHUNKS);
   let x_to$u = XS + own_x_row$u * PITCH + x_chunk$u % CHUNKS;
+  //#if !X_IS_F16
   let x_scale$u = x_scales[x_row$u];
+  //#endif
   //#for a in AHEAD
-  var xa$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u];
-  var xb$a_$u = x[x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)) * 2u + 1u];
+  var x$a_$u = load_x(x_from$u + vec8_of(min($au * BLOCKS, range - BLOCKS)));
   //#endfor
   //#endfor
 
@@ -234,13 +251,17 @@ fn main(
       //#endfor
       //#for u in X_LOADS
       if (x_job$u != NOTHING) {
-        let a = xa$a_$u * x_scale$u;
-        let b = xb$a_$u * x_scale$u;
+        //#if X_IS_F16
+        staged[x_to$u] = in_order(x$a_$u);
+        //#else
+        let a = x$a_$u.lo * x_scale$u;
+        let b = x$a_$u.hi * x_scale$u;
         //#if LOW
         staged[x_to$u] = eight_of_x(hi_of(a), hi_of(b));
         staged[x_to$u + $LO_ROWu * PITCH] = eight_of_x(a - hi_of(a), b - hi_of(b));
         //#else
         staged[x_to$u] = eight_of_x(a, b);
+        //#endif
         //#endif
       }
       //#endfor
@@ -251,8 +272,7 @@ fn main(
         w$a_$u = load_weights(w_from$u + next * STEP);
         //#endfor
         //#for u in X_LOADS
-        xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
-        xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
+        x$a_$u = load_x(x_from$u + vec8_of(next));
         //#endfor
       }
       //#endif
@@ -264,8 +284,7 @@ fn main(
       w$a_$u = load_weights(w_from$u + next * STEP);
       //#endfor
       //#for u in X_LOADS
-      xa$a_$u = x[x_from$u + vec8_of(next) * 2u];
-      xb$a_$u = x[x_from$u + vec8_of(next) * 2u + 1u];
+      x$a_$u = load_x(x_from$u + vec8_of(next));
       //#endfor
       //#endif
       if (used && there) {

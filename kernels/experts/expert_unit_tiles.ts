@@ -31,12 +31,15 @@ const LAUNCHES: ReadonlyMap<number, readonly Launch[]> = new Map([
     { grid: [1, 1], own: [1, 2], stage: 64, ahead: 4 },
     { grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
   ]],
-  [1, [{ grid: [1, 8], own: [1, 2], stage: 32, ahead: 1, early: true }]],
-  [2, [{ grid: [1, 4], own: [2, 2], stage: 32, ahead: 1, early: true }]],
-  [4, [
-    { grid: [1, 8], own: [4, 2], stage: 32, ahead: 1, early: true },
-    { grid: [2, 2], own: [2, 4], stage: 32, ahead: 1, early: true },
+  [1, [
+    { grid: [1, 4], own: [1, 2], stage: 64, ahead: 2, early: true },
+    { grid: [1, 8], own: [1, 2], stage: 32, ahead: 1, early: true },
   ]],
+  [2, [
+    { grid: [1, 4], own: [2, 2], stage: 64, ahead: 2, early: true },
+    { grid: [1, 4], own: [2, 2], stage: 32, ahead: 1, early: true },
+  ]],
+  [4, [{ grid: [1, 4], own: [4, 2], stage: 32, ahead: 1, early: true }]],
 ]);
 
 /** Sizes of tiles of jobs, in rows of the unit. With half of the rows, hi and lo share a tile of the unit. */

@@ -151,11 +151,13 @@ function sourceOf({ rows, topK, tile }: TiledJobs, tuning: Tuning): JobSource {
  * [rows topK, cols]; out is [rows topK, rows of an expert], half as many for a gate.
  */
 export function expertMatmul(
-  { matrix, x, xScales, out, ...lists }: {
+  { matrix, x, xScales, xIsF16, out, ...lists }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     /** Of x's rows, f32, where the kernel that wrote x stored them; for matrix units. */
     readonly xScales?: Operand | undefined;
+    /** Whether x is stored as `expertsTakeF16` says; default false. */
+    readonly xIsF16?: boolean | undefined;
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -178,7 +180,7 @@ export function expertMatmul(
   const expertRows = matrix.rows / shape.numExperts;
   const { choice } = lists;
   const factors = choice?.factors;
-  const onUnits = expertsOnUnits({ matrix, x, xScales, out, ...lists }, {
+  const onUnits = expertsOnUnits({ matrix, x, xScales, xIsF16, out, ...lists }, {
     ...shape,
     tensor: tuning.tensor,
     work: (shard) => expertWork(matrix, shape, shard.rows / expertRows),

@@ -7,6 +7,8 @@ import {
 import type { Matrix, Shard } from "../../src/gpu/matrix.ts";
 import { isQuantized } from "../../src/gpu/weight_format.ts";
 import type { MatrixUnit } from "../../src/gpu/matrix_unit.ts";
+import { formatOf } from "../matmul/tensor/loads.ts";
+import { roundRows } from "../matmul/tensor/round_tiles.ts";
 import { rowScales } from "../matmul/tensor/row_scales.ts";
 import type { ExpertEpilogue } from "./expert_kernels.ts";
 import { expertTensor } from "./expert_tensor.ts";
@@ -55,15 +57,30 @@ export function expertsStoreScales(
 }
 
 /**
+ * Whether the matmul of experts by a matrix takes x as `halfRows` stores it, in forwards of more rows than a round has.
+ * Otherwise each of its workgroups, of which many read the same rows, rounds them. With two f16 numbers for each of x
+ * it was not worth a dispatch.
+ */
+export function expertsTakeF16(
+  matrix: Pick<Matrix, "format" | "shards">,
+  { rows, tensor }: { readonly rows: number; readonly tensor: TensorMatrices | undefined },
+): boolean {
+  if (!tensor || !expertScales(matrix, tensor) || rows <= roundRows(tensor.unit)) return false;
+  return formatOf({ matrix, precision: tensor.precision }).parameters.LOW === 0;
+}
+
+/**
  * Records `out[job] = epilogue(W_e x[row])` on matrix units, the scales of x first unless `xScales`, f32 [rows of
- * x], has them (as `rowScales` writes them); the rest is as in `expertMatmul`. Returns undefined where the matrix has
- * no scales, which does not depend on the rows.
+ * x], has them (as `rowScales` writes them) or x is f16; the rest is as in `expertMatmul`. Returns undefined where the
+ * matrix has no scales, which does not depend on the rows.
  */
 export function expertsOnUnits(
-  { matrix, x, xScales: given, out, experts, tiles, choice }: {
+  { matrix, x, xScales: given, xIsF16, out, experts, tiles, choice }: {
     readonly matrix: Matrix;
     readonly x: Operand;
     readonly xScales?: Operand | undefined;
+    /** Whether x is f16, see `expertsTakeF16`, with its scales in `TensorMatrices.xScales`. */
+    readonly xIsF16?: boolean | undefined;
     readonly out: Operand;
     readonly experts: Operand;
     readonly tiles: Operand;
@@ -106,6 +123,7 @@ export function expertsOnUnits(
         shared,
         epilogue,
         precision,
+        xIsF16,
         label,
         expertRows: matrix.rows / jobs.numExperts,
         tiles: maxTiles(jobs, tile),
@@ -114,7 +132,7 @@ export function expertsOnUnits(
       },
     )
   );
-  if (given) return dispatches;
+  if (given || xIsF16) return dispatches;
   const scaling = { rows: xRows, cols, label: `${label}.scales` };
   return [rowScales({ x, scales: xScales }, scaling), ...dispatches];
 }

@@ -9,7 +9,7 @@ import {
   expertTiles,
   tileWords,
 } from "../../kernels/experts/experts.ts";
-import { fitsExpertUnits } from "../../kernels/experts/experts_on_units.ts";
+import { expertsTakeF16, fitsExpertUnits } from "../../kernels/experts/experts_on_units.ts";
 import { unitLaunch, unitTile } from "../../kernels/experts/expert_unit_tiles.ts";
 import { tileWeights } from "../../kernels/experts/tile_weights.ts";
 import { route, type Routing } from "../../kernels/experts/route.ts";
@@ -334,4 +334,33 @@ Deno.test("experts that matrix units do not take: other formats, odd rows, narro
   assert.ok(!fitsExpertUnits({ ...bf16, rows: 60 }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, rows: 48 }, of));
   assert.ok(!fitsExpertUnits({ ...bf16, cols: 40 }, of));
+});
+
+Deno.test("x of experts is rounded before them: one f16 for a number, more rows than rounds have", () => {
+  const shard = { operand: device.filled(4), first: 0, rows: 2 };
+  const scaled = new Map([[shard, { scales: device.filled(2), stored: "f16_tiles" as const }]]);
+  const of = (rows: number, { precision, format = "bf16", experts = scaled }: {
+    precision?: TensorMatrices["precision"];
+    format?: "bf16" | "q8";
+    experts?: TensorMatrices["experts"];
+  }) => {
+    const unit = { m: 16, n: 16, k: 16, lanes: 32 };
+    const tensor = {
+      unit,
+      precision,
+      experts,
+      limits,
+      shards: new Map(),
+      xScales: device.filled(1),
+    };
+    return expertsTakeF16({ format, shards: [shard] }, { rows, tensor });
+  };
+  assert.deepEqual([1, 64, 65, 512].map((rows) => of(rows, { precision: "f16" })), [
+    ...[false, false, true, true],
+  ]);
+  assert.equal(of(512, { precision: "f32" }), false);
+  assert.equal(of(512, { precision: "f32", format: "q8" }), true); // weights are rounded to f16 themselves
+  assert.equal(of(512, { precision: "f16", experts: new Map() }), false);
+  const tensor = undefined;
+  assert.equal(expertsTakeF16({ format: "bf16", shards: [shard] }, { rows: 512, tensor }), false);
 });

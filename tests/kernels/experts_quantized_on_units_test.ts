@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { expertTensor, type ExpertTile } from "../../kernels/experts/expert_tensor.ts";
 import { groupScales } from "../../kernels/matmul/tensor/group_scales.ts";
+import { halfRows } from "../../kernels/matmul/tensor/half_rows.ts";
 import { rowScales } from "../../kernels/matmul/tensor/row_scales.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
 import { isQuantized } from "../../src/gpu/weight_format.ts";
@@ -32,6 +33,7 @@ const TILES: readonly ExpertTile[] = [
   { jobs: 1, grid: [1, 2], own: [1, 1], stage: 64, ahead: 2 },
   { jobs: half, grid: [1, 1], own: [1, 2], stage: 32, ahead: 4 },
   { jobs: 2 * half, grid: [1, 2], own: [1, 1], stage: 64, ahead: 1 },
+  { jobs: 2 * half, grid: [1, 2], own: [1, 2], stage: 64, ahead: 2, early: true },
   { jobs: 4 * half, grid: [2, 1], own: [1, 2], stage: 64, ahead: 1 },
 ];
 
@@ -62,7 +64,7 @@ function tilesOf(size: number): number[] {
   return [...used.flat(), NOTHING, ...Array<number>(size).fill(0)];
 }
 
-async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile) {
+async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile, xIsF16 = false) {
   const { cols, format, shards: [shard] } = matrix;
   assert.ok(shard?.scales && isQuantized(format));
   const rows = EXPERTS.length;
@@ -72,12 +74,14 @@ async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile) {
     device.filled(matrix.rows),
   ];
   const words = tile.jobs === 1 ? EXPERTS : tilesOf(tile.jobs);
-  const input = device.floats(x);
+  const [given, halves] = [device.floats(x), device.filled(rows * cols / 2)];
   await device.run([
-    rowScales({ x: input, scales: xScales }, { rows, cols }),
+    xIsF16
+      ? halfRows({ x: given, scales: xScales, out: halves }, { rows, cols, label: "halves" })
+      : rowScales({ x: given, scales: xScales }, { rows, cols }),
     groupScales({ groups: shard.scales, scales: wScales }, { format, rows: matrix.rows, cols }),
     expertTensor(
-      { x: input, out, lists: device.words(words), wScales, xScales },
+      { x: xIsF16 ? halves : given, out, lists: device.words(words), wScales, xScales },
       {
         unit,
         tile,
@@ -85,6 +89,7 @@ async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile) {
         shard,
         expertRows: ROWS,
         rowJobs: 1,
+        xIsF16,
         epilogue: "store",
         tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
         label: "test",
@@ -117,7 +122,7 @@ for (
       const x = numbers(EXPERTS.length * cols, 5).map((value, i) =>
         value * 10 ** (Math.floor(i / cols) % 9 - 4)
       );
-      const [first, ...others] = TILES;
+      const [first] = TILES;
       const { out, scales } = await product(made, x, first as ExpertTile);
       for (const [job, e] of EXPERTS.entries()) {
         const row = x.subarray(job * cols, (job + 1) * cols);
@@ -136,9 +141,11 @@ for (
           assert.ok(Math.abs(found - sum) <= size * 2 ** -20, `job ${job}, ${c}: ${found}, ${sum}`);
         }
       }
-      for (const tile of others) {
-        const { out: other } = await product(made, x, tile);
-        assert.deepEqual(other, out, JSON.stringify(tile));
+      for (const tile of TILES) {
+        for (const xIsF16 of [false, true]) {
+          const { out: other } = await product(made, x, tile, xIsF16);
+          assert.deepEqual(other, out, JSON.stringify({ ...tile, xIsF16 }));
+        }
       }
     },
   });

@@ -225,6 +225,8 @@ export interface ExpertMatmulOp {
   /** The activation of a gated epilogue, or a clamped gate with biases; undefined: outputs are stored as they are. */
   readonly gated: Activation | ClampedGate | undefined;
   readonly xScales: ScaledInput | undefined;
+  /** Whether x is stored as f16, see `expertsTakeF16`. */
+  readonly xIsF16: boolean;
   /** Whether the scales of out's rows are reduced. */
   readonly storesScales: boolean;
   /** Present where this matmul chooses the experts; it then stores their shares too. */

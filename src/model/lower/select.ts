@@ -95,6 +95,7 @@ export function select(ops: readonly Op[], context: DecoderContext): LoweredOp[]
           out,
           gated: undefined,
           xScales: undefined,
+          xIsF16: false,
           storesScales: false,
           choice: undefined,
           tiles: listed,

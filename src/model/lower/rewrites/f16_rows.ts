@@ -1,7 +1,10 @@
 import { attentionStoresHalf } from "../../../../kernels/attention/attention_on_device.ts";
+import { expertsTakeF16 } from "../../../../kernels/experts/experts_on_units.ts";
 import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Tuning } from "../../../gpu/tuning.ts";
-import type { AttentionOp } from "../ops.ts";
+import type { Value } from "../../graph/graph.ts";
+import type { Edits } from "../edits.ts";
+import type { AttentionOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { epilogueBuffers } from "../emit/matmul.ts";
 
@@ -13,8 +16,9 @@ export const f16Rows: Rewrite = {
   name: "f16_rows",
   apply(edits, { tuning }) {
     for (const matmul of edits.ops) {
+      if (matmul.kind === "expert_matmul") roundExpertRows(edits, matmul, tuning);
       if (matmul.kind !== "matmul" || matmul.xIsF16 || matmul.prologue || !matmul.onUnits) continue;
-      const { x, matrix, epilogue, label, part } = matmul;
+      const { x, matrix, epilogue, part } = matmul;
       if (epilogue.of === "partials") continue;
       // A gate may store the scales of its output.
       const bound = Math.max(1, epilogueBuffers(epilogue));
@@ -27,7 +31,7 @@ export const f16Rows: Rewrite = {
         edits.replace(writer, { ...writer, put: taken.put });
         edits.replace(matmul, { ...matmul, xIsF16: true });
       } else if (taken.before) {
-        const halves = { label: `${label}.halves`, rows: x.rows, cols: x.cols / 2, parts: 1 };
+        const halves = halvesOf(matmul);
         const rounded = { ...matmul, x: halves, xScales: undefined, xIsF16: true };
         // No operation between the two may store other scales in the same buffer.
         const follows = writer && edits.indexOf(matmul) === edits.indexOf(writer) + 1;
@@ -42,6 +46,22 @@ export const f16Rows: Rewrite = {
     }
   },
 };
+
+/** x as f16. */
+function halvesOf(
+  { x: { rows, cols }, label }: { readonly x: Value; readonly label: string },
+): Value {
+  return { label: `${label}.halves`, rows, cols: cols / 2, parts: 1 };
+}
+
+/** A dispatch before a matmul of experts rounds its rows. The norm before it stores f32, which the router reads. */
+function roundExpertRows(edits: Edits, matmul: OpOf<"expert_matmul">, { tensor }: Tuning): void {
+  const { x, matrix, part } = matmul;
+  if (!expertsTakeF16(matrix, { rows: x.rows, tensor })) return;
+  const halves = halvesOf(matmul);
+  const before = { kind: "half_rows", x, out: halves, label: halves.label, part } as const;
+  edits.replace(matmul, before, { ...matmul, x: halves, xScales: undefined, xIsF16: true });
+}
 
 /** Whether attention can store its output as f16. */
 function storesHalf({ heads, of, window, stage, own }: AttentionOp, tuning: Tuning): boolean {
