@@ -4,7 +4,7 @@ import { kernelOf } from "../shader.ts";
 
 /** How a router's logits become experts and weights; see lib/expert_choice.wgsl. */
 export interface Routing {
-  readonly scores: "softmax" | "sigmoid";
+  readonly scores: "softmax" | "biased_softmax" | "sigmoid";
   readonly numExperts: number;
   /** Experts of a row. */
   readonly topK: number;
@@ -63,7 +63,7 @@ function choiceConstants(
 /** What lib/expert_choice.wgsl takes. */
 export interface ChoiceParameters {
   readonly scores: Routing["scores"];
-  /** Number of the binding of sigmoid scores' bias. */
+  /** Number of the binding of the bias, where scores are biased. */
   readonly BIAS: number;
   /** Whether experts have factors of their own. */
   readonly FACTORS: boolean;
@@ -76,7 +76,7 @@ function routeKernel(scores: Routing["scores"], lanes: number, FACTORS: boolean)
 
 /**
  * Records the experts, u32 [rows, topK + shared], and their weights, f32 [rows, topK + shared], of
- * logits [rows, stride]. With sigmoid scores, `bias` [numExperts] is added for the choice. An expert's weight is
+ * logits [rows, stride]. Where scores are biased, `bias` [numExperts] is added for the choice. An expert's weight is
  * multiplied by its factor, [numExperts], where there are any. The `shared` experts are those from numExperts on.
  */
 export function route(
@@ -111,14 +111,19 @@ export function route(
   });
 }
 
-/** The bias that sigmoid scores need as a buffer of the kernel. */
+/** Whether experts are chosen by their scores and a bias. */
+export function isBiased({ scores }: Routing): boolean {
+  return scores !== "softmax";
+}
+
+/** The bias as a buffer of the kernel, where it has one. */
 function biasOf(
-  { scores }: Routing,
+  routing: Routing,
   bias: Operand | undefined,
   label: string,
 ): Record<string, Operand> {
-  if (scores === "softmax") return {};
-  if (!bias) throw new Error(`${label}: sigmoid scores need a bias`);
+  if (!isBiased(routing)) return {};
+  if (!bias) throw new Error(`${label}: ${routing.scores} scores need a bias`);
   return { bias };
 }
 

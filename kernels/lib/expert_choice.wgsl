@@ -9,8 +9,9 @@
 // Scores are, by `scores`,
 //   softmax  softmax of the row's logits. Experts are chosen by the logits themselves, whose order is that of the
 //            scores; by the scores where the scores of a group are added up
-//   sigmoid  1 / (1 + exp(-logit)). Experts are chosen by score + bias, which balances their load (DeepSeek-V3,
-//            `noaux_tc`); their weights do not include it
+//   biased_softmax  the same, but experts are chosen by score + bias, which balances their load (ERNIE 4.5); their
+//            weights do not include it
+//   sigmoid  1 / (1 + exp(-logit)). Experts are chosen by score + bias (DeepSeek-V3, `noaux_tc`)
 //
 // An expert's rank is the number of better ones, which SEGMENTS lanes count, each a SEGMENT of them. No
 // sum depends on the number of lanes. The kernel binds `logits`, [rows, STRIDE], and `experts` and `shares`,
@@ -53,9 +54,11 @@ var<workgroup> ranks: array<atomic<u32>, EXPERTS>;
 var<workgroup> group_scores: array<f32, EXPERT_GROUPS>;
 var<workgroup> chosen: array<f32, TOP_K>;
 
-//#if scores == sigmoid
+//#if scores != softmax
 @group(0) @binding($BIAS) var<storage, read> bias: array<f32>; // [EXPERTS]
 
+//#endif
+//#if scores == sigmoid
 // Puts the scores of the row into `scores`, and what experts are chosen by into `choices`.
 fn score_row(lane: u32) {
   for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
@@ -108,9 +111,13 @@ fn score_row(lane: u32) {
   for (var e = lane; e < EXPERTS; e += CHOICE_LANES) {
     let score = scores[e] / sum;
     scores[e] = score;
+    //#if scores == biased_softmax
+    choices[e] = score + bias[e];
+    //#else
     if (GROUP_BEST == 2u) {
       choices[e] = score;
     }
+    //#endif
   }
 }
 //#endif

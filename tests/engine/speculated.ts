@@ -29,6 +29,7 @@ export const SPECULATED: readonly string[] = [
   "gpt_oss",
   "gemma4_e",
   "gemma4_moe",
+  "ernie4_5_moe",
 ];
 
 export function folderOf(name: string): string {

@@ -321,6 +321,7 @@ Deno.test("experts of few rows: other adapters, shapes and kinds of choice take 
   assert.ok(!chooses({}, 1, software));
   assert.ok(!chooses({}, 1, { ...HARDWARE, storageBuffers: 6 }), "too few storage buffers");
   assert.ok(!chooses({ scores: "sigmoid" }));
+  assert.ok(!chooses({ scores: "biased_softmax" }));
   assert.ok(!chooses({ groups: 3, topGroups: 2 }));
   const sums = (of: Matrix, jobs: { rows: number; topK: number }, at = HARDWARE) =>
     canSum(of, jobs, { tuning: at, biased: false });

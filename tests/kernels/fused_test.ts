@@ -91,6 +91,7 @@ const ROUTING: Routing = {
   scale: 1.5,
 };
 const SIGMOID: Routing = { ...ROUTING, scores: "sigmoid" };
+const BIASED: Routing = { ...ROUTING, scores: "biased_softmax" };
 
 /** What a layer's experts begin with, of some rows, each with what it writes. */
 interface Written {
@@ -116,6 +117,8 @@ const WITH_EXPERTS: Readonly<Record<string, (rows: number) => Written>> = {
   },
   "the choice of experts": (rows) => chosen(rows, ROUTING),
   "their choice by sigmoid scores": (rows) => chosen(rows, SIGMOID, numbers(ROUTING.numExperts, 3)),
+  "their choice by a softmax and a bias": (rows) =>
+    chosen(rows, BIASED, numbers(ROUTING.numExperts, 3)),
   "experts that choose": (rows) => expertsOf(rows, "q8", true),
   "experts that are chosen": (rows) => expertsOf(rows, "bf16", false),
 };

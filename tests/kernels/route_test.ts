@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { route, type Routing } from "../../kernels/experts/route.ts";
+import { isBiased, route, type Routing } from "../../kernels/experts/route.ts";
 import { tuning } from "../../src/gpu/tuning.ts";
 import { openDevice } from "../gpu/device.ts";
 import { assertClose, numbers } from "../gpu/numbers.ts";
@@ -43,6 +43,7 @@ const CASES: Readonly<Record<string, Routing>> = {
     normalize: true,
     scale: 2.5,
   },
+  "ERNIE 4.5": { ...PLAIN, scores: "biased_softmax", numExperts: 64, topK: 6 },
 };
 
 const ROWS = 5;
@@ -78,7 +79,7 @@ for (const [name, of] of Object.entries(CASES)) {
     Deno.test(`route: ${name}, ${software ? "software" : "hardware"}`, async () => {
       const logits = numbers(ROWS * of.numExperts, of.numExperts).map((x) => 3 * x);
       const bias = numbers(of.numExperts, 7);
-      const given = of.scores === "sigmoid" ? bias : undefined;
+      const given = isBiased(of) ? bias : undefined;
       const found = await routed(logits, given, of, software);
       const wanted = Array.from(
         { length: ROWS },

@@ -23,7 +23,7 @@ export function routed(
   const peak = Math.max(...logits);
   const all = logits.reduce((sum, logit) => sum + Math.exp(logit - peak), 0);
   const scores = logits.map((logit) =>
-    of.scores === "softmax" ? Math.exp(logit - peak) / all : 1 / (1 + Math.exp(-logit))
+    of.scores === "sigmoid" ? 1 / (1 + Math.exp(-logit)) : Math.exp(logit - peak) / all
   );
   const choices = scores.map((score, e) => score + (of.scores === "softmax" ? 0 : bias[e] ?? 0));
   const size = of.numExperts / of.groups;

@@ -1,5 +1,6 @@
 /** The architectures Eyrie runs; docs/models.md says how to add one. */
 import { DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE_LITE } from "./architectures/deepseek.ts";
+import { ERNIE4_5, ERNIE4_5_MOE } from "./architectures/ernie4_5.ts";
 import { EXAONE4 } from "./architectures/exaone4.ts";
 import { GEMMA2, GEMMA3 } from "./architectures/gemma.ts";
 import { GEMMA4, GEMMA4_UNIFIED } from "./architectures/gemma4.ts";
@@ -55,6 +56,8 @@ export const FAMILIES: readonly Family[] = [
   QWEN3_5,
   QWEN3_5_MOE,
   QWEN3_NEXT,
+  ERNIE4_5,
+  ERNIE4_5_MOE,
 ];
 
 /** A model name that config.json may have, and its family. */

@@ -191,8 +191,8 @@ function refuseUnsupported(config: Fields, known: readonly string[]): void {
 }
 
 /**
- * Refuses biases and norms of q and k with a partial rope, because they are not reordered as its rows are. Accepts
- * layers whose `turned` is the rope's width: their rows and norms are reordered.
+ * Refuses biases and norms of q and k with a partial rope, because they are not reordered as its rows are, and
+ * interleaved pairs with one. Accepts layers whose `turned` is the rope's width: their rows and norms are reordered.
  */
 function refuseUnplanned(
   config: Fields,
@@ -201,11 +201,11 @@ function refuseUnplanned(
 ): void {
   for (const { attention } of layers) {
     if (attention.kind !== "heads") continue;
-    const { headDim, rope, bias, qkNorm, turned = headDim } = attention;
-    if (ropes[rope]?.width === turned || !bias && qkNorm === "none") continue;
+    const { headDim, rope, bias, qkNorm, turned = headDim, interleaved } = attention;
+    if (ropes[rope]?.width === turned || !bias && qkNorm === "none" && !interleaved) continue;
     throw unusable(
       config,
-      "has a partial rope together with a bias or norms of q and k, which is not supported",
+      "has a partial rope together with a bias, norms of q and k or interleaved pairs, which is not supported",
     );
   }
 }

@@ -65,6 +65,8 @@ export interface HeadAttention {
   readonly outputGate?: boolean;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
+  /** Rope pairs are stored side by side (ERNIE 4.5): rows of q and k are reordered at load. Default false. */
+  readonly interleaved?: boolean;
   /** Width of a partial rope if q and k have norms: then rows of q, k and the norms are reordered at load. */
   readonly turned?: number;
   /**

@@ -105,7 +105,7 @@ export const LLAMA_NAMES: TensorNames = {
     kvANorm: "self_attn.kv_a_layernorm",
     kvB: "self_attn.kv_b_proj",
     router: "mlp.gate",
-    // The whole name of the tensor that is added to sigmoid scores for the choice.
+    // The whole name of the tensor that is added to the scores for the choice.
     routerBias: "mlp.gate.e_score_correction_bias",
     expertGate: `mlp.experts.${EXPERT}.gate_proj`,
     expertUp: `mlp.experts.${EXPERT}.up_proj`,

@@ -36,6 +36,11 @@ export interface TensorInfo {
   readonly begin: number;
   /** Bytes. */
   readonly size: number;
+  /**
+   * Rows of a head, if weights are made of its rows in another order: of each head the even rows come first, then the
+   * odd ones (src/model/weights/even_rows.ts). Absent: in the order of the file.
+   */
+  readonly evenRowsFirst?: number;
 }
 
 /** The file a header belongs to. */

@@ -289,7 +289,7 @@ export interface ExpertJobs {
 export interface Route {
   readonly kind: "route";
   readonly logits: Value;
-  /** Added to sigmoid scores for the choice only, [experts]. */
+  /** Added to scores for the choice only, [experts], where they are biased. */
   readonly bias: Operand | undefined;
   /** What experts' shares are multiplied by, [experts]. */
   readonly factors: Operand | undefined;

@@ -9,6 +9,7 @@ import {
   ratesRuns,
   type RowRuns,
 } from "./row_runs.ts";
+import { isBiased, type Routing } from "../../../kernels/experts/route.ts";
 import { convWidth } from "../config/layer_config.ts";
 import type {
   DeltaNet,
@@ -242,7 +243,8 @@ function tensorsOfMlp(mlp: MlpSpec, at: Place): TensorSpec[] {
 
 function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
   if (spec.interleavedGate) return interleavedExperts(spec, at);
-  const { routing: { numExperts, topK, scores }, shared, parallelMlp } = spec;
+  const { routing, shared, parallelMlp } = spec;
+  const { numExperts, topK } = routing;
   const router = moduleMatrix("router", at, [numExperts, at.hiddenSize]);
   const sharedRoles = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" } as const;
   const expertRoles = { gate: "expertGate", up: "expertUp", down: "expertDown" } as const;
@@ -261,7 +263,7 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
       ]
       : [],
     { ...router, kind: "table" },
-    ...scores === "sigmoid" ? [numbers("routerBias", at, numExperts)] : [],
+    ...isBiased(routing) ? [routerBias(routing, at)] : [],
     ...Array.from(
       { length: numExperts },
       (_, expert) =>
@@ -278,6 +280,12 @@ function mixtureTensors(spec: MixtureMlp, at: Place): TensorSpec[] {
       ? [{ ...moduleMatrix("sharedExpertGate", at, [1, at.hiddenSize]), kind: "table" } as const]
       : [],
   ];
+}
+
+/** ERNIE's bias has a row for each group of experts, of which there is one. */
+function routerBias({ scores, numExperts }: Routing, at: Place): TensorSpec {
+  const bias = numbers("routerBias", at, numExperts);
+  return scores === "biased_softmax" ? { ...bias, shape: [1, numExperts] } : bias;
 }
 
 /** Each matrix or bias of all experts is one tensor, in which an expert has consecutive rows (gpt-oss). */

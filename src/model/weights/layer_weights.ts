@@ -1,4 +1,5 @@
 /** Weights of one decoder layer: each kind of attention and of MLP has its own. */
+import { isBiased } from "../../../kernels/experts/route.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import type { Matrix, Table } from "../../gpu/matrix.ts";
 import {
@@ -208,15 +209,19 @@ function loadHeadAttention(
   spec: HeadAttention,
   ropes: readonly Rope[],
 ): HeadWeights {
-  const { qkNorm, qkGains, bias, outBias, sinks, headDim } = spec;
+  const { qkNorm, qkGains, bias, outBias, sinks, headDim, interleaved } = spec;
   if (spec.outputGate && qkNorm === "none") {
     throw new Error(`${label}: a gate of heads without norms`);
+  }
+  if (interleaved && (bias || qkNorm !== "none")) {
+    throw new Error(`${label}: interleaved pairs with biases or norms`);
   }
   const { width } = ropes[spec.rope] as Rope;
   if (hasRuns(spec)) return loadRuns({ load, label, tensor, normOffset }, spec);
   const own = spec.sharedKv === undefined;
+  const turned = [tensor("q"), ...own ? [tensor("k")] : []];
   const qkv = {
-    turned: [tensor("q"), ...own ? [tensor("k")] : []],
+    turned: interleaved ? turned.map((each) => ({ ...each, evenRowsFirst: headDim })) : turned,
     plain: own && spec.values !== "keys" ? [tensor("v")] : [],
   };
   return {
@@ -370,7 +375,7 @@ export interface MixtureWeights {
   readonly router: Matrix;
   /** Added to the router's outputs, [experts]. */
   readonly logitBias?: Operand | undefined;
-  /** Added to sigmoid scores for the choice only, [experts]. */
+  /** Added to scores for the choice only, [experts], where the routing is biased. */
   readonly bias: Operand | undefined;
   /** Where `interleavedGate`: added to the outputs of experts, [experts, outputs]. */
   readonly biases?: ExpertBiases | undefined;
@@ -410,8 +415,8 @@ const SHARED_ROLES = { gate: "sharedGate", up: "sharedUp", down: "sharedDown" };
 function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
   if (spec.interleavedGate) return loadInterleavedExperts(source, spec);
   const { load, label, tensor } = source;
-  const { routing: { scores, numExperts }, shared } = spec;
-  const experts = Array.from({ length: numExperts }, (_, expert) => expert);
+  const { routing, shared } = spec;
+  const experts = Array.from({ length: routing.numExperts }, (_, expert) => expert);
   const of = (expert: number, role: string) => tensor(`${role}.${expert}`);
   const stacks = {
     gateUp: experts.map((expert) => [of(expert, "expertGate"), of(expert, "expertUp")]),
@@ -432,8 +437,8 @@ function loadMixtureMlp(source: LayerSource, spec: MixtureMlp): MixtureWeights {
       ...spec.sharedGate ? [tensor("sharedExpertGate")] : [],
     ),
     ...spec.sharedGate ? { sharedGate: true } : {},
-    bias: scores === "sigmoid"
-      ? load.vector(`${label}.routerBias`, tensor("routerBias"))
+    bias: isBiased(routing)
+      ? load.vector(`${label}.routerBias`, flat(tensor("routerBias")))
       : undefined,
     gateUp: load.experts(`${label}.experts.gateUp`, taken.gateUp),
     down: load.experts(`${label}.experts.down`, taken.down),

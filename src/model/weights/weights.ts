@@ -14,6 +14,7 @@ import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { widen } from "../files/widen.ts";
 import { placeBlocks, widenBlocks } from "./block_rows.ts";
 import { checkpointShapes, formatOf } from "./checkpoint_shapes.ts";
+import { readInOrder } from "./even_rows.ts";
 import { copyRows, widenRows } from "./float_rows.ts";
 import { dequantizeGrouped, placeGrouped } from "./grouped_rows.ts";
 import type { WeightSource } from "./loader.ts";
@@ -38,7 +39,7 @@ export function checkpointWeights(
 ): WeightSource {
   const { onBytes = () => {}, quantize, lanes = tuning(gpu.info.software).lanes } = options;
   const read: Checkpoint["read"] = (tensor, at, into) => {
-    checkpoint.read(tensor, at, into);
+    readInOrder(checkpoint, tensor, at, into);
     onBytes(into.length);
   };
   const stream: RowStream = {
