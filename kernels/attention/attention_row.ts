@@ -42,6 +42,8 @@ export interface OwnHeads {
     readonly eps: number;
     /** Default: "plain". */
     readonly values?: OwnValues | undefined;
+    /** Whether they are normed after rope; default: before. Values are then "plain". */
+    readonly afterRope?: boolean | undefined;
   } | undefined;
   /** cos and sin, [positions, headDim / 2, 2]. */
   readonly rope: Operand;
@@ -108,6 +110,8 @@ interface RowParameters extends SplitOrder {
   readonly NORMED: boolean;
   /** How values are made. */
   readonly values: OwnValues;
+  /** Whether the norms' weights are multiplied after rope. */
+  readonly AFTER_ROPE: boolean;
   /** Whether other workgroups of the dispatch make q, k and v, and words of these. */
   readonly HANDOFF: boolean;
   readonly RANGE: number;
@@ -131,10 +135,11 @@ interface RowParameters extends SplitOrder {
 /** attention_row.wgsl for `group` query heads at a time. */
 function rowKernel(
   { headDim, kvDtype }: Heads,
-  { group, normed, values, words }: {
+  { group, normed, values, afterRope, words }: {
     readonly group: number;
     readonly normed: boolean;
     readonly values: OwnValues;
+    readonly afterRope: boolean;
     /** Of q, k and v where the same dispatch makes them; default: it does not. */
     readonly words?: number | undefined;
   },
@@ -142,6 +147,7 @@ function rowKernel(
   const kinds = [
     ...normed ? ["normed"] : [],
     ...values === "plain" ? [] : [values === "normed" ? "values" : "keys"],
+    ...afterRope ? ["after_rope"] : [],
     ...words === undefined ? [] : ["handoff", words],
   ];
   const name = ["attention_row", kvDtype, headDim, group, ...kinds].join("_");
@@ -153,6 +159,7 @@ function rowKernel(
     kv: kvDtype,
     NORMED: normed,
     values,
+    AFTER_ROPE: afterRope,
     HANDOFF: words !== undefined,
     GROUP: group,
     SETS,
@@ -188,7 +195,8 @@ export function rowSums(
 ): Dispatch {
   const { kvHeads, headDim } = heads;
   const words = (constants["HEAD_TILES"] ?? NaN) * kvHeads * group + 2 * kvHeads;
-  const normed = { normed: norm !== undefined, values: norm?.values ?? "plain" };
+  const { values = "plain", afterRope = false } = norm ?? {};
+  const normed = { normed: norm !== undefined, values, afterRope };
   const kind = { group, ...normed, words: handoff && words * headDim };
   const from = handoff
     ? {

@@ -1,8 +1,9 @@
 // Sum, total and peak of softmax(cap(SCALE q . K)) V over one split (64 cells) of keys and values, to the bit those of
 // attention.wgsl, for rows that are each the only one of their slot in flight. q, k and v are read as the row's qkv
-// matmul left them: with NORMED queries and keys are RMS-normed here, and they are turned by rope, to the bit as
-// norm_rope_store.wgsl and the epilogue qkv do. The workgroups of the split that has the row's own cell compute its key
-// and value themselves, and those of the first heads store them. attention_combine.wgsl adds the splits.
+// matmul left them: with NORMED queries and keys are RMS-normed here, and they are turned by rope (with AFTER_ROPE
+// before they are multiplied by the norms' weights), to the bit as norm_rope_store.wgsl and the epilogue qkv do. The
+// workgroups of the split that has the row's own cell compute its key and value themselves, and those of the first
+// heads store them. attention_combine.wgsl adds the splits.
 //
 // With HANDOFF other workgroups of the same dispatch make q, k and v of the only row, all in one range of words
 // (lib/handoff.wgsl).
@@ -396,7 +397,9 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endif
     //#for p in PAIRS
     if (w$p < HALF) {
-      //#if values == plain
+      //#if AFTER_ROPE
+      let placed = select(turned(pair$p * scale, turn$p) * gain$p, pair$p, head == VALUE);
+      //#else if values == plain
       let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p, head == VALUE);
       //#else
       let placed = select(turned(pair$p * scale * gain$p, turn$p), pair$p * scale, head == VALUE);

@@ -21,6 +21,8 @@ interface NormRopeStoreParameters {
   /** What keys and values are stored as. */
   readonly kv: KvDtype;
   readonly values: ValuesOf;
+  /** Whether the norms' weights are multiplied after rope. */
+  readonly AFTER_ROPE: boolean;
   /** Invocations of a head, rope pairs of each, and heads of a workgroup. */
   readonly LANES: number;
   readonly PAIRS: number;
@@ -29,9 +31,10 @@ interface NormRopeStoreParameters {
 
 function normRopeStoreKernel(
   name: string,
-  { dtype, values, lanes, pairs, side }: {
+  { dtype, values, afterRope, lanes, pairs, side }: {
     readonly dtype: KvDtype;
     readonly values: ValuesOf;
+    readonly afterRope: boolean;
     /** Of a head. */
     readonly lanes: number;
     /** Heads of a workgroup. */
@@ -43,7 +46,14 @@ function normRopeStoreKernel(
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
   "EPS" | "Q_SPAN" | "K_SPAN" | "ROW_HEADS" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
-  const parameters = { kv: dtype, values, LANES: lanes, PAIRS: pairs, HEADS: side };
+  const parameters = {
+    kv: dtype,
+    values,
+    AFTER_ROPE: afterRope,
+    LANES: lanes,
+    PAIRS: pairs,
+    HEADS: side,
+  };
   return kernelOf<NormRopeStoreParameters>("attention/norm_rope_store")(parameters, {
     name,
     bindings: ["qkv", "weight", "out", "rope", "rows", "pages", "keys", "values"],
@@ -76,20 +86,27 @@ export function normRopeStore(
     readonly whole?: boolean;
     /** Default "plain". */
     readonly values?: ValuesOf | undefined;
+    /** Whether q and k are normed after rope; default: before. Values are then "plain". */
+    readonly afterRope?: boolean | undefined;
     readonly tuning: Tuning;
     readonly label: string;
   },
 ): Dispatch {
   const { q: out, ...others } = buffers;
   const { heads, kvHeads, headDim, count, kvDtype: dtype, values = "plain" } = shape;
+  const { afterRope = false } = shape;
   const lanes = shape.tuning.software ? 8 : 32;
   const pairs = Math.ceil(headDim / 2 / lanes);
   const side = !shape.tuning.software && count >= MANY_ROWS ? SIDE_BY_SIDE : 1;
-  const kinds = [...side > 1 ? [side] : [], ...values === "plain" ? [] : [values]];
+  const kinds = [
+    ...side > 1 ? [side] : [],
+    ...values === "plain" ? [] : [values],
+    ...afterRope ? ["after_rope"] : [],
+  ];
   const name = [`norm_rope_store_${dtype}_${lanes}x${pairs}`, ...kinds].join("_");
   const made = values === "none" ? heads : heads + 2 * kvHeads;
   const rowHeads = shape.rowHeads ?? (values === "keys" ? heads + kvHeads : made);
-  return dispatch(normRopeStoreKernel(name, { dtype, values, lanes, pairs, side }), {
+  return dispatch(normRopeStoreKernel(name, { dtype, values, afterRope, lanes, pairs, side }), {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,

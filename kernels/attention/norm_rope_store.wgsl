@@ -1,5 +1,8 @@
 // RMSNorm of q and k over each head (Qwen3) or over all of a row's (OLMo-2): x / sqrt(mean(x^2) + EPS) *
 // weight; then turns q and k by rope, and stores them and v (lib/place_head.wgsl).
+//#if AFTER_ROPE
+// The norm is behind rope (Hunyuan): a turn leaves the mean as it is, so only the weights are multiplied later.
+//#endif
 //
 // One workgroup per ($HEADS heads, row); heads run over q, k, v of a qkv row. Of a head's $LANES invocations lane l
 // takes rope pairs l, l + $LANES, ... of the heads that are normed together; the lanes' squares are added in order of
@@ -87,7 +90,10 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let scale = norm_scale(sum, span * HEAD_DIM);
   //#for p in PAIRS
   if (there && w$p < half) {
-    //#if values == plain
+    //#if AFTER_ROPE
+    let unweighted$p = select(pair$p, pair$p * scale, normed);
+    put_turned(place$p, head, w$p, turned(unweighted$p, place$p.turn) * gain$p, unweighted$p);
+    //#else if values == plain
     put_head(place$p, head, w$p, select(pair$p, pair$p * scale * gain$p, normed));
     //#else
     put_head(place$p, head, w$p, pair$p * scale * select(vec2<f32>(1.0), gain$p, normed));

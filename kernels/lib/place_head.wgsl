@@ -37,7 +37,11 @@ fn head_place(r: u32, head: u32, w: u32) -> HeadPlace {
 }
 
 fn put_head(place: HeadPlace, head: u32, w: u32, pair: vec2<f32>) {
-  let at_place = turned(pair, place.turn);
+  put_turned(place, head, w, turned(pair, place.turn), pair);
+}
+
+// The same for a pair that is turned already; values are stored as they are.
+fn put_turned(place: HeadPlace, head: u32, w: u32, at_place: vec2<f32>, pair: vec2<f32>) {
   if (head < Q_HEADS) {
     let at = (place.row * Q_HEADS + head) * HEAD_DIM + w;
     out[at] = at_place.x;

@@ -104,6 +104,7 @@ const ON_HARDWARE = [
   "gpt_oss",
   "qwen3_5",
   "lfm2",
+  "hunyuan_dense",
 ];
 const DRAWN = drawnFrom(ON_HARDWARE);
 

@@ -30,6 +30,7 @@ export const SPECULATED: readonly string[] = [
   "gemma4_e",
   "gemma4_moe",
   "ernie4_5_moe",
+  "hunyuan_dense",
 ];
 
 export function folderOf(name: string): string {

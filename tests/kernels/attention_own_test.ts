@@ -37,6 +37,8 @@ interface Shape {
   readonly cap?: number;
   /** Whether values are normed too, or are keys that are normed so. */
   readonly values?: "normed" | "keys";
+  /** Whether q and k are normed after rope. */
+  readonly afterRope?: boolean;
 }
 
 /**
@@ -54,7 +56,7 @@ function rowsOf(before: readonly number[], padded: boolean) {
 
 /** What both ways read, and what they leave: the output, keys and values. */
 async function run(shape: Shape, before: readonly number[], own: boolean) {
-  const { group, kvHeads, headDim, kvDtype, window, cap, values: made } = shape;
+  const { group, kvHeads, headDim, kvDtype, window, cap, values: made, afterRope } = shape;
   const heads = { heads: group * kvHeads, kvHeads, headDim, tablePages: TABLE_PAGES, kvDtype };
   const fields = rowsOf(before, before[0] === 60);
   const count = fields.length;
@@ -80,6 +82,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
         count,
         eps: EPS,
         values: made ?? "plain",
+        afterRope,
         tuning: HARDWARE,
         label: "norm",
       },
@@ -92,7 +95,7 @@ async function run(shape: Shape, before: readonly number[], own: boolean) {
       pages,
       out,
       partial,
-      ...own ? { own: { qkv, norm: { weight, eps: EPS, values: made }, rope } } : {},
+      ...own ? { own: { qkv, norm: { weight, eps: EPS, values: made, afterRope }, rope } } : {},
     }, { ...launch, label: "test" }),
   ]);
   return {
@@ -148,6 +151,7 @@ const SHAPES: readonly Shape[] = [
   { group: 1, kvHeads: 3, headDim: 16, kvDtype: "bf16" },
   { group: 2, kvHeads: 2, headDim: 32, kvDtype: "f32", window: 70, values: "normed" },
   { group: 3, kvHeads: 2, headDim: 32, kvDtype: "bf16", values: "keys" },
+  { group: 2, kvHeads: 2, headDim: 32, kvDtype: "f32", afterRope: true },
   // With the kernels of shapes above.
   { group: 2, kvHeads: 1, headDim: 128, kvDtype: "f32", window: 70 },
   { group: 1, kvHeads: 2, headDim: 16, kvDtype: "bf16", window: 3 },
@@ -164,7 +168,7 @@ const SHAPES: readonly Shape[] = [
 for (const shape of SHAPES) {
   const { group, kvHeads, headDim, kvDtype, window } = shape;
   const title = `${group} x ${kvHeads} heads of ${headDim}, ${kvDtype}` +
-    (window ? `, window ${window}` : "");
+    (window ? `, window ${window}` : "") + (shape.afterRope ? ", after rope" : "");
   const { test } = headDim <= 64 ? Deno : drawn;
   test(`attention norms and stores its heads: ${title}`, async () => {
     for (const before of BEFORE) {
@@ -190,7 +194,7 @@ function reference(
   { fields, of }: Pick<Awaited<ReturnType<typeof run>>, "fields" | "of">,
   r: number,
 ): number[] {
-  const { group, kvHeads, headDim, kvDtype, window = Infinity, cap, values } = shape;
+  const { group, kvHeads, headDim, kvDtype, window = Infinity, cap, values, afterRope } = shape;
   const row = fields[r] as typeof fields[number];
   const line = rowHeads(shape);
   const head = (at: number, h: number) => {
@@ -203,15 +207,15 @@ function reference(
   };
   const normed = (x: number[], kind: number, position: number) => {
     const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
-    const y = x.map((value, i) =>
-      value / Math.sqrt(square + EPS) * (of.weight[kind * headDim + i] ?? NaN)
-    );
+    const gain = (i: number) => of.weight[kind * headDim + i] ?? NaN;
+    const y = x.map((value, i) => value / Math.sqrt(square + EPS) * (afterRope ? 1 : gain(i)));
     const half = headDim / 2;
     return y.map((value, i) => {
       const at = 2 * (position * half + i % half);
       const [cos, sin] = [of.rope[at] ?? NaN, of.rope[at + 1] ?? NaN];
       const other = y[(i + half) % headDim] ?? NaN;
-      return value * cos + (i < half ? -other : other) * sin;
+      const turned = value * cos + (i < half ? -other : other) * sin;
+      return turned * (afterRope ? gain(i) : 1);
     });
   };
   const inFlight = (cell: number) =>

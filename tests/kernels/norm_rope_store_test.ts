@@ -42,6 +42,25 @@ for (const software of [true, false]) {
   }
 }
 
+for (const software of [true, false]) {
+  const [heads, kvHeads, headDim] = software ? [4, 2, 16] : [3, 1, 80];
+  Deno.test(`norm_rope_store: normed after rope, heads of ${headDim}`, async () => {
+    const places = placing(device, { heads, kvHeads, headDim, kvDtype: "f32" });
+    const qkv = numbers(PLACED_ROWS.length * (heads + 2 * kvHeads) * headDim, headDim);
+    const weight = numbers(2 * headDim, 1);
+    await device.run([normRopeStore(
+      { ...places.place, q: places.q, qkv: device.floats(qkv), weight: device.floats(weight) },
+      { ...places.shape, eps: EPS, afterRope: true, tuning: tuning(software), label: "test" },
+    )]);
+    await assertPlaced(device, places, (row, head) => {
+      const at = (row * (heads + 2 * kvHeads) + head) * headDim;
+      const x = qkv.subarray(at, at + headDim);
+      const square = x.reduce((sum, value) => sum + value * value, 0) / headDim;
+      return x.map((value) => head < heads + kvHeads ? value / Math.sqrt(square + EPS) : value);
+    }, weight);
+  });
+}
+
 for (const values of ["normed", "keys"] as const) {
   for (const software of [true, false]) {
     const [heads, kvHeads, headDim] = software ? [4, 2, 16] : [2, 1, 512];

@@ -73,13 +73,23 @@ function rotated(x: ArrayLike<number>, table: Float32Array, position: number): n
 /** Relative error of one rounding to the dtype, and of float32 sums. */
 const TOLERANCE: Readonly<Record<KvDtype, number>> = { f32: 1e-5, f16: 2 ** -10, bf16: 2 ** -8 };
 
-/** Checks q and the pages against `heads`, [rows, heads + 2 kvHeads] heads before rope. */
+/**
+ * Checks q and the pages against `heads`, [rows, heads + 2 kvHeads] heads before rope.
+ *
+ * @param gains what q and k are multiplied by after rope, [2, headDim]; default: nothing.
+ */
 export async function assertPlaced(
   device: Device,
   { q, place, table, shape }: Placing,
   headAt: (row: number, head: number) => ArrayLike<number>,
+  gains?: Float32Array,
 ): Promise<void> {
   const { heads, kvHeads, headDim, kvDtype } = shape;
+  const turned = (r: number, h: number, position: number) => {
+    const first = h < heads ? 0 : headDim;
+    return rotated(headAt(r, h), table, position)
+      .map((value, i) => value * (gains ? gains[first + i] ?? NaN : 1));
+  };
   const pages = await device.readWords(place.pages);
   const found = await device.readFloats(q);
   const [keys, values] = [await device.readWords(place.keys), await device.readWords(place.values)];
@@ -88,7 +98,7 @@ export async function assertPlaced(
   PLACED_ROWS.forEach(({ slot = NaN, cell = NaN, position = NaN, live = 1 }, r) => {
     for (let h = 0; h < heads; h++) {
       const at = (r * heads + h) * headDim;
-      const expected = rotated(headAt(r, h), table, position);
+      const expected = turned(r, h, position);
       assertClose(found.subarray(at, at + headDim), expected, 1e-5, `q of row ${r}`);
     }
     const page = pages[slot * TABLE_PAGES + Math.floor(cell / PAGE)] ?? NaN;
@@ -97,7 +107,7 @@ export async function assertPlaced(
       stored.add(at);
       const rowOf = (kept: Uint32Array) =>
         unpackedKv(kvDtype, kept.subarray(at, at + words), headDim);
-      const key = rotated(headAt(r, heads + h), table, position);
+      const key = turned(r, heads + h, position);
       assertClose(rowOf(keys), key, TOLERANCE[kvDtype], `key of row ${r}`);
       const value = headAt(r, heads + kvHeads + h);
       assertClose(rowOf(values), value, TOLERANCE[kvDtype], `value of row ${r}`);

@@ -39,6 +39,7 @@ const CASES: readonly Subject[] = [
   { name: "gemma4_moe", software: false },
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
+  { name: "hunyuan_dense", software: false },
   // Without a draft.
   { name: "qwen3_5_moe", software: false, kind: "alone" },
   // Rewrites of wide matrices and of one row.

@@ -7,6 +7,7 @@ import { GEMMA4, GEMMA4_UNIFIED } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { GRANITE_HYBRID } from "./architectures/granite_hybrid.ts";
+import { HUNYUAN_DENSE } from "./architectures/hunyuan.ts";
 import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
@@ -58,6 +59,7 @@ export const FAMILIES: readonly Family[] = [
   QWEN3_NEXT,
   ERNIE4_5,
   ERNIE4_5_MOE,
+  HUNYUAN_DENSE,
 ];
 
 /** A model name that config.json may have, and its family. */

@@ -47,6 +47,8 @@ export interface HeadAttention {
   readonly sinks?: boolean;
   /** RMSNorm of q and of k before rope: over each head (Qwen3) or over all heads (OLMo-2). */
   readonly qkNorm: "none" | "head" | "whole";
+  /** q and k are normed after rope instead (Hunyuan). Default false. */
+  readonly normAfterRope?: boolean;
   /**
    * Values are normed over each head, without weights: those of `v`, or the keys before their norm and rope, where
    * there is no `v` (Gemma 4). Default: those of `v` as they are.

@@ -256,6 +256,7 @@ export function storedHeads(
       weight,
       eps,
       whole: spec.qkNorm === "whole",
+      afterRope: spec.normAfterRope,
       ...spec.sharedKv !== undefined ? NO_VALUES : spec.values && { values: spec.values },
     },
     heads: headsOf(spec, context),

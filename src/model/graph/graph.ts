@@ -150,6 +150,8 @@ export interface StoreHeads {
      * qkv is [rows, (heads + kvHeads) headDim]. "none": qkv is q alone, and nothing is stored. Absent: v is not normed.
      */
     readonly values?: "normed" | "keys" | "none" | undefined;
+    /** Whether q and k are normed after rope; absent: before. */
+    readonly afterRope?: boolean | undefined;
   } | undefined;
   readonly heads: Heads;
   readonly to: KvTarget;

@@ -24,10 +24,20 @@ export function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): D
   if (!norm) {
     return placeHeads({ ...place, sums: at(qkv) }, { ...heads, count, splitK: qkv.parts, label });
   }
-  const { weight, eps, whole, values } = norm;
+  const { weight, eps, whole, values, afterRope } = norm;
   return normRopeStore(
     { ...place, qkv: at(qkv), weight },
-    { ...heads, count, eps, rowHeads: qkv.cols / heads.headDim, whole, values, tuning, label },
+    {
+      ...heads,
+      count,
+      eps,
+      rowHeads: qkv.cols / heads.headDim,
+      whole,
+      values,
+      afterRope,
+      tuning,
+      label,
+    },
   );
 }
 
@@ -107,7 +117,12 @@ function ownHeads(
     rope,
     ...handoff && { handoff },
     ...norm && {
-      norm: { weight: norm.weight, eps: norm.eps, values: storedValues(norm.values) },
+      norm: {
+        weight: norm.weight,
+        eps: norm.eps,
+        values: storedValues(norm.values),
+        afterRope: norm.afterRope,
+      },
     },
   };
 }
