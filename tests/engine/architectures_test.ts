@@ -105,6 +105,7 @@ const ON_HARDWARE = [
   "qwen3_5",
   "lfm2",
   "hunyuan_dense",
+  "granite_swa",
 ];
 const DRAWN = drawnFrom(ON_HARDWARE);
 

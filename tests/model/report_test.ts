@@ -113,6 +113,7 @@ Deno.test("a report tells of output gates and attention sinks", () => {
   assert.deepEqual(marks("qwen3_5"), [true, false]);
   assert.deepEqual(marks("muse_glimmer"), [true, false]);
   assert.deepEqual(marks("gpt_oss"), [false, true]);
+  assert.deepEqual(marks("granite_swa"), [false, true]);
   assert.deepEqual(marks("glm4_moe_lite"), [false, false]);
   assert.deepEqual(marks("llama3"), [false, false]);
 });

@@ -7,6 +7,7 @@ import { GEMMA4, GEMMA4_UNIFIED } from "./architectures/gemma4.ts";
 import { GPT_OSS } from "./architectures/gpt_oss.ts";
 import { GRANITE } from "./architectures/granite.ts";
 import { GRANITE_HYBRID } from "./architectures/granite_hybrid.ts";
+import { GRANITE_SWA } from "./architectures/granite_swa.ts";
 import { HUNYUAN_DENSE } from "./architectures/hunyuan.ts";
 import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
@@ -60,6 +61,7 @@ export const FAMILIES: readonly Family[] = [
   ERNIE4_5,
   ERNIE4_5_MOE,
   HUNYUAN_DENSE,
+  GRANITE_SWA,
 ];
 
 /** A model name that config.json may have, and its family. */
