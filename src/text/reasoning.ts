@@ -1,3 +1,4 @@
+import { type AnswerMarks, answerMarks, answerStream } from "./answer_marks.ts";
 import {
   channelFormat,
   type ChannelName,
@@ -87,12 +88,17 @@ export interface Reasoning {
   };
   /** What ends reasoning that has not been closed. */
   readonly break?: CallBeginning;
+  /** Marks around the answer, which are left out of it. */
+  readonly answer?: AnswerMarks;
   /** Ids of tokens that end an output, besides the checkpoint's. */
   readonly stops?: readonly number[];
 }
 
 /** The fields that are needed to separate an output. */
-export type ReasoningParts = Pick<Reasoning, "marks" | "openings" | "channels" | "break">;
+export type ReasoningParts = Pick<
+  Reasoning,
+  "marks" | "openings" | "channels" | "break" | "answer"
+>;
 
 /** The part of a tokenizer that `reasoningOf` needs. */
 interface Vocabulary {
@@ -124,7 +130,15 @@ export function reasoningOf(
     tokenizer.encode(`${marks.open}${begun}`, { addSpecialTokens: false })
   );
   const call = CALLS.find(({ known }) => known.every((text) => template?.includes(text)));
-  return { marks, openings, switchable, ...call && { break: call }, ...idsOf(marks.stops) };
+  const answer = answerMarks((text) => knows(text) === true);
+  return {
+    marks,
+    openings,
+    switchable,
+    ...call && { break: call },
+    ...answer && { answer },
+    ...idsOf(marks.stops),
+  };
 }
 
 /** Does a template read the variable? Fields of messages may have the same name. */
@@ -187,11 +201,35 @@ export interface ReasoningStream {
 /**
  * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
  * output, or from its beginning where the prompt opened it (`openings`); marks further on are text.
- * White space around reasoning and the empty lines before the answer are left out. The result does
- * not depend on how the output is cut.
+ * White space around reasoning, the empty lines before the answer and marks around it (`answer`) are left out. The
+ * result does not depend on how the output is cut.
  */
 export function reasoningStream(
-  { marks, openings, channels, break: breaks }: ReasoningParts,
+  { answer, ...parts }: ReasoningParts,
+  promptIds: readonly number[],
+): ReasoningStream {
+  const stream = separatedStream(parts, promptIds);
+  if (answer === undefined) return stream;
+  const inner = answerStream(answer);
+  const unmarked = (pieces: readonly SeparatedPiece[]) =>
+    pieces.flatMap(({ kind, text }) =>
+      kind === "reasoning" ? [{ kind, text }] : nonEmpty("", inner.push(text))
+    );
+  return {
+    get part() {
+      return stream.part;
+    },
+    get over() {
+      return stream.over;
+    },
+    push: (piece) => unmarked(stream.push(piece)),
+    end: () => [...unmarked(stream.end()), ...nonEmpty("", inner.end())],
+  };
+}
+
+/** The same with all marks of the answer. */
+function separatedStream(
+  { marks, openings, channels, break: breaks }: Omit<ReasoningParts, "answer">,
   promptIds: readonly number[],
 ): ReasoningStream {
   if (channels !== undefined) {
