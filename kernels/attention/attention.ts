@@ -24,7 +24,7 @@ import {
   sumsFault,
   tileOf,
 } from "../lib/row_blocks.ts";
-import type { Heads, HeadsGate, PartialSums, PartialWords } from "../lib/heads.ts";
+import type { Heads, OutputGates, PartialSums, PartialWords } from "../lib/heads.ts";
 import { PAGE } from "../lib/rows.ts";
 import { kernelOf } from "../shader.ts";
 import {
@@ -90,7 +90,7 @@ export interface AttentionBuffers {
   /** A logit of each head, f32 [heads], that joins its softmax and has no value (gpt-oss). */
   readonly sinks?: Operand | undefined;
   /** See `attentionGates`. */
-  readonly gate?: HeadsGate | undefined;
+  readonly gate?: OutputGates | undefined;
 }
 
 /** How scores are made of dot products. */
@@ -162,7 +162,7 @@ export function splitWords(
 }
 
 /** Fewest rows of a block, see `alignedRows`: q and out are f32, or out is f16. */
-function fewestRows({ heads, headDim }: Heads, gate?: HeadsGate): number {
+function fewestRows({ heads, headDim }: Heads, gate?: OutputGates): number {
   const row = heads * headDim;
   return alignedRows(4 * row, 2 * row, ...gate ? [4 * gate.cols] : []);
 }

@@ -6,7 +6,8 @@ import {
   type Kernel,
   type Operand,
 } from "../../src/gpu/kernel.ts";
-import type { HeadsGate } from "../lib/heads.ts";
+import type { Gating } from "../lib/gate.ts";
+import type { OutputGates } from "../lib/heads.ts";
 import { kernelOf } from "../shader.ts";
 import { COMBINE_LANES, SPLIT_CELLS } from "./splits.ts";
 
@@ -43,7 +44,7 @@ interface FirstScales {
 type Buffers = Readonly<Record<"sums" | "stats" | "rows" | "out", Operand>> & {
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
-  readonly gate?: HeadsGate | undefined;
+  readonly gate?: OutputGates | undefined;
 };
 
 /**
@@ -83,7 +84,7 @@ function combined(
   const flags = {
     REDUCES_SCALE: scaled !== undefined,
     SINKS: sinks !== undefined,
-    GATED: gate !== undefined,
+    gating: gate?.gating ?? "none" as const,
   };
   const vec8s = half ? Math.ceil(heads * headDim / 8 / COMBINE_ROWS_THREADS) : 0;
   const kernel = inRows ? combineRowsKernel(headDim, flags, vec8s) : combineKernel(headDim, flags);
@@ -102,7 +103,7 @@ function combined(
       FIRST_ROW: firstRow,
       WINDOW: window,
       ...scaled && { FIRST_SCALE: scaled.first },
-      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first, GATE_WIDTH: gate.width },
     },
     workgroups: inRows
       ? [half ? 1 : Math.ceil(heads * headDim / 4 / COMBINE_ROWS_THREADS), count]
@@ -127,8 +128,8 @@ interface CombineFlags {
   readonly REDUCES_SCALE: boolean;
   /** Whether a logit without a value joins the softmax of each head. */
   readonly SINKS: boolean;
-  /** Whether each number has a gate. */
-  readonly GATED: boolean;
+  /** The function of the output's gates. */
+  readonly gating: Gating | "none";
 }
 
 /** What combine_rows.wgsl takes. */
@@ -148,8 +149,9 @@ interface CombineParameters extends Omit<CombineRowsParameters, "VEC8S"> {
   readonly LANES: number;
 }
 
-function suffix({ REDUCES_SCALE, SINKS, GATED }: CombineFlags): string {
-  return `${REDUCES_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}${GATED ? "_gated" : ""}`;
+function suffix({ REDUCES_SCALE, SINKS, gating }: CombineFlags): string {
+  const gated = gating === "none" ? "" : `_${gating}`;
+  return `${REDUCES_SCALE ? "_scale" : ""}${SINKS ? "_sinks" : ""}${gated}`;
 }
 
 /** Adds the splits of a row. */

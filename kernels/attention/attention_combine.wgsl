@@ -1,5 +1,5 @@
 // out[r, h] = sum_c exp(peak_c - peak) sum_c / sum_c exp(peak_c - peak) total_c over the splits c of
-// keys that row r sees; zeros for padding. With GATED out is divided by 1 + exp(-gate), a gate for each number.
+// keys that row r sees; zeros for padding. With `gating` out is gated, see lib/output_gate.wgsl.
 //
 // One workgroup per (head, row, $QUADS fours of the head): lane l merges every $LANES-th split from the l-th that the
 // row sees with a softmax of its own (Milakov & Gimelshein 2018), $PREFETCH of them loaded at once; the lanes are
@@ -26,13 +26,8 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 //#if SINKS
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
-//#if GATED
-//#import lib/sigmoid_gate
-
-@group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
-
-override GATE_COLS: u32;
-override GATE_FIRST: u32; // column of the first head's
+//#if gating != none
+//#import lib/output_gate
 //#endif
 
 var<workgroup> lane_stats: array<vec2<f32>, LANES>;
@@ -108,9 +103,8 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   //#if SINKS
   total += exp(min(sinks[tile.x] - top, 80.0));
   //#endif
-  //#if GATED
-  let own_gate = gate[(tile.y * GATE_COLS + GATE_FIRST) / 4u + tile.x * HEAD + quad];
-  let y = sigmoid_gated(sum / total, own_gate);
+  //#if gating != none
+  let y = gated(tile.y, tile.x * HEAD + quad, sum / total);
   //#else
   let y = sum / total;
   //#endif

@@ -37,13 +37,8 @@ const NEGATIVE = -3.0e38; // below every score
 //#if SINKS
 @group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
-//#if GATED
-//#import lib/sigmoid_gate
-
-@group(0) @binding(12) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
-
-override GATE_COLS: u32;
-override GATE_FIRST: u32; // column of the first head's
+//#if gating != none
+//#import lib/output_gate
 //#endif
 
 //#if REDUCES_SCALE
@@ -112,8 +107,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 // Four numbers of a row, gated where they have gates.
 fn output(row: u32, at: u32) -> vec4<f32> {
   let y = combined(row, at);
-  //#if GATED
-  return sigmoid_gated(y, gate[(row * GATE_COLS + GATE_FIRST) / 4u + at]);
+  //#if gating != none
+  return gated(row, at, y);
   //#else
   return y;
   //#endif

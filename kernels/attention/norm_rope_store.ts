@@ -44,7 +44,7 @@ function normRopeStoreKernel(
   },
 ): Kernel<
   "qkv" | "weight" | "out" | "rope" | "rows" | "pages" | "keys" | "values",
-  "EPS" | "Q_SPAN" | "K_SPAN" | "ROW_HEADS" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
+  "EPS" | "Q_SPAN" | "K_SPAN" | "ROW" | "HEAD_DIM" | "Q_HEADS" | "KV_HEADS" | "TABLE_PAGES"
 > {
   const parameters = {
     kv: dtype,
@@ -61,7 +61,7 @@ function normRopeStoreKernel(
       "EPS",
       "Q_SPAN",
       "K_SPAN",
-      "ROW_HEADS",
+      "ROW",
       "HEAD_DIM",
       "Q_HEADS",
       "KV_HEADS",
@@ -72,7 +72,7 @@ function normRopeStoreKernel(
 
 /**
  * Records: norm and rotate q into `q`, norm, rotate and store k, store v of `count` qkv rows,
- * [count, rowHeads, headDim]. `weight` is the norms of q and k, [2, headDim], or with
+ * [count, rowCols]. `weight` is the norms of q and k, [2, headDim], or with
  * `whole`, where all heads are normed together, [heads + kvHeads, headDim]. With `values`, which goes with heads that
  * are normed each, qkv and weight have only what is there: see `ValuesOf`.
  */
@@ -81,8 +81,8 @@ export function normRopeStore(
   shape: Heads & {
     readonly count: number;
     readonly eps: number;
-    /** Default: those of q, k and v, which are the first. */
-    readonly rowHeads?: number | undefined;
+    /** Columns of qkv. Default: those of q, k and v, which are the first. */
+    readonly rowCols?: number | undefined;
     readonly whole?: boolean;
     /** Default "plain". */
     readonly values?: ValuesOf | undefined;
@@ -105,14 +105,14 @@ export function normRopeStore(
   ];
   const name = [`norm_rope_store_${dtype}_${lanes}x${pairs}`, ...kinds].join("_");
   const made = values === "none" ? heads : heads + 2 * kvHeads;
-  const rowHeads = shape.rowHeads ?? (values === "keys" ? heads + kvHeads : made);
+  const rowCols = shape.rowCols ?? headDim * (values === "keys" ? heads + kvHeads : made);
   return dispatch(normRopeStoreKernel(name, { dtype, values, afterRope, lanes, pairs, side }), {
     buffers: { out, ...others },
     constants: {
       EPS: shape.eps,
       Q_SPAN: shape.whole ? heads : 1,
       K_SPAN: shape.whole ? kvHeads : 1,
-      ROW_HEADS: rowHeads,
+      ROW: rowCols,
       HEAD_DIM: headDim,
       Q_HEADS: heads,
       KV_HEADS: kvHeads,

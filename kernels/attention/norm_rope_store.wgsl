@@ -18,11 +18,11 @@
 override EPS: f32;
 override Q_SPAN: u32; // heads of q that are normed together, 1 or all
 override K_SPAN: u32;
-override ROW_HEADS: u32; // of a row of qkv: those of q, k and v, and of what is behind them
+override ROW: u32; // numbers of a row of qkv: those of q, k and v, and of what is behind them
 
 const LANES = $LANESu;
 
-@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, ROW_HEADS, HEAD_DIM]: q, k, v
+@group(0) @binding(0) var<storage, read> qkv: array<f32>; // [rows, ROW]: the heads of q, k, v
 @group(0) @binding(1) var<storage, read> weight: array<f32>; // [Q_SPAN + K_SPAN, HEAD_DIM]: of q, of k
 @group(0) @binding(2) var<storage, read_write> out: array<f32>; // [rows, Q_HEADS, HEAD_DIM]: q
 
@@ -45,11 +45,11 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
   let head = min(own_head, Q_HEADS + 2u * KV_HEADS - 1u);
   //#endif
   let half = HEAD_DIM / 2u;
-  let row = tile.y * ROW_HEADS;
+  let row = tile.y * ROW;
   //#if values == keys
-  let first = (row + select(head, head - KV_HEADS, head >= Q_HEADS + KV_HEADS)) * HEAD_DIM;
+  let first = row + select(head, head - KV_HEADS, head >= Q_HEADS + KV_HEADS) * HEAD_DIM;
   //#else
-  let first = (row + head) * HEAD_DIM;
+  let first = row + head * HEAD_DIM;
   //#endif
   let is_q = head < Q_HEADS;
   let span = select(K_SPAN, Q_SPAN, is_q);
@@ -73,7 +73,7 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
   } else {
     for (var h = 0u; h < span; h++) {
-      let other = (row + head - within + h) * HEAD_DIM;
+      let other = row + (head - within + h) * HEAD_DIM;
       for (var w = lane; w < half; w += LANES) {
         let a = qkv[other + w];
         let b = qkv[other + half + w];

@@ -1,6 +1,6 @@
 /** Sums, gates and caps of whole rows, where no other kernel does them on the way. */
 import { type Dispatch, dispatch, type Kernel, type Operand } from "../../src/gpu/kernel.ts";
-import { type Activation, type GateName, GATES } from "../lib/gate.ts";
+import { type Activation, type GateName, GATES, type Gating } from "../lib/gate.ts";
 import { kernelOf } from "../shader.ts";
 
 const ADD = kernelOf("elementwise/add")({}, {
@@ -74,31 +74,36 @@ export function gateRows(
   });
 }
 
-interface SigmoidGateParameters {
-  /** Whether all numbers of a row have the same gate. */
-  readonly ROW: boolean;
+interface OutputGateParameters {
+  readonly gating: Gating;
 }
 
 /**
- * Records `out = x * sigmoid(gate)`.
+ * Records `out = x * f(gate)`.
  *
- * @param gate.first column of the first number's gate, [rows, gate.cols].
- * @param gate.whole whether it is that of all numbers of a row.
+ * @param gate.first column of the first gate, [rows, gate.cols].
+ * @param gate.width neighbouring numbers that share a gate.
  */
-export function sigmoidGateRows(
+export function outputGateRows(
   buffers: { readonly x: Operand; readonly gate: Operand; readonly out: Operand },
   { rows, cols, gate, label }: Rows & {
-    readonly gate: { readonly cols: number; readonly first: number; readonly whole: boolean };
+    readonly gate: {
+      readonly gating: Gating;
+      readonly cols: number;
+      readonly first: number;
+      readonly width: number;
+    };
   },
 ): Dispatch {
-  const kernel = kernelOf<SigmoidGateParameters>("elementwise/sigmoid_gate")({ ROW: gate.whole }, {
-    name: gate.whole ? "sigmoid_gate_of_row" : "sigmoid_gate",
+  const { gating, width } = gate;
+  const kernel = kernelOf<OutputGateParameters>("elementwise/output_gate")({ gating }, {
+    name: `output_gate_${gating}`,
     bindings: ["x", "gate", "out"],
-    constants: ["COLS", "GATE_COLS", "FIRST"],
+    constants: ["COLS", "GATE_COLS", "FIRST", "WIDTH"],
   });
   return dispatch(kernel, {
     buffers,
-    constants: { COLS: cols, GATE_COLS: gate.cols, FIRST: gate.first },
+    constants: { COLS: cols, GATE_COLS: gate.cols, FIRST: gate.first, WIDTH: width },
     workgroups: [Math.ceil(cols / 64), rows],
     label,
     work: { bytes: 12 * rows * cols, flops: 4 * rows * cols },

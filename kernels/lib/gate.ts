@@ -15,5 +15,8 @@ export type Activation = keyof typeof GATES;
 /** What lib/gate.wgsl calls an activation. */
 export type GateName = (typeof GATES)[Activation]["gate"];
 
+/** The function of a gate that an output is multiplied by: see lib/gating.wgsl. */
+export type Gating = "sigmoid" | "softplus";
+
 /** What a matmul's epilogue with an activation is called. */
 export type GatedEpilogue = (typeof GATES)[Activation]["epilogue"];

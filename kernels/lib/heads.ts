@@ -1,5 +1,6 @@
 import type { Operand } from "../../src/gpu/kernel.ts";
 import type { KvDtype } from "../../src/gpu/kv.ts";
+import type { Gating } from "./gate.ts";
 
 /** Head counts and sizes of one attention layer, and how its keys and values are kept. */
 export interface Heads {
@@ -42,10 +43,17 @@ export interface PartialWords {
   readonly halves?: number;
 }
 
-/** Gates of the heads' outputs, each of which is multiplied by the sigmoid of its own. */
+/** Gates of the heads' outputs. */
 export interface HeadsGate {
   /** [rows, cols], those of the heads from column `first` on: multiples of 8 and of 4. */
   readonly values: Operand;
   readonly cols: number;
   readonly first: number;
+}
+
+/** What multiplies attention's output: a function of gates. */
+export interface OutputGates extends HeadsGate {
+  readonly gating: Gating;
+  /** Neighbouring numbers that share a gate: 1, or as many as a head has. */
+  readonly width: number;
 }

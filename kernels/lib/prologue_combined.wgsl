@@ -15,20 +15,10 @@ const NEGATIVE = -3.0e38; // below every score; minus infinity would make NaN of
 @group(0) @binding(10) var<storage, read> stats: array<vec2<f32>>; // [rows, HEADS, KV_SPLITS]: peak, total
 @group(0) @binding(11) var<storage, read> row_list: array<Row>; // [rows]
 //#if SINKS
-@group(0) @binding(12) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
+@group(0) @binding(13) var<storage, read> sinks: array<f32>; // [HEADS]: a logit without a value
 //#endif
-//#if GATED
-//#import lib/sigmoid_gate
-
-override GATE_COLS: u32; // row stride of gate, a multiple of 4
-override GATE_FIRST: u32; // a multiple of 4
-
-@group(0) @binding(13) var<storage, read> gate: array<vec4<f32>>; // [rows, GATE_COLS / 4]
-
-// Four numbers of a row, gated as in attention_combine.wgsl.
-fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
-  return sigmoid_gated(y, gate[(row * GATE_COLS + GATE_FIRST) / 4u + quad]);
-}
+//#if gating != none
+//#import lib/output_gate
 //#else
 fn gated(row: u32, quad: u32, y: vec4<f32>) -> vec4<f32> {
   return y;

@@ -35,6 +35,7 @@
 
 //#import lib/slot_rows
 //#import lib/path
+//#import lib/softplus
 
 override KEY_HEADS: u32;
 override HEADS: u32; // of values
@@ -87,11 +88,6 @@ var<workgroup> sums: array<vec2<f32>, $(2 * LANES * COLS)>;
 
 fn sum4(parts: vec4<f32>) -> f32 {
   return (parts.x + parts.y) + (parts.z + parts.w);
-}
-
-// log(1 + exp(x))
-fn softplus(x: f32) -> f32 {
-  return max(x, 0.0) + log(1.0 + exp(-abs(x)));
 }
 
 // Rows of the run that begins at row `first`.

@@ -106,6 +106,7 @@ const ON_HARDWARE = [
   "lfm2",
   "hunyuan_dense",
   "granite_swa",
+  "laguna",
 ];
 const DRAWN = drawnFrom(ON_HARDWARE);
 

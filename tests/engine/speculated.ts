@@ -31,6 +31,7 @@ export const SPECULATED: readonly string[] = [
   "gemma4_moe",
   "ernie4_5_moe",
   "hunyuan_dense",
+  "laguna",
 ];
 
 export function folderOf(name: string): string {

@@ -105,7 +105,8 @@ for (const sinks of [false, true]) {
       // More eights of a row than invocations, and no multiple of them; rows behind two others.
       const [heads, headDim, kept, count, firstRow] = [18, 128, 3, 5, 2];
       const cols = heads * headDim;
-      const gate = { values: device.floats(numbers(count * cols, 3)), cols, first: 0 };
+      const values = device.floats(numbers(count * cols, 3));
+      const gate = { values, cols, first: 0, gating: "sigmoid", width: 1 } as const;
       const rows = [0, 63, 64, 190].map((position) => ({ position }));
       const buffers = {
         sums: device.floats(numbers(count * heads * kept * headDim, 1)),

@@ -5,8 +5,8 @@ import {
   type ElementFunction,
   gateRows,
   mapRows,
+  outputGateRows,
   queryScaleRows,
-  sigmoidGateRows,
 } from "../../kernels/elementwise/elementwise.ts";
 import { openDevice } from "../gpu/device.ts";
 import { packRows } from "./rows.ts";
@@ -79,16 +79,29 @@ for (const [rows, cols] of SHAPES) {
   });
 }
 
-Deno.test("sigmoid gate: 3 rows of 196", async () => {
-  const [rows, cols] = [3, 196];
-  const [x, gate] = [large(rows * cols, 1), large(rows * cols, 2)];
-  const out = device.filled(rows * cols, UNTOUCHED);
-  const buffers = { x: device.floats(x), gate: device.floats(gate), out };
-  const of = { cols, first: 0, whole: false };
-  await device.run([sigmoidGateRows(buffers, { rows, cols, gate: of, label: "test" })]);
-  const expected = Array.from(x, (number, i) => number / (1 + Math.exp(-gate[i]!)));
-  assertClose(await device.readFloats(out), expected, 1e-5, "sigmoid gate");
-});
+const GATINGS = {
+  sigmoid: (gate: number) => 1 / (1 + Math.exp(-gate)),
+  softplus: (gate: number) => Math.max(gate, 0) + Math.log1p(Math.exp(-Math.abs(gate))),
+};
+
+for (const gating of ["sigmoid", "softplus"] as const) {
+  for (const width of [1, 28, 196]) {
+    Deno.test(`output gate: ${gating}, 3 rows of 196, a gate for ${width}`, async () => {
+      const [rows, cols, first] = [3, 196, 5];
+      const gateCols = first + cols / width;
+      const [x, gate] = [large(rows * cols, 1), large(rows * gateCols, 2)];
+      const out = device.filled(rows * cols, UNTOUCHED);
+      const buffers = { x: device.floats(x), gate: device.floats(gate), out };
+      const of = { gating, cols: gateCols, first, width };
+      await device.run([outputGateRows(buffers, { rows, cols, gate: of, label: "test" })]);
+      const expected = Array.from(x, (number, i) => {
+        const at = Math.floor(i / cols) * gateCols + first + Math.floor(i % cols / width);
+        return number * GATINGS[gating](gate[at]!);
+      });
+      assertClose(await device.readFloats(out), expected, 1e-5, gating);
+    });
+  }
+}
 
 Deno.test("query scale: grows with each span of positions, and is 1 before the first ends", async () => {
   const cols = 68;

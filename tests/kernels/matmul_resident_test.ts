@@ -323,8 +323,8 @@ for (
     { heads: 4, headDim: 64, position: 100, rows: 1, window: 70, sunk: true },
     { heads: 2, headDim: 128, position: 900, rows: 3, sunk: true },
     { heads: 8, headDim: 64, position: 700, rows: 2, format: "q8" },
-    { heads: 8, headDim: 64, position: 700, rows: 1, format: "q8", gated: true },
-    { heads: 4, headDim: 64, position: 500, rows: 3, gated: true },
+    { heads: 8, headDim: 64, position: 700, rows: 1, format: "q8", gated: "sigmoid" },
+    { heads: 4, headDim: 64, position: 500, rows: 3, gated: "softplus" },
     // Many weights in ranges of k: twice the invocations of a workgroup.
     { heads: 32, headDim: 128, position: 100, rows: 1, outputs: 2050, splitK: 4, tablePages: 8 },
   ] as const
@@ -344,7 +344,7 @@ for (
   } = {
     window: undefined,
     sunk: false,
-    gated: false,
+    gated: undefined,
     format: "bf16" as const,
     outputs: N,
     splitK: 1,
@@ -353,7 +353,7 @@ for (
   };
   const name = `${format}, ${rows} rows at ${position}, ${heads} heads of ${headDim}, window ${
     window ?? "none"
-  }${sunk ? ", sinks" : ""}${gated ? ", gated" : ""}`;
+  }${sunk ? ", sinks" : ""}${gated ? `, ${gated}` : ""}`;
   const isShort = format === "q8" && rows === 2 || gated && rows === 1 ||
     sunk && window !== undefined;
   const { test } = isShort ? Deno : drawn;
@@ -375,13 +375,13 @@ for (
     const partial = { sums: device.filled(words.sums), stats: device.filled(words.stats) };
     const sinks = sunk ? device.floats(numbers(heads, 4)) : undefined;
     const [gateCols, gateFirst] = [2 * cols + 4, cols + 4];
-    const gate = gated
-      ? {
-        values: device.floats(numbers(rows * gateCols, 8)),
-        cols: gateCols,
-        first: gateFirst,
-      }
-      : undefined;
+    const gate = gated && {
+      values: device.floats(numbers(rows * gateCols, 8)),
+      cols: gateCols,
+      first: gateFirst,
+      gating: gated,
+      width: gated === "softplus" ? headDim : 1,
+    };
     const live = Array.from({ length: rows }, (_, i) => {
       const at = position + 1 - rows + i;
       return { position: at, cell: at, base: at + 1, live: Number(i !== 1 || rows < 3) };

@@ -40,6 +40,7 @@ const CASES: readonly Subject[] = [
   { name: "qwen3_moe", software: false },
   { name: "deepseek_v2_groups", software: false },
   { name: "hunyuan_dense", software: false },
+  { name: "laguna", software: false },
   // Without a draft.
   { name: "qwen3_5_moe", software: false, kind: "alone" },
   // Rewrites of wide matrices and of one row.

@@ -1,5 +1,6 @@
 import type { Operand } from "../../../src/gpu/kernel.ts";
-import type { HeadsGate } from "../../lib/heads.ts";
+import type { Gating } from "../../lib/gate.ts";
+import type { HeadsGate, OutputGates } from "../../lib/heads.ts";
 import { foldCounts } from "../../lib/workgroup.ts";
 import type { ExpertSums, RowScales } from "../../norm/rms_norm.ts";
 
@@ -23,8 +24,8 @@ export type PrologueParameters =
     readonly HEAD: number;
     /** Whether a logit without a value joins the softmax of each head. */
     readonly SINKS: boolean;
-    /** Whether each number has a gate. */
-    readonly GATED: boolean;
+    /** The function of the output's gates. */
+    readonly gating: Gating | "none";
     /** Vec8s that an invocation makes. */
     readonly LOADS: number;
     /** Whether it makes half a vec8 at a time, and how many halves. */
@@ -211,7 +212,7 @@ interface PartialHeads {
   /** A logit of each head that joins its softmax and has no value, f32 [heads]. */
   readonly sinks?: Operand | undefined;
   /** Gates of the output, as for `attention`. */
-  readonly gate?: HeadsGate | undefined;
+  readonly gate?: OutputGates | undefined;
 }
 
 /** Most splits that `combinedHeads` adds. */
@@ -229,7 +230,7 @@ export function combinedHeads(
 ): Prologue {
   return {
     widen,
-    name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? "_gated" : ""}`,
+    name: `combined_${headDim}${sinks ? "_sinks" : ""}${gate ? `_${gate.gating}` : ""}`,
     buffers: {
       parts: sums,
       stats,
@@ -241,7 +242,7 @@ export function combinedHeads(
       HEADS: heads,
       KV_SPLITS: splits,
       WINDOW: window,
-      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first },
+      ...gate && { GATE_COLS: gate.cols, GATE_FIRST: gate.first, GATE_WIDTH: gate.width },
     },
     parameters: ({ threads, vec8s, floats }) => ({
       prologue: "combined",
@@ -254,7 +255,7 @@ export function combinedHeads(
       HALF,
       HEAD: headDim / 4,
       SINKS: sinks !== undefined,
-      GATED: gate !== undefined,
+      gating: gate?.gating ?? "none",
     }),
   };
 }

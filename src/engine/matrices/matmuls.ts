@@ -97,7 +97,7 @@ export function layerMatrices(
 function inputsOf(attention: AttentionWeights): Matrix[] {
   switch (attention.kind) {
     case "heads":
-      return [attention.qkv];
+      return [attention.qkv, ...attention.gate ? [attention.gate] : []];
     case "latent":
       return projectionsOf(attention.input);
     case "conv":

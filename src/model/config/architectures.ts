@@ -9,6 +9,7 @@ import { GRANITE } from "./architectures/granite.ts";
 import { GRANITE_HYBRID } from "./architectures/granite_hybrid.ts";
 import { GRANITE_SWA } from "./architectures/granite_swa.ts";
 import { HUNYUAN_DENSE } from "./architectures/hunyuan.ts";
+import { LAGUNA } from "./architectures/laguna.ts";
 import { LFM2, LFM2_MOE } from "./architectures/lfm2.ts";
 import { LLAMA } from "./architectures/llama.ts";
 import { MINISTRAL3, MISTRAL } from "./architectures/mistral.ts";
@@ -53,6 +54,7 @@ export const FAMILIES: readonly Family[] = [
   MINISTRAL3,
   MISTRAL4,
   MUSE_GLIMMER,
+  LAGUNA,
   LFM2,
   LFM2_MOE,
   QWEN3_5,

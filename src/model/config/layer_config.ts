@@ -1,4 +1,4 @@
-import type { Activation } from "../../../kernels/lib/gate.ts";
+import type { Activation, Gating } from "../../../kernels/lib/gate.ts";
 import type { QueryScale } from "../../../kernels/elementwise/elementwise.ts";
 import type { Heads } from "../../../kernels/lib/heads.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
@@ -60,11 +60,8 @@ export interface HeadAttention {
   readonly qkGains?: { readonly q: number; readonly k: number };
   /** Rotated queries are multiplied by this (Ministral 3). */
   readonly queryScale?: QueryScale;
-  /**
-   * The input of o is multiplied by sigmoid(gate x), where x is the attention's input and the gate has a matrix of its
-   * own (Muse-Glimmer).
-   */
-  readonly outputGate?: boolean;
+  /** The input of o is multiplied by f(gate x), where x is the attention's input (Muse-Glimmer, Qwen3.5, Laguna). */
+  readonly outputGate?: OutputGate;
   /** Place of its rotary embedding in `ModelConfig.ropes`. */
   readonly rope: number;
   /** Rope pairs are stored side by side (ERNIE 4.5): rows of q and k are reordered at load. Default false. */
@@ -76,6 +73,20 @@ export interface HeadAttention {
    * matrix of its own.
    */
   readonly gateInQuery?: boolean;
+}
+
+/** The gate of attention's output. */
+export interface OutputGate {
+  /** What f is. */
+  readonly gating: Gating;
+  /** What has a gate: each head, or each of its numbers. */
+  readonly per: "head" | "element";
+}
+
+/** Gates of a row; 0 where attention's output has none. */
+export function gateCount({ numHeads, headDim, outputGate }: HeadAttention): number {
+  if (outputGate === undefined) return 0;
+  return outputGate.per === "head" ? numHeads : numHeads * headDim;
 }
 
 /**
@@ -183,6 +194,8 @@ export interface MixtureMlp {
   readonly interleavedGate?: { readonly limit: number };
   /** Whether the shared expert's share is sigmoid(gate x) (Qwen3.5); default: it is 1. */
   readonly sharedGate?: boolean;
+  /** Router logits are cap tanh(logit / cap) before they become scores (Laguna). */
+  readonly logitCap?: number;
 }
 
 /** Elements that an attention's plan stores: per token (`keys`, `values`) or per row (the others). */

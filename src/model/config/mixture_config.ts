@@ -2,7 +2,7 @@
 import type { Routing } from "../../../kernels/experts/route.ts";
 import { MOST, size } from "./decoder_config.ts";
 import type { BaseLayer } from "./types.ts";
-import { type Fields, integer, unusable } from "../files/fields.ts";
+import { type Fields, integer, quote, unusable, value } from "../files/fields.ts";
 import type { MixtureMlp } from "./layer_config.ts";
 
 const MAX_EXPERTS = 1024;
@@ -19,6 +19,21 @@ const PLAIN = {
   normalize: true,
   scale: 1,
 } as const;
+
+/**
+ * Whether layer `i` is dense: by `mlp_layer_types`, without it the first layer. transformers does not read the keys
+ * that published files have too (`first_k_dense_replace`, `mlp_only_layers`).
+ */
+export function isDense(config: Fields, i: number): boolean {
+  const types = value(config, "mlp_layer_types");
+  if (types === undefined) return i === 0;
+  const type: unknown = Array.isArray(types) ? types[i] : undefined;
+  if (type === "dense" || type === "sparse") return type === "dense";
+  throw unusable(
+    config,
+    `has mlp_layer_types ${quote(types)}, expected dense or sparse for each layer`,
+  );
+}
 
 /**
  * A mixture without a shared expert.

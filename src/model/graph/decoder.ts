@@ -3,6 +3,7 @@ import { queryScaleRows } from "../../../kernels/elementwise/elementwise.ts";
 import type { LatentHeads } from "../../../kernels/mla/latent_prepare.ts";
 import type { Operand } from "../../gpu/kernel.ts";
 import {
+  attentionSizes,
   type CachedAttention,
   convWidth,
   headsOf,
@@ -20,6 +21,7 @@ import type {
 } from "../weights/layer_weights.ts";
 import type { DecoderContext } from "./context.ts";
 import {
+  type GateColumns,
   type Graph,
   type KvTarget,
   type LayerKv,
@@ -81,7 +83,8 @@ function attentionBranch(
     case "heads": {
       const heads = projectedHeads(graph, layer, weights, input);
       const q = storedHeads(graph, context, layer, { weights, heads, of });
-      return attended(graph, context, layer, { weights, q, heads, of });
+      const gate = gateColumns(graph, layer, weights, { input, heads });
+      return attended(graph, context, layer, { weights, q, gate, of });
     }
   }
 }
@@ -271,16 +274,34 @@ function kvTarget({ ropes }: DecoderContext, rope: number, kv: LayerKv, of: Rows
   return { kv, rope: ropes[rope] as Operand, of };
 }
 
-/** o(attention(q)) over the stored keys and values; with an output gate o(attention(q) * sigmoid(gate)). */
+/** The gates of attention's output, if it has some: columns behind `heads`, or outputs of a matrix of their own. */
+function gateColumns(
+  graph: Graph,
+  { label }: Pick<PlacedLayer, "label">,
+  { spec, gate: matrix }: HeadWeights,
+  { input, heads }: {
+    readonly input: Value;
+    /** See `projectedHeads`. */
+    readonly heads: Value;
+  },
+): GateColumns | undefined {
+  if (spec.outputGate === undefined) return undefined;
+  const { gating, per } = spec.outputGate;
+  const of = { gating, width: per === "head" ? spec.headDim : 1 };
+  return matrix
+    ? { ...of, value: graph.linear(input, matrix, { label: `${label}.gate` }), first: 0 }
+    : { ...of, value: heads, first: attentionSizes(spec).ownRow };
+}
+
+/** o(attention(q)) over the stored keys and values; with an output gate o(attention(q) * f(gate)). */
 export function attended(
   graph: Graph,
   context: DecoderContext,
   { kv, label }: Pick<PlacedLayer, "kv" | "label">,
-  { weights: { spec, outputGate, o, outBias, sinks }, q, heads: projected, of }: {
+  { weights: { spec, o, outBias, sinks }, q, gate, of }: {
     readonly weights: HeadWeights;
     readonly q: Value;
-    /** See `projectedHeads`: the gate is in its last columns. Absent in `draftLast`, whose layer has no gate. */
-    readonly heads?: Value;
+    readonly gate?: GateColumns | undefined;
     readonly of: RowsOf;
   },
 ): Value {
@@ -292,13 +313,7 @@ export function attended(
     { heads, scale, cap, window, sinks, kv, of },
     `${label}.attention`,
   );
-  const gated = outputGate && projected
-    ? graph.sigmoidGate(
-      out,
-      { gate: projected, first: projected.cols - out.cols },
-      `${label}.outputGate`,
-    )
-    : out;
+  const gated = gate ? graph.outputGate(out, gate, `${label}.outputGate`) : out;
   return graph.linear(gated, o, { bias: outBias, label: `${label}.o` });
 }
 
@@ -437,9 +452,9 @@ function mixture(
   const ofAll = shared ? denseMlp(graph, shared, x, { label, roles: SHARED_LABELS }) : undefined;
   const logits = given ?? routerLogits(graph, weights, x, label);
   const counted = ofAll && sharedGate
-    ? graph.sigmoidGate(
+    ? graph.outputGate(
       ofAll,
-      { gate: logits, first: routing.numExperts, whole: true },
+      { value: logits, first: routing.numExperts, width: ofAll.cols, gating: "sigmoid" },
       `${label}.shared.gate`,
     )
     : ofAll;
@@ -469,9 +484,10 @@ function mixture(
 
 function routerLogits(
   graph: Graph,
-  { router, logitBias: bias }: MixtureWeights,
+  { spec: { logitCap }, router, logitBias: bias }: MixtureWeights,
   x: Value,
   label: string,
 ): Value {
-  return graph.linear(x, router, { bias, label: `${label}.router` });
+  const logits = graph.linear(x, router, { bias, label: `${label}.router` });
+  return logitCap === undefined ? logits : graph.softCap(logits, logitCap, `${label}.routerCap`);
 }

@@ -107,7 +107,7 @@ export function draftBody(
  * because the gate needs the attention's input of each row.
  */
 function endsLater(attention: HeadWeights | LatentWeights): attention is HeadWeights {
-  return attention.kind === "heads" && !attention.outputGate;
+  return attention.kind === "heads" && !attention.spec.outputGate;
 }
 
 /** The attention of a draft's layer. @throws Error if the layer is recurrent, which no draft's is. */

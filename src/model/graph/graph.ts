@@ -12,7 +12,7 @@ import type { ConvForm } from "../../../kernels/recurrent/short_conv.ts";
 import type { Routing } from "../../../kernels/experts/route.ts";
 import type { Dispatch, Operand } from "../../gpu/kernel.ts";
 import { type Matrix, requireRowOrder, type RowOrder, type Table } from "../../gpu/matrix.ts";
-import type { Activation } from "../../../kernels/lib/gate.ts";
+import type { Activation, Gating } from "../../../kernels/lib/gate.ts";
 
 /** A tensor that one operation writes and later ones read: 32-bit numbers, [parts, rows, cols]. */
 export interface Value {
@@ -224,14 +224,21 @@ export interface GatedNorm {
   readonly out: Value;
 }
 
-/** out = x * sigmoid(gate). The gate's columns begin at `first`; with `whole` that one column gates the whole row. */
-export interface SigmoidGate {
-  readonly kind: "sigmoid_gate";
+/** out = x * f(gates) */
+export interface OutputGate {
+  readonly kind: "output_gate";
   readonly x: Value;
-  readonly gate: Value;
-  readonly first: number;
-  readonly whole: boolean;
+  readonly gate: GateColumns;
   readonly out: Value;
+}
+
+/** Gates of a row: columns of `value` from `first` on, one for each `width` neighbouring numbers that f multiplies. */
+export interface GateColumns {
+  readonly value: Value;
+  readonly first: number;
+  readonly width: number;
+  /** What f is. */
+  readonly gating: Gating;
 }
 
 /** out = gelu(x) * by: the rows of `by` are as wide as those of x and begin at its number `first`, a multiple of 64. */
@@ -424,7 +431,7 @@ export type Operation =
   | ShortConvolution
   | DeltaRule
   | GatedNorm
-  | SigmoidGate
+  | OutputGate
   | GateBy
   | LatentPrepare
   | LatentAttention
@@ -580,16 +587,8 @@ export class Graph {
     return this.#add({ kind: "gated_norm", x, ...of, out: like(x, label) }, label);
   }
 
-  sigmoidGate(
-    x: Value,
-    { gate, first = 0, whole = false }: {
-      readonly gate: Value;
-      readonly first?: number;
-      readonly whole?: boolean;
-    },
-    label: string,
-  ): Value {
-    return this.#add({ kind: "sigmoid_gate", x, gate, first, whole, out: like(x, label) }, label);
+  outputGate(x: Value, gate: GateColumns, label: string): Value {
+    return this.#add({ kind: "output_gate", x, gate, out: like(x, label) }, label);
   }
 
   gateBy(x: Value, by: Pick<GateBy, "by" | "first">, label: string): Value {

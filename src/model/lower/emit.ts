@@ -4,8 +4,8 @@ import {
   gateBy,
   gateRows,
   mapRows,
+  outputGateRows,
   scaleBy,
-  sigmoidGateRows,
 } from "../../../kernels/elementwise/elementwise.ts";
 import { canBeFused, fused, memoryOf } from "../../../kernels/fused.ts";
 import { lanesOf } from "../../../kernels/matmul/matmul_lanes.ts";
@@ -102,16 +102,12 @@ function dispatchesOf(to: Emitting, op: LoweredOp): Dispatch[] {
       return emitDeltaRule(to, op);
     case "gated_norm":
       return emitGatedNorm(to, op);
-    case "sigmoid_gate": {
-      const { x, gate, first, whole, out, label } = op;
+    case "output_gate": {
+      const { x, gate, out, label } = op;
       const { rows, cols } = out;
+      const buffers = { x: at(x), gate: at(gate.value), out: at(out) };
       return [
-        sigmoidGateRows({ x: at(x), gate: at(gate), out: at(out) }, {
-          rows,
-          cols,
-          gate: { cols: gate.cols, first, whole },
-          label,
-        }),
+        outputGateRows(buffers, { rows, cols, gate: { ...gate, cols: gate.value.cols }, label }),
       ];
     }
     case "gate_by": {

@@ -22,18 +22,19 @@ import type {
   ExpertJobs,
   Gate,
   GateBy,
+  GateColumns,
   GatedNorm,
   Gather,
   LatentAttention,
   LatentPrepare,
   LatentValue,
   Op,
+  OutputGate,
   Partials,
   Route,
   ScaleBy,
   Scatter,
   ShortConvolution,
-  SigmoidGate,
   StoreHeads,
   Value,
   VerifyRows,
@@ -196,8 +197,8 @@ export interface AttentionOp extends Omit<Attention, "q"> {
   readonly put: "store" | "half";
   /** Present where attention itself norms, rotates and stores q, k and v of its rows. */
   readonly own: { readonly qkv: Value; readonly store: StoreHeads } | undefined;
-  /** Gates whose sigmoids multiply the output; their columns begin at `first`. */
-  readonly gate: { readonly value: Value; readonly first: number } | undefined;
+  /** Gates of the output. */
+  readonly gate: GateColumns | undefined;
 }
 
 export interface LatentAttentionOp extends LatentAttention {
@@ -380,7 +381,7 @@ type Kernels =
   | ShortConvolution
   | DeltaRuleOp
   | GatedNormOp
-  | SigmoidGate
+  | OutputGate
   | GateBy
   | Route
   | Scatter
@@ -577,7 +578,7 @@ const OPERANDS: { readonly [Kind in LoweredOp["kind"]]: Operands<OpOf<Kind>> } =
   delta_rule: { reads: ({ conv, mixed, rates }) => [conv ? conv.x : mixed, rates], ...INTO_OUT },
   gated_norm: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
   gate_by: { reads: ({ x, by }) => [x, by], ...INTO_OUT },
-  sigmoid_gate: { reads: ({ x, gate }) => [x, gate], ...INTO_OUT },
+  output_gate: { reads: ({ x, gate }) => [x, gate.value], ...INTO_OUT },
   route: {
     reads: readsLogits,
     writes: ({ out, shares }) => [out, shares],

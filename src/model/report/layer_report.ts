@@ -37,7 +37,7 @@ export interface HeadReport {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly qkNorm: HeadAttention["qkNorm"];
-  /** Whether the attention's output is multiplied by a sigmoid of a projection of its input. */
+  /** Whether the attention's output is multiplied by a function of a projection of its input. */
   readonly outputGate: boolean;
   /** Whether the softmax of each head has an additional logit without a value. */
   readonly attentionSinks: boolean;
@@ -122,7 +122,8 @@ export function headReport(
   const { numHeads: heads } = attention;
   if (attention.kind === "heads") {
     const { numKvHeads: kvHeads, headDim, qkNorm } = attention;
-    const { outputGate = false, sinks: attentionSinks = false } = attention;
+    const { outputGate: gate, sinks: attentionSinks = false } = attention;
+    const outputGate = gate !== undefined;
     return { heads, kvHeads, headDim, qkNorm, outputGate, attentionSinks, latent: null };
   }
   const { nopeDim, ropeDim, rank } = attention;

@@ -10,7 +10,7 @@ import {
   type RowRuns,
 } from "./row_runs.ts";
 import { isBiased, type Routing } from "../../../kernels/experts/route.ts";
-import { convWidth } from "../config/layer_config.ts";
+import { convWidth, gateCount } from "../config/layer_config.ts";
 import type {
   DeltaNet,
   DenseMlp,
@@ -166,8 +166,7 @@ function tapsTensor(
 }
 
 function headTensors(attention: HeadAttention, at: Place, width: number): TensorSpec[] {
-  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm, qkGains, outputGate } =
-    attention;
+  const { numHeads, numKvHeads, headDim, bias, outBias, sinks, qkNorm, qkGains } = attention;
   const queries = numHeads * headDim;
   const keys = numKvHeads * headDim;
   const own = attention.sharedKv === undefined;
@@ -177,6 +176,8 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
     ...own && attention.values !== "keys" ? [["v", keys] as const] : [],
   ];
   const whole = qkNorm === "whole";
+  const gates = gateCount(attention);
+  const gate = gates > 0 ? matrices([["outputGate", gates]], at, width) : [];
   if (hasRuns(attention)) {
     const norm = (role: LayerRole) => runsOf(normTensor(role, at, 0), normRuns(attention));
     const q = moduleMatrix("q", at, [0, width]);
@@ -186,7 +187,7 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
       ...matrices([["v", keys]], at, width),
       ...attention.gateInQuery
         ? runsOf({ ...q, role: `${at.roles}.outputGate` }, gateRuns(attention))
-        : [],
+        : gate,
       ...qkNorm === "none" ? [] : [...norm("qNorm"), ...norm("kNorm")],
       ...matrices([["o", at.hiddenSize]], at, queries),
     ];
@@ -199,7 +200,7 @@ function headTensors(attention: HeadAttention, at: Place, width: number): Tensor
       ...own ? [normTensor("kNorm", at, whole ? keys : headDim)] : [],
     ],
     ...sinks ? [numbers("sinks", at, numHeads)] : [],
-    ...outputGate ? matrices([["outputGate", queries]], at, width) : [],
+    ...gate,
     ...matrices([["o", at.hiddenSize]], at, queries),
     ...outBias ? [biasTensor("o", at, at.hiddenSize)] : [],
   ];

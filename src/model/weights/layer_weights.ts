@@ -16,6 +16,7 @@ import {
   type AttentionSpec,
   type DeltaNet,
   type DenseMlp,
+  gateCount,
   type HeadAttention,
   type LatentAttention,
   type LayerConfig,
@@ -186,15 +187,15 @@ export interface HeadWeights {
   /**
    * [q; k; v], [(heads + 2 kvHeads) headDim, width of the layer's input]. The row order is stacked with
    * `qkNorm`, else rope_halves. There is no v where keys are the values, and only q where the layer has no keys.
-   * With `outputGate` the gate's rows follow.
+   * The rows of `outputGate` follow, if they do not have a matrix of their own.
    */
   readonly qkv: Matrix;
   /** Bias of q, k and v, [(heads + 2 kvHeads) headDim]. */
   readonly bias: Operand | undefined;
   /** Norms of q and k: [2, headDim] if each head is normed, [heads + kvHeads, headDim] if all are normed together. */
   readonly qkNorm: Operand | undefined;
-  /** Whether the heads' outputs have a gate, [heads headDim, width of the layer's input]. */
-  readonly outputGate?: boolean | undefined;
+  /** Rows of `outputGate` where they have another type than q, k and v, [gates, width of the layer's input]. */
+  readonly gate?: Matrix | undefined;
   /** [hidden, heads headDim] */
   readonly o: Matrix;
   /** Bias of o, [hidden]. */
@@ -210,7 +211,7 @@ function loadHeadAttention(
   ropes: readonly Rope[],
 ): HeadWeights {
   const { qkNorm, qkGains, bias, outBias, sinks, headDim, interleaved } = spec;
-  if (spec.outputGate && qkNorm === "none") {
+  if (gateCount(spec) > 0 && qkNorm === "none") {
     throw new Error(`${label}: a gate of heads without norms`);
   }
   if (interleaved && (bias || qkNorm !== "none")) {
@@ -224,16 +225,13 @@ function loadHeadAttention(
     turned: interleaved ? turned.map((each) => ({ ...each, evenRowsFirst: headDim })) : turned,
     plain: own && spec.values !== "keys" ? [tensor("v")] : [],
   };
+  const gate = gateCount(spec) > 0 ? [tensor("outputGate")] : [];
   return {
     kind: "heads",
     spec,
-    qkv: qkNorm === "none"
-      ? load.heads(`${label}.qkv`, qkv, { headDim, width })
-      : load.matrix(`${label}.qkv`, [
-        ...qkv.turned,
-        ...qkv.plain,
-        ...spec.outputGate ? [tensor("outputGate")] : [],
-      ]),
+    ...qkNorm === "none"
+      ? { qkv: load.heads(`${label}.qkv`, qkv, { headDim, width }) }
+      : loadQkv({ load, label }, [...qkv.turned, ...qkv.plain], gate),
     bias: bias
       ? load.vector(`${label}.qkvBias`, ...["qBias", "kBias", "vBias"].map(tensor))
       : undefined,
@@ -247,10 +245,23 @@ function loadHeadAttention(
         tensor("qNorm"),
         ...own ? [tensor("kNorm")] : [],
       ),
-    outputGate: spec.outputGate,
     o: load.matrix(`${label}.o`, [tensor("o")]),
     outBias: outBias ? load.vector(`${label}.oBias`, tensor("oBias")) : undefined,
     sinks: sinks ? load.vector(`${label}.sinks`, tensor("sinks")) : undefined,
+  };
+}
+
+/** Loads q, k and v with the gate's rows behind them, or in a matrix of their own if all would be float32 with them. */
+function loadQkv(
+  { load, label }: Pick<LayerSource, "load" | "label">,
+  qkv: readonly TensorInfo[],
+  gate: readonly TensorInfo[],
+): Pick<HeadWeights, "qkv" | "gate"> {
+  const all = [...qkv, ...gate];
+  if (gate.length === 0 || load.alike(all)) return { qkv: load.matrix(`${label}.qkv`, all) };
+  return {
+    qkv: load.matrix(`${label}.qkv`, qkv),
+    gate: load.matrix(`${label}.outputGate`, gate),
   };
 }
 
@@ -263,16 +274,16 @@ function loadRuns(
     throw new Error(`${label}: heads without norms of q and k`);
   }
   const runs = (role: string, { runs }: RowRuns) => runs.map((_, i) => tensor(`${role}.${i}`));
-  const gate = spec.outputGate ? runs("outputGate", gateRuns(spec)) : [];
-  const rows = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v"), ...gate];
+  const inQuery = spec.gateInQuery ? runs("outputGate", gateRuns(spec)) : [];
+  const gate = gateCount(spec) > 0 && !spec.gateInQuery ? [tensor("outputGate")] : inQuery;
+  const qkv = [...runs("q", queryRuns(spec)), ...runs("k", keyRuns(spec)), tensor("v")];
   const norms = [...runs("qNorm", normRuns(spec)), ...runs("kNorm", normRuns(spec))];
   return {
     kind: "heads",
     spec,
-    qkv: load.matrix(`${label}.qkv`, rows),
+    ...loadQkv({ load, label }, qkv, gate),
     bias: undefined,
     qkNorm: load.norm(`${label}.qkNorm`, normOffset, ...norms),
-    outputGate: spec.outputGate,
     o: load.matrix(`${label}.o`, [tensor("o")]),
   };
 }

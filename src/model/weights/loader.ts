@@ -46,6 +46,8 @@ export interface Loader {
    * the first. They must have one format, not that of a quantized checkpoint, and lanes must share outputs.
    */
   stackable(tensors: readonly TensorInfo[]): boolean;
+  /** Whether tensors have one type, which `matrix` then keeps. */
+  alike(tensors: readonly TensorInfo[]): boolean;
   /** Stacks experts, each of them several tensors stacked by rows. A shard has whole experts. */
   experts(label: string, experts: readonly (readonly TensorInfo[])[]): Matrix;
   /** Concatenates vectors, widened to f32. */
@@ -145,6 +147,7 @@ export function loader(
         first.cols;
       return alike && rows <= shardRows(gpu, first.cols * WEIGHT_BYTES[first.format]);
     },
+    alike: (tensors) => new Set(tensors.map((each) => source.matrixShape([each]).from)).size === 1,
     experts: (label, experts) =>
       build(label, source.matrixShape(experts.flat()), (bytes) => wholeStacks(gpu, experts, bytes)),
     vector: (label, ...tensors) => vector(label, tensors, 0),

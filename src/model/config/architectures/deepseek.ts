@@ -11,7 +11,7 @@ import {
   value,
 } from "../../files/fields.ts";
 import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_config.ts";
-import { parseMixture } from "../mixture_config.ts";
+import { isDense, parseMixture } from "../mixture_config.ts";
 import { parseRope, yarnScale } from "../rope_config.ts";
 import type { Routing } from "../../../../kernels/experts/route.ts";
 
@@ -90,7 +90,7 @@ export const GLM4_MOE_LITE: Family = {
   },
   layer: (config, base, i) => ({
     attention: parseLatent(config, base, flag(config, "rope_interleave", true)),
-    mlp: parseMlp(config, base, i, routingV3, isDenseGlm),
+    mlp: parseMlp(config, base, i, routingV3, isDense),
     norms: "before",
   }),
 };
@@ -136,10 +136,10 @@ export function parseMlp(
   base: BaseLayer,
   i: number,
   routing: (config: Fields) => Partial<Routing>,
-  isDense: (config: Fields, i: number) => boolean = isFirst,
+  isDenseLayer: (config: Fields, i: number) => boolean = isFirst,
 ): MlpSpec {
   expect(config, "moe_layer_freq", 1);
-  if (isDense(config, i)) return base.mlp;
+  if (isDenseLayer(config, i)) return base.mlp;
   const keys = { experts: "n_routed_experts", size: "moe_intermediate_size" };
   const mixture = parseMixture(config, base, keys, routing(config));
   return { ...mixture, shared: parseShared(config, base, mixture) };
@@ -147,18 +147,6 @@ export function parseMlp(
 
 function isFirst(config: Fields, i: number): boolean {
   return i < integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers });
-}
-
-/** By `mlp_layer_types`. transformers does not read `first_k_dense_replace`, which published files have too. */
-function isDenseGlm(config: Fields, i: number): boolean {
-  const types = value(config, "mlp_layer_types");
-  if (types === undefined) return i === 0;
-  const type: unknown = Array.isArray(types) ? types[i] : undefined;
-  if (type === "dense" || type === "sparse") return type === "dense";
-  throw unusable(
-    config,
-    `has mlp_layer_types ${quote(types)}, expected dense or sparse for each layer`,
-  );
 }
 
 function parseShared(

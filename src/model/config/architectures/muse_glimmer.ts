@@ -40,7 +40,7 @@ export const MUSE_GLIMMER: Family = {
       window: isLocal(config, i) ? slidingWindow(config) : undefined,
       qkNorm: "head",
       qkGains: { q: positive(config, "qk_scale_factor"), k: 1 },
-      outputGate: true,
+      outputGate: { gating: "sigmoid", per: "element" },
       rope: turns(config, i) ? TURNED : UNTURNED,
     },
     mlp,

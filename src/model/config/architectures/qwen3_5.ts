@@ -114,7 +114,7 @@ function mixing(
     attention: {
       ...attention,
       qkNorm: "head",
-      outputGate: true,
+      outputGate: { gating: "sigmoid", per: "element" },
       gateInQuery: true,
       ...width < headDim ? { turned: width } : {},
     },

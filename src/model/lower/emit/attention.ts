@@ -15,7 +15,14 @@ import type { Dispatch, Operand } from "../../../gpu/kernel.ts";
 import type { DecoderContext } from "../../graph/context.ts";
 import type { StoreHeads } from "../../graph/graph.ts";
 import type { AttentionOp, LatentAttentionOp, OpOf, PartialValues } from "../ops.ts";
-import { type Emitting, halfScalesOf, missing, type Placing, scalesOf } from "./emitting.ts";
+import {
+  type Emitting,
+  gatesOf,
+  halfScalesOf,
+  missing,
+  type Placing,
+  scalesOf,
+} from "./emitting.ts";
 
 export function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): Dispatch {
   const { qkv, norm, heads, to: { kv, rope, of: { rows, count } }, out, label } = op;
@@ -27,17 +34,7 @@ export function emitHeads({ context, at }: Emitting, op: OpOf<"store_heads">): D
   const { weight, eps, whole, values, afterRope } = norm;
   return normRopeStore(
     { ...place, qkv: at(qkv), weight },
-    {
-      ...heads,
-      count,
-      eps,
-      rowHeads: qkv.cols / heads.headDim,
-      whole,
-      values,
-      afterRope,
-      tuning,
-      label,
-    },
+    { ...heads, count, eps, rowCols: qkv.cols, whole, values, afterRope, tuning, label },
   );
 }
 
@@ -92,7 +89,7 @@ export function attendOnce(
     scales: storesScales ? scalesOf(context, "attentionOutput") : undefined,
     halfScales: put === "half" ? halfScalesOf(context, label) : undefined,
     sinks,
-    gate: gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first },
+    gate: gate && gatesOf(at, gate),
   };
   return attentionOnDevice(buffers, {
     ...heads,

@@ -1,7 +1,8 @@
 /** What all files here need to turn operations into dispatches. */
+import type { OutputGates } from "../../../../kernels/lib/heads.ts";
 import type { Operand } from "../../../gpu/kernel.ts";
 import type { DecoderContext } from "../../graph/context.ts";
-import type { Value } from "../../graph/graph.ts";
+import type { GateColumns, Value } from "../../graph/graph.ts";
 import type { ScaledInput } from "../ops.ts";
 
 /** Where the values of operations are. */
@@ -19,6 +20,14 @@ export interface Emitting extends Placing {
 /** @throws Error: always; for a value that a correct plan has. */
 export function missing(what: string): never {
   throw new Error(`there are no ${what}`);
+}
+
+/** Gates as kernels take them. */
+export function gatesOf(
+  at: Placing["at"],
+  { value, first, width, gating }: GateColumns,
+): OutputGates {
+  return { values: at(value), cols: value.cols, first, width, gating };
 }
 
 /** The buffer for the row scales of an input: f32 [rows], for `act` [jobs]. */

@@ -22,7 +22,7 @@ import { QKV_BUFFERS, qkvEpilogue } from "../../../../kernels/matmul/qkv.ts";
 import { normLanes } from "../../../../kernels/norm/rms_norm.ts";
 import type { Dispatch } from "../../../gpu/kernel.ts";
 import type { MatmulEpilogue, MatmulOp, MatmulPrologue, OpOf } from "../ops.ts";
-import { type Emitting, missing, type Placing, scalesOf } from "./emitting.ts";
+import { type Emitting, gatesOf, missing, type Placing, scalesOf } from "./emitting.ts";
 
 export function emitMatmul(to: Emitting, op: OpOf<"matmul">): Dispatch[] {
   const { context, at } = to;
@@ -107,8 +107,15 @@ export function prologueOf(
   const { attention: { partial, of, heads, window, sinks, gate }, widen } = prologue;
   const splits = splitsOf(heads);
   const sums = { sums: at(partial.sums), stats: at(partial.stats) };
-  const gates = gate && { values: at(gate.value), cols: gate.value.cols, first: gate.first };
-  const partials = { ...sums, rows: of.rows, ...heads, window, splits, sinks, gate: gates };
+  const partials = {
+    ...sums,
+    rows: of.rows,
+    ...heads,
+    window,
+    splits,
+    sinks,
+    gate: gate && gatesOf(at, gate),
+  };
   return combinedHeads(partials, widen);
 }
 

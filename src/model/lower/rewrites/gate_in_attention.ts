@@ -6,14 +6,15 @@ export const gateInAttention: Rewrite = {
   name: "gate_in_attention",
   apply(edits, { tuning }) {
     for (const gated of edits.ops) {
-      if (gated.kind !== "sigmoid_gate" || gated.whole) continue;
+      if (gated.kind !== "output_gate") continue;
       const attention = edits.producer(gated.x, gated, "attention");
       if (!attention) continue;
-      const { gate: value, first, out } = gated;
+      const { gate, out } = gated;
+      const { value, first } = gate;
       // The kernels read the gate by fours. Blocks of eight rows bind it at multiples of 256 bytes.
       if (value.cols % 8 !== 0 || first % 4 !== 0) continue;
       if (!attentionGates(attention.heads, tuning)) continue;
-      edits.replace(attention, { ...attention, out, gate: { value, first } });
+      edits.replace(attention, { ...attention, out, gate });
       edits.remove(gated);
     }
   },

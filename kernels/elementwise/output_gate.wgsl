@@ -1,10 +1,13 @@
-// out[r, c] = x[r, c] / (1 + exp(-gate[r, FIRST + c])), or with ROW the same gate, FIRST, for all of a row.
+// out[r, c] = x[r, c] f(gate[r, FIRST + c / WIDTH]), where f is the sigmoid or softplus, see lib/gating.wgsl.
 //
 // One invocation per element.
+
+//#import lib/gating
 
 override COLS: u32;
 override GATE_COLS: u32;
 override FIRST: u32;
+override WIDTH: u32; // neighbouring numbers that share a gate
 
 @group(0) @binding(0) var<storage, read> x: array<f32>; // [rows, COLS]
 @group(0) @binding(1) var<storage, read> gate: array<f32>; // [rows, GATE_COLS]
@@ -14,11 +17,7 @@ override FIRST: u32;
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (id.x < COLS) {
     let at = id.y * COLS + id.x;
-    //#if ROW
-    let col = FIRST;
-    //#else
-    let col = FIRST + id.x;
-    //#endif
-    out[at] = x[at] / (1.0 + exp(-gate[id.y * GATE_COLS + col]));
+    let own = gate[id.y * GATE_COLS + FIRST + id.x / WIDTH];
+    out[at] = gated_by(vec4<f32>(x[at]), vec4<f32>(own)).x;
   }
 }
