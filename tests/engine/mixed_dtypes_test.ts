@@ -1,4 +1,7 @@
-/** Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. */
+/**
+ * Checkpoints whose q, k and v, or gate and up, are of several types: all become float32, exactly. Gates of attention's
+ * output do not share a matrix with q, k and v of another type.
+ */
 import assert from "node:assert/strict";
 import { openRunner } from "../../src/engine/device/device_runner.ts";
 import { openSequence } from "../../src/engine/device/single_sequence.ts";
@@ -25,9 +28,9 @@ const MIXED: readonly [RegExp, DType][] = [
 
 const mixedType = (name: string): DType => MIXED.find(([names]) => names.test(name))?.[1] ?? "BF16";
 
-/** The golden's random weights, rounded to what `mixedType` holds and stored as `typeOf` says. */
-function stored(typeOf: (name: string) => DType): Checkpoint {
-  using golden = openCheckpoint(folderOf("llama3"));
+/** A golden's random weights, rounded to what `mixedType` holds and stored as `typeOf` says. */
+function stored(typeOf: (name: string) => DType, name = "llama3"): Checkpoint {
+  using golden = openCheckpoint(folderOf(name));
   const contents = new Map<string, Uint8Array>();
   const tensors = [...golden.tensors.values()].map((tensor): TensorInfo => {
     const bytes = new Uint8Array(tensor.size);
@@ -94,3 +97,16 @@ for (const quantize of [undefined, "q8"] as const) {
     assert.equal(mixed.bytes, (await load(same, quantize)).bytes);
   });
 }
+
+Deno.test("gates of another type than q, k and v have a matrix of their own: logits to the bit those of float32", async () => {
+  const isGate = (name: string) => name.endsWith("g_proj.weight");
+  const checkpoint = stored((name) => isGate(name) ? "F32" : "BF16", "laguna");
+  const gates = [...checkpoint.tensors.values()].filter(({ name }) => isGate(name));
+  const mixed = await load(checkpoint);
+  assert.deepEqual(mixed.logits, (await load(stored(() => "F32", "laguna"))).logits);
+  assert.ok(new Set(mixed.logits).size > 64, "logits differ among themselves");
+  const plain = await load(stored(() => "BF16", "laguna"));
+  const bytes = gates.reduce((sum, { size }) => sum + size, 0);
+  assert.equal(gates.length, 4);
+  assert.equal(mixed.bytes, plain.bytes + bytes / 2);
+});

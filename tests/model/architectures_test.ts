@@ -367,6 +367,70 @@ Deno.test("glm4_moe_lite: which layers are dense, and the layer after the last a
   );
 });
 
+Deno.test("laguna: the published layers, which are those that transformers assumes where it can", () => {
+  const path = new URL("../../lab/shapes/laguna_xs.json", import.meta.url);
+  const json = JSON.parse(Deno.readTextFileSync(path));
+  const laguna = (change: Change) =>
+    parseModelConfig("laguna", JSON.parse(JSON.stringify({ ...json, ...change })), undefined);
+  const config = laguna({});
+  const heads = config.layers.slice(3, 5).map(({ attention, mlp }) => {
+    assert.ok(attention.kind === "heads" && mlp.kind === "mixture");
+    const { numHeads, numKvHeads, window, turned, rope, outputGate } = attention;
+    return [numHeads, numKvHeads, window, turned, config.ropes[rope]?.theta, outputGate?.per];
+  });
+  assert.deepEqual(heads, [
+    [64, 8, 512, undefined, 1e4, "head"],
+    [48, 8, undefined, 64, 5e5, "head"],
+  ]);
+  assert.deepEqual(config.ropes.map(({ width, scaling }) => [width, scaling.kind]), [
+    [64, "yarn"],
+    [128, "default"],
+  ]);
+  assert.equal(config.maxPositions, 262_144);
+  const [dense, sparse] = config.layers;
+  assert.deepEqual([dense?.mlp.kind, sparse?.mlp.kind], ["dense", "mixture"]);
+  assert.ok(sparse?.mlp.kind === "mixture");
+  const { routing: { scale, scores, normalize }, shared, logitCap } = sparse.mlp;
+  assert.deepEqual([scale, scores, normalize], [2.5, "sigmoid", true]);
+  assert.deepEqual([shared?.intermediateSize, logitCap], [512, undefined]);
+  const specs = new Map(targetTensors(config).map(({ role, ...spec }) => [role, spec]));
+  const gate = specs.get("layers.0.outputGate");
+  assert.deepEqual([gate?.name, gate?.shape], ["model.layers.0.self_attn.g_proj.weight", [
+    48,
+    2048,
+  ]]);
+  assert.equal(
+    specs.get("layers.1.routerBias")?.name,
+    "model.layers.1.mlp.experts.e_score_correction_bias",
+  );
+  // M.1: no windows, gates of numbers, heads as many in every layer, and one rope.
+  const { full_attention } = json.rope_parameters;
+  const even = laguna({
+    num_attention_heads_per_layer: null,
+    layer_types: undefined,
+    sliding_window: 0,
+    gating: "per-element",
+    rope_parameters: { full_attention: { ...full_attention, partial_rotary_factor: 1 } },
+  });
+  assert.deepEqual(windows(even), Array(40).fill(undefined));
+  const wide = targetTensors(even).find(({ role }) => role === "layers.39.outputGate");
+  assert.deepEqual(wide?.shape, [48 * 128, 2048]);
+  const silent = { architectures: ["LagunaForCausalLM"], model_type: "laguna" };
+  const assumed = parseModelConfig("laguna", silent, undefined);
+  assert.deepEqual(
+    assumed,
+    laguna({
+      max_position_embeddings: undefined,
+      num_attention_heads_per_layer: undefined,
+      layer_types: undefined,
+      mlp_layer_types: undefined,
+      moe_routed_scaling_factor: undefined,
+      rope_parameters: undefined,
+      gating: true,
+    }),
+  );
+});
+
 Deno.test("olmo3: windows on three of four layers, the rope of others alone is scaled", () => {
   const olmo3 = (change: Change) =>
     parse("olmo3", "Olmo3ForCausalLM", { num_hidden_layers: 8, ...change });
@@ -546,6 +610,10 @@ Deno.test("mistral3: the text model's own type decides between Mistral and Minis
   assert.equal(mistral3({ model_type: undefined }).modelType, "mistral");
 });
 
+const LAGUNA_HEADS = { num_hidden_layers: 2, num_attention_heads_per_layer: [4, 0] };
+/** As configs had it before ropes of kinds of layers. */
+const FLAT_ROPE = { rope_parameters: { rope_type: "default", rope_theta: 5e5 } };
+
 for (
   const [type, architecture, change, message] of [
     ["gemma3", "Gemma3ForConditionalGeneration", {}, /has no text_config/],
@@ -570,6 +638,15 @@ for (
       /a partial rope together with/,
     ],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
+    [
+      "laguna",
+      "LagunaForCausalLM",
+      LAGUNA_HEADS,
+      /num_attention_heads_per_layer \[4,0\], expected/,
+    ],
+    ["laguna", "LagunaForCausalLM", { gating: false }, /gating false, known are true, "per-head"/],
+    ["laguna", "LagunaForCausalLM", { norm_topk_prob: false }, /norm_topk_prob false, expected/],
+    ["laguna", "LagunaForCausalLM", FLAT_ROPE, /no rope_parameters for "full_attention"/],
   ] as const
 ) {
   Deno.test(`${type} with ${JSON.stringify(change)} is refused`, () => {

@@ -15,6 +15,7 @@ import { chains } from "../../src/speculate/round_shape.ts";
  */
 const SHAPES = [
   ["glm47_flash", 29.94, 3.9, 52.875],
+  ["laguna_xs", 33.44, 3.02, 160],
   ["olmo3_7b", 7.3, 7.3, 512],
   ["exaone4_32b", 32, 32, 256],
   ["ministral3_3b", 3.43, 3.43, 104],
@@ -55,6 +56,7 @@ const WINDOWS = [
   ["gemma4_31b", 80, 50, 1024, 16_384],
   ["gpt_oss_20b", 24, 12, 128, 2048],
   ["muse_glimmer_30b", 13, 39, 2048, 1024],
+  ["laguna_xs", 40, 30, 512, 4096],
   ["olmo3_7b", 128, 24, 4096, 16_384],
 ] as const;
 

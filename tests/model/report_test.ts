@@ -105,6 +105,16 @@ Deno.test("a report tells which layers have a window, which rope, and none", () 
   assert.equal(llama.perLayerEmbeddingWidth, null);
 });
 
+Deno.test("a report tells which layers have other heads", () => {
+  const { heads, otherHeads } = golden("laguna");
+  assert.equal(heads, 4);
+  assert.deepEqual(otherHeads, [
+    { layers: 2, heads: 8, kvHeads: 2, headDim: 32 },
+    { layers: 1, heads: 6, kvHeads: 2, headDim: 32 },
+  ]);
+  assert.deepEqual(golden("gemma4_dense").otherHeads.map(({ kvHeads }) => kvHeads).length, 1);
+});
+
 Deno.test("a report tells of output gates and attention sinks", () => {
   const marks = (name: string) => {
     const { outputGate, attentionSinks } = golden(name);
@@ -112,6 +122,7 @@ Deno.test("a report tells of output gates and attention sinks", () => {
   };
   assert.deepEqual(marks("qwen3_5"), [true, false]);
   assert.deepEqual(marks("muse_glimmer"), [true, false]);
+  assert.deepEqual(marks("laguna"), [true, false]);
   assert.deepEqual(marks("gpt_oss"), [false, true]);
   assert.deepEqual(marks("granite_swa"), [false, true]);
   assert.deepEqual(marks("glm4_moe_lite"), [false, false]);

@@ -194,8 +194,8 @@ function partLines(label: string, part: PartReport): string[] {
       : [line("", `per-layer embeddings ${part.perLayerEmbeddingWidth} wide`)],
     ...part.experts ? [line("experts", experts(part.experts))] : [],
     line("heads", [heads, ...marks.filter((mark) => mark !== "")].join(", ")),
-    ...part.otherHeads.map(({ layers, kvHeads, headDim }) =>
-      line("", `in ${layerCount(layers)} ${kvHeads} key/value, ${headDim} wide`)
+    ...part.otherHeads.map(({ layers, heads, kvHeads, headDim }) =>
+      line("", `in ${layerCount(layers)} ${heads} query, ${kvHeads} key/value, ${headDim} wide`)
     ),
     ...part.sharingLayers > 0
       ? [line("", `${part.sharingLayers} layers read keys and values of others`)]

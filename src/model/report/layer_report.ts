@@ -48,6 +48,7 @@ export interface HeadReport {
 /** Layers whose heads are not those of the first layer. */
 export interface OtherHeads {
   readonly layers: number;
+  readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
 }
@@ -143,11 +144,13 @@ export function headReport(
 export function otherHeads({ layers }: ModelConfig): readonly OtherHeads[] {
   const kinds = Map.groupBy(
     layers.flatMap(({ attention }) => isRecurrent(attention) ? [] : [headReport(attention)]),
-    (heads) => `${heads.kvHeads} ${heads.headDim}`,
+    ({ heads, kvHeads, headDim }) => `${heads} ${kvHeads} ${headDim}`,
   );
   return [...kinds.values()].slice(1).flatMap((alike) => {
     const [first] = alike;
-    return first ? [{ layers: alike.length, kvHeads: first.kvHeads, headDim: first.headDim }] : [];
+    if (first === undefined) return [];
+    const { heads, kvHeads, headDim } = first;
+    return [{ layers: alike.length, heads, kvHeads, headDim }];
   });
 }
 
