@@ -23,7 +23,7 @@ export interface ReasoningMarks {
 
 /** Marks by family; a checkpoint has the first ones that its vocabulary knows. */
 export const REASONING_MARKS: readonly ReasoningMarks[] = [
-  // Qwen3 to 3.8, QwQ, DeepSeek R1 and V3.1, GLM, SmolLM3, Olmo 3, EXAONE 4, LFM2.5, Phi-4 reasoning
+  // Qwen3 to 3.8, QwQ, DeepSeek R1 and V3.1, GLM, Laguna, SmolLM3, Olmo 3, EXAONE 4, LFM2.5, Phi-4 reasoning
   { open: "<think>", close: "</think>" },
   { open: "[THINK]", close: "[/THINK]" }, // Magistral, Ministral 3
   // Seed-OSS; a budget of 0 opens and ends with a remark about it.
@@ -53,7 +53,7 @@ const CALLS: readonly (CallBeginning & { readonly known: readonly string[] })[] 
   // Qwen3-Coder, Qwen3.5 to 3.8
   { known: ["<tool_call>", "<function="], begin: "<tool_call>\n<function=" },
   { known: ["<seed:tool_call>"], begin: "<seed:tool_call>\n<function=" },
-  // GLM
+  // GLM, Laguna
   {
     known: ["<tool_call>", "<arg_key>"],
     begin: "<tool_call>",
@@ -67,7 +67,7 @@ const CALLS: readonly (CallBeginning & { readonly known: readonly string[] })[] 
 
 /** The variables with which templates ask whether to think. */
 const SWITCHES = [
-  "enable_thinking", // Qwen3, GLM, SmolLM3, Gemma 4, EXAONE 4
+  "enable_thinking", // Qwen3, GLM, Laguna, SmolLM3, Gemma 4, EXAONE 4
   "thinking", // DeepSeek-V3.1, Granite, Kimi
 ];
 
@@ -77,6 +77,8 @@ export interface Reasoning {
   readonly marks: ReasoningMarks | undefined;
   /** Token ids at the end of prompts whose template has opened the reasoning already. */
   readonly openings: readonly (readonly number[])[];
+  /** Token ids at the end of prompts whose template has closed it; absent where there are no marks. */
+  readonly closing?: readonly number[];
   /** The template asks whether to think. */
   readonly switchable: boolean;
   /** Reasoning, text and calls are messages of their own. */
@@ -97,7 +99,7 @@ export interface Reasoning {
 /** The fields that are needed to separate an output. */
 export type ReasoningParts = Pick<
   Reasoning,
-  "marks" | "openings" | "channels" | "break" | "answer"
+  "marks" | "openings" | "closing" | "channels" | "break" | "answer"
 >;
 
 /** The part of a tokenizer that `reasoningOf` needs. */
@@ -126,14 +128,17 @@ export function reasoningOf(
   const knows = (mark: string) => tokenizer.idOf(mark) !== undefined || template?.includes(mark);
   const marks = REASONING_MARKS.find(({ open, close }) => knows(open) && knows(close));
   if (marks === undefined) return { marks, openings: [], switchable };
+  const encode = (text: string) => tokenizer.encode(text, { addSpecialTokens: false });
   const openings = ["", "\n", "\n\n", ...marks.begun ?? []].map((begun) =>
-    tokenizer.encode(`${marks.open}${begun}`, { addSpecialTokens: false })
+    encode(`${marks.open}${begun}`)
   );
+  const closing = encode(marks.close);
   const call = CALLS.find(({ known }) => known.every((text) => template?.includes(text)));
   const answer = answerMarks((text) => knows(text) === true);
   return {
     marks,
     openings,
+    closing,
     switchable,
     ...call && { break: call },
     ...answer && { answer },
@@ -201,8 +206,8 @@ export interface ReasoningStream {
 /**
  * Separates reasoning from the answer. Reasoning is the text between the marks at the beginning of an
  * output, or from its beginning where the prompt opened it (`openings`); marks further on are text.
- * White space around reasoning, the empty lines before the answer and marks around it (`answer`) are left out. The
- * result does not depend on how the output is cut.
+ * White space around reasoning, the empty lines before the answer, also where the prompt closed the reasoning (Laguna),
+ * and marks around the answer (`answer`) are left out. The result does not depend on how the output is cut.
  */
 export function reasoningStream(
   { answer, ...parts }: ReasoningParts,
@@ -229,7 +234,7 @@ export function reasoningStream(
 
 /** The same with all marks of the answer. */
 function separatedStream(
-  { marks, openings, channels, break: breaks }: Omit<ReasoningParts, "answer">,
+  { marks, openings, closing, channels, break: breaks }: Omit<ReasoningParts, "answer">,
   promptIds: readonly number[],
 ): ReasoningStream {
   if (channels !== undefined) {
@@ -249,7 +254,10 @@ function separatedStream(
     return { part: "text", over: true, push: (text) => nonEmpty("", text), end: () => [] };
   }
   const { open, close } = marks;
-  const opened = openings.some((ids) => ids.every((id, i) => id === promptIds.at(i - ids.length)));
+  const endsWith = (ids: readonly number[]) =>
+    ids.every((id, i) => id === promptIds.at(i - ids.length));
+  const opened = openings.some(endsWith);
+  const closed = closing !== undefined && endsWith(closing);
   let part: Part = "begin";
   let held = "";
   let begun = false;
@@ -281,11 +289,14 @@ function separatedStream(
       if (start.startsWith(open)) {
         held = start.slice(open.length);
         part = "reasoning";
-      } else if (ended || !open.startsWith(start)) part = opened ? "reasoning" : "text";
+      } else if (ended || !open.startsWith(start)) {
+        part = opened ? "reasoning" : "text";
+        if (closed) held = withoutEmptyLines(held);
+      }
     }
     if (part === "reasoning") reasoning = takeReasoning(ended);
     if (part === "gap" && held.trim() !== "") {
-      held = held.replace(/^\s*\n/, "");
+      held = withoutEmptyLines(held);
       part = "text";
     }
     if (part !== "text") return nonEmpty(reasoning, "");
@@ -307,6 +318,11 @@ function separatedStream(
     },
     end: () => take(true),
   };
+}
+
+/** The text without the empty lines at its beginning. */
+function withoutEmptyLines(text: string): string {
+  return text.replace(/^\s*\n/, "");
 }
 
 function openChannels(

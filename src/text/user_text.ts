@@ -21,13 +21,16 @@ const WRITTEN = "\ufdd0";
 /** The mark in the control tokens of the second tokenizer, which encodes the template's. Also a noncharacter. */
 const CONTROL = "\ufdd1";
 
+/** Tokens that begin and end turns although their tokenizer does not call them special (Laguna). */
+const TURN_TOKENS = ["system", "user", "assistant"].flatMap((role) => [`<${role}>`, `</${role}>`]);
+
 /**
  * Uses a second tokenizer whose control tokens contain the mark CONTROL. Before encoding, control tokens from the
  * template get that mark, and those that people wrote lose their mark WRITTEN. So the text is encoded in one piece,
  * and tokens that people spelled out match no control token.
  *
  * @param of.tokenizer made from the same files. Tokens that it skips are control tokens, and so are the headers of
- * channels. Reasoning and tool marks are not, because templates look for them.
+ * channels and those of turns. Reasoning and tool marks are not, because templates look for them.
  */
 export function openUserText(
   { name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer }: {
@@ -43,7 +46,8 @@ export function openUserText(
     : [];
   const isControl = ({ id, content }: Record<string, unknown>) =>
     typeof content === "string" && content !== "" &&
-    (tokenizer.isSkipped(Number(id)) || CHANNEL_TOKENS.includes(content));
+    (tokenizer.isSkipped(Number(id)) || CHANNEL_TOKENS.includes(content) ||
+      TURN_TOKENS.includes(content));
   // Longest first, so that the longest token that begins at a place matches.
   const spellings = added.filter(isControl).map(({ content }) => String(content))
     .toSorted((a, b) => b.length - a.length);

@@ -31,6 +31,11 @@ const SAID: Readonly<Record<string, string>> = {
     "<parameter=city>\nBad Ems\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
   glm47: "<think>I think so.</think>I look it up.<tool_call>weather<arg_key>city</arg_key>" +
     "<arg_value>Bad Ems</arg_value><arg_key>days</arg_key><arg_value>2</arg_value></tool_call>",
+  laguna: "<think>I think so.</think>I look it up.<tool_call>weather<arg_key>city</arg_key>" +
+    "<arg_value>Bad Ems</arg_value><arg_key>days</arg_key><arg_value>2</arg_value></tool_call>",
+  laguna_xs2: "<think>\nI think so.\n</think>\nI look it up.\n<tool_call>weather\n" +
+    "<arg_key>city</arg_key>\n<arg_value>Bad Ems</arg_value>\n<arg_key>days</arg_key>\n" +
+    "<arg_value>2</arg_value>\n</tool_call>",
   ministral3: "[THINK]I think so.[/THINK]I look it up.[TOOL_CALLS]weather[ARGS]" +
     '{"city": "Bad Ems", "days": 2}',
   seed_oss:
@@ -206,6 +211,8 @@ const FORCED: Readonly<Record<string, readonly [begin: string, end: string]>> = 
   gemma4: ["<|tool_call>call:", "<tool_call|>"],
   qwen38: ["<tool_call>\n", ""],
   glm47: ["<tool_call>", ""],
+  laguna: ["<tool_call>", ""],
+  laguna_xs2: ["<tool_call>", ""],
   ministral3: ["[ARGS]", ""],
   seed_oss: ["<seed:tool_call>\n", ""],
 };
@@ -249,7 +256,7 @@ Deno.test("a switch for thinking is a variable of the template", () => {
   const switchable = Object.keys(SAID).filter((name) =>
     reasoningOf(tokenizer, text(name)).switchable
   );
-  assert.deepEqual(switchable, ["gemma4", "qwen38", "glm47", "seed_oss"]);
+  assert.deepEqual(switchable, ["gemma4", "qwen38", "glm47", "laguna", "laguna_xs2", "seed_oss"]);
 });
 
 Deno.test("templates that need whole tools get them", async () => {

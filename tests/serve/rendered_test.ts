@@ -43,6 +43,7 @@ for (
     deepseek_v31: NUMBERS.replaceAll(" ", ""),
     qwen38: "<parameter=id>\n1234567890123456789\n</parameter>\n<parameter=x>\n[1.0, -0.0]\n",
     glm47: "<arg_value>1234567890123456789</arg_value><arg_key>x</arg_key><arg_value>[1.0, -0.0]<",
+    laguna: "<arg_value>1234567890123456789</arg_value><arg_key>x</arg_key><arg_value>[1.0, -0.0]<",
     seed_oss: "<parameter=id>1234567890123456789</parameter>\n<parameter=x>[1.0, -0.0]</parameter>",
     gemma4: "{id:1234567890123456789,n:3,o:{e:1e-7},x:[1.0,-0.0]}",
   })

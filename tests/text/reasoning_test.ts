@@ -14,9 +14,10 @@ import {
 import { loadTokenizer } from "../../src/text/tokenizer.ts";
 
 const [marks] = REASONING_MARKS;
-const THINK = { marks, openings: [[7], [7, 8]] };
+const THINK = { marks, openings: [[7], [7, 8]], closing: [9] };
 const ASKED = [1, 2];
 const OPENED = [1, 7, 8];
+const CLOSED = [1, 9];
 
 const CASES: readonly (readonly [string, string, readonly number[], string, string])[] = [
   ["a block in front", "<think>\nI see.\n</think>\n\nHi", ASKED, "I see.", "Hi"],
@@ -33,6 +34,9 @@ const CASES: readonly (readonly [string, string, readonly number[], string, stri
   ["marks further on are text", "a <think>b</think>", ASKED, "", "a <think>b</think>"],
   ["a second block is text", "<think>a</think>b<think>c</think>", ASKED, "a", "b<think>c</think>"],
   ["a beginning of a mark", "<thi", ASKED, "", "<thi"],
+  ["closed by the prompt", "\n\n  Hi\n", CLOSED, "", "  Hi\n"],
+  ["closed by the prompt, and none", "Hi", CLOSED, "", "Hi"],
+  ["closed by the prompt, and a block", "\n<think>a</think>\nHi", CLOSED, "a", "Hi"],
   ["nothing", "", ASKED, "", ""],
 ];
 
@@ -55,6 +59,8 @@ const UNCLOSED: readonly (readonly [string, string, string])[] = [
   ["seed_oss", "I say <seed:tool_call> now.", "<seed:tool_call>\n<function=f>"],
   ["glm47", "I say <tool_call> and <tool_call>a b</tool_call>.", "<tool_call>f</tool_call>"],
   ["glm47", "I say <tool_call></tool_call>.", "<tool_call>f\n<arg_key>a</arg_key>"],
+  ["laguna", "I say <tool_call></tool_call>.", "<tool_call>f<arg_key>a</arg_key>"],
+  ["laguna_xs2", "I say <tool_call></tool_call>.", "<tool_call>f\n<arg_key>a</arg_key>"],
   ["ministral3", "I say [TOOL_CALL now.", '[TOOL_CALLS]f[ARGS]{"a": 1}'],
   ["gemma4", "I say <|tool_call>f now.", "<|tool_call>call:f{}<tool_call|>"],
   ["deepseek_v31", "I say <｜tool▁calls▁ now.", "<｜tool▁calls▁begin｜>"],
@@ -170,6 +176,8 @@ for (const [name, special, template, expected] of KNOWN) {
     assert.equal(partReasoning("a", reasoning, opened).reasoning, "a");
     const closed = tokenizer.encode(`hi${open}\n\n${close}\n\n`, { addSpecialTokens: false });
     assert.equal(partReasoning("a", reasoning, closed).text, "a");
+    const turn = tokenizer.encode(`hi${close}`, { addSpecialTokens: false });
+    assert.equal(partReasoning("\na", reasoning, turn).text, "a");
     const decoded = tokenizer.decode([...opened, ...closed], { skipSpecialTokens: true });
     assert.equal(decoded, `hi${open}\nhi${open}\n\n${close}\n\n`, "marks are decoded");
   });

@@ -28,7 +28,7 @@ const { conversations, tools, cases } = json("cases.json") as Cases;
  * script used Jinja2 3.1.6 with transformers' filters and globals. These templates are the published ones,
  * from the folders models/templates of ggml-org/llama.cpp and model/renderers/testdata of ollama/ollama
  * (both MIT): of gpt-oss, Qwen3-Coder, Qwen3.8, Gemma 4, Ministral 3, Mistral Small 3.2, Muse Glimmer,
- * Seed-OSS, SmolLM3 and Granite 4 (Apache-2.0) and GLM-4.7-Flash (MIT).
+ * Seed-OSS, SmolLM3 and Granite 4 (Apache-2.0), GLM-4.7-Flash (MIT), Laguna XS 2.1 (`laguna`) and XS.2.
  */
 const EXPECTED = json("expected.json") as readonly (string | { readonly error: string })[];
 

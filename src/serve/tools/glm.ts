@@ -13,7 +13,7 @@ const TAGS: Tags = {
   end: END,
 };
 
-/** GLM-4.5 to 4.7: `<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>`. */
+/** GLM-4.5 to 4.7, Laguna: `<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>`. */
 export const GLM: ToolFamily = {
   name: "glm",
   speaks: (template) => template.includes(CALL) && template.includes(TAGS.key.open),
@@ -24,7 +24,7 @@ export const GLM: ToolFamily = {
     body: ({ tools }) => eitherCall(() => taggedCall(TAGS, { tools }), /\s/, CALL),
   },
   forced(tools, template) {
-    // GLM-4.5 and 4.6 have line ends between the tags, 4.7 has none.
+    // GLM-4.5, 4.6 and Laguna XS.2 have line ends between the tags, GLM-4.7 and Laguna XS 2.1 have none.
     const line = /<\/arg_key>(?:\\n|\n)/.test(template) ? "\n" : "";
     const forms = nativeForms(
       tools,
