@@ -9,6 +9,8 @@ export interface Endpoint {
   /** Base URL of /chat/completions, OpenAI's `baseURL`, without a slash at its end. */
   readonly api: string;
   readonly key: string | undefined;
+  /** The field that limits an answer's tokens: OpenAI refuses the older name for its newer models. */
+  readonly limitField: "max_tokens" | "max_completion_tokens";
 }
 
 /** A key for OpenAI is sent nowhere else, and not unencrypted. */
@@ -44,5 +46,6 @@ export function endpointOf(
     root: url.origin + path.replace(/\/v1$/, ""),
     api: url.origin + (path === "" ? "/v1" : path),
     key: key || undefined,
+    limitField: url.origin === OPENAI ? "max_completion_tokens" : "max_tokens",
   };
 }

@@ -160,10 +160,12 @@ function progressReporter(
         return status.bench({ done, total, text: `${one.name}, ${label}` });
       }
       case "row": {
-        const { load, block, label, output_throughput, p50_e2el_ms } = event.row;
+        const { load, block, label, output_throughput, p50_e2el_ms, failed } = event.row;
         return line(
           `${load}, block ${block + 1}, ${label}: ${output_throughput.toFixed(1)} tokens/s, ` +
-            `end to end p50 ${(p50_e2el_ms ?? 0).toFixed(0)} ms`,
+            `end to end p50 ${(p50_e2el_ms ?? 0).toFixed(0)} ms${
+              failed > 0 ? `, ${failed} failed` : ""
+            }`,
         );
       }
       case "different":

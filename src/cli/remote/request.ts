@@ -31,16 +31,12 @@ export interface RequestSettings extends
   readonly logitBias?: ChatOptions["logitBias"] | undefined;
 }
 
-/** OpenAI refuses the older name of the limit for its newer models. */
-const OPENAI = "https://api.openai.com";
-
 /**
  * Fields of a request's body: only those that were set; the server chooses the others. Fields that OpenAI
  * does not have use the names of vLLM, SGLang and Eyrie.
  */
 export function fieldsOf(settings: RequestSettings, endpoint: Endpoint, grammar?: Grammar): Json {
   const { logitBias = {}, stop, maxTokens } = settings;
-  const limit = endpoint.root === OPENAI ? "max_completion_tokens" : "max_tokens";
   const kwargs = templateArguments(settings);
   const fields = {
     temperature: settings.temperature,
@@ -52,7 +48,7 @@ export function fieldsOf(settings: RequestSettings, endpoint: Endpoint, grammar?
     presence_penalty: settings.presencePenalty,
     logit_bias: Object.keys(logitBias).length > 0 ? logitBias : undefined,
     seed: settings.seed,
-    [limit]: maxTokens,
+    [endpoint.limitField]: maxTokens,
     stop: stop.length > 0 ? stop : undefined,
     ignore_eos: settings.ignoreEos || undefined,
     chat_template_kwargs: Object.keys(kwargs).length > 0 ? kwargs : undefined,

@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import { RemoteError } from "../../errors.ts";
 import type { Answer, PreparedRequest } from "./request.ts";
 
 /** A clock in milliseconds. */
@@ -31,6 +32,17 @@ export interface RequestRecord extends Answer {
   readonly endMs: number;
 }
 
+/** A request that a server refused or did not answer to its end, as `vllm bench serve` counts them. */
+export interface FailedRequest extends Pick<RequestRecord, "dueMs" | "endMs"> {
+  readonly error: RemoteError;
+}
+
+/** The requests of a run, each in the order of arrival. */
+export interface Driven {
+  readonly requests: readonly RequestRecord[];
+  readonly failed: readonly FailedRequest[];
+}
+
 /** How requests are sent. */
 export interface DriveOptions {
   readonly clock: Clock;
@@ -47,16 +59,19 @@ export interface DriveOptions {
  *
  * An engine may occupy this thread while it works. Requests that became due meanwhile are sent at the next report about
  * any request, before the engine goes on.
+ *
+ * @throws what a sender throws, once all requests have ended; a RemoteError only makes its own request a failed one.
  */
 export async function drive(
   dues: readonly DueRequest[],
   { clock, signal, concurrency = Infinity, onEnded = () => {} }: DriveOptions,
-): Promise<RequestRecord[]> {
-  const failed = new AbortController();
-  const ends = AbortSignal.any([signal, failed.signal]);
+): Promise<Driven> {
+  const broken = new AbortController();
+  const ends = AbortSignal.any([signal, broken.signal]);
   const start = clock.now();
   const since = () => clock.now() - start;
   const records: RequestRecord[] = [];
+  const failed: FailedRequest[] = [];
   const sent: Promise<void>[] = [];
   let flying = 0;
   let sending = false;
@@ -66,14 +81,19 @@ export async function drive(
   async function run({ prepared }: DueRequest, index: number, dueMs: number): Promise<void> {
     const received: { atMs: number; tokens: number }[] = [];
     let runsMs: number | undefined;
-    const answer = await prepared.send((tokens) => {
-      const atMs = since();
-      runsMs ??= atMs;
-      if (tokens > 0) received.push({ atMs, tokens });
-      sendDue();
-    }, ends);
-    const endMs = received.at(-1)?.atMs ?? since();
-    records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, received, endMs };
+    try {
+      const answer = await prepared.send((tokens) => {
+        const atMs = since();
+        runsMs ??= atMs;
+        if (tokens > 0) received.push({ atMs, tokens });
+        sendDue();
+      }, ends);
+      const endMs = received.at(-1)?.atMs ?? since();
+      records[index] = { ...answer, dueMs, runsMs: runsMs ?? endMs, received, endMs };
+    } catch (error) {
+      if (!(error instanceof RemoteError)) throw error;
+      failed[index] = { error, dueMs, endMs: since() };
+    }
     flying--;
     onEnded(++ended);
     // Sent at once, so that the new request can take part in the next step of an engine in this thread.
@@ -91,7 +111,7 @@ export async function drive(
       if (due.atMs > now) break;
       flying++;
       const running = run(due, sent.length, concurrency === Infinity ? due.atMs : now);
-      running.catch(() => failed.abort());
+      running.catch(() => broken.abort());
       sent.push(running);
     }
     sending = false;
@@ -111,5 +131,6 @@ export async function drive(
   const outcomes = await Promise.allSettled(sent);
   const fault = outcomes.find(({ status }) => status === "rejected");
   if (fault?.status === "rejected") throw fault.reason;
-  return records;
+  // Without the holes that requests of the other kind leave.
+  return { requests: records.flat(), failed: failed.flat() };
 }

@@ -1,4 +1,5 @@
-import { drive, REAL_CLOCK, type RequestRecord } from "./drive.ts";
+import { reason, RemoteError } from "../../errors.ts";
+import { drive, type Driven, REAL_CLOCK } from "./drive.ts";
 import type { LoadCellSpec, LoadPlan } from "./plan.ts";
 import { type LoadRequest, type RequestSender, requestsOf } from "./request.ts";
 
@@ -13,9 +14,8 @@ export interface LoadCell {
   readonly onEnded: (ended: number) => void;
 }
 
-/** Requests of a measurement in the order of their arrival, and the seconds to the end of the last answer. */
-export interface DrivenCell {
-  readonly requests: readonly RequestRecord[];
+/** The requests of a measurement, and the seconds to the end of the last one. */
+export interface DrivenCell extends Driven {
   readonly seconds: number;
 }
 
@@ -24,6 +24,7 @@ export interface DrivenCell {
  *
  * @param onWarm called between the two, before the measured time begins.
  * @returns undefined if the signal aborted before the last answer.
+ * @throws RemoteError where not one request of the two is answered.
  */
 export async function driveCell(
   { spec: { one, block, seed }, plan: { work, warmup }, signal, onEnded }: LoadCell,
@@ -35,15 +36,26 @@ export async function driveCell(
     requests.map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
   const early = Array.from({ length: warmup }, (_, n) => ({ atMs: 0, seed: n }));
   const dues = prepared(requestsOf(block < 0 ? [] : one.arrivals(seed), work, seed));
-  await drive(prepared(requestsOf(early, work, (seed ^ WARM) >>> 0)), { clock, signal });
+  const warm = prepared(requestsOf(early, work, (seed ^ WARM) >>> 0));
+  refuseUnanswered(one.name, await drive(warm, { clock, signal }));
   await onWarm();
   const start = clock.now();
-  const requests = await drive(dues, {
+  const driven = await drive(dues, {
     clock,
     signal,
     onEnded,
     ...one.concurrency === null ? {} : { concurrency: one.concurrency },
   });
   const seconds = (clock.now() - start) / 1000;
-  return signal.aborted || requests.length < dues.length ? undefined : { requests, seconds };
+  const ended = driven.requests.length + driven.failed.length;
+  if (signal.aborted || ended < dues.length) return undefined;
+  refuseUnanswered(one.name, driven);
+  return { ...driven, seconds };
+}
+
+function refuseUnanswered(load: string, { requests, failed: [first] }: Driven): void {
+  if (first === undefined || requests.length > 0) return;
+  throw new RemoteError(
+    `Cannot measure "${load}": no request was answered; the first: ${reason(first.error)}`,
+  );
 }

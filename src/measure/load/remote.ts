@@ -77,7 +77,7 @@ function remoteSender(server: Server, ended: (answer: Completed) => void): Reque
       const prompt = promptOf(request);
       const fields = {
         temperature: 0,
-        max_tokens: maxTokens,
+        [server.endpoint.limitField]: maxTokens,
         ...ignoreEos ? { ignore_eos: true } : {},
       };
       return {

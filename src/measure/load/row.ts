@@ -51,6 +51,10 @@ export interface LoadRow extends Fields<"ttft" | "tpot" | "itl" | "e2el" | "e2e_
   /** Seconds from the start to the end of the last answer. */
   readonly duration: number;
   readonly completed: number;
+  /** Requests that the server refused or did not answer to the end; the lists below have the others only. */
+  readonly failed: number;
+  /** Why they failed, in the order of arrival. */
+  readonly errors: readonly string[];
   /** Null if a server does not count the tokens of prompts; so are the fields below that they are part of. */
   readonly total_input_tokens: number | null;
   readonly total_output_tokens: number;
@@ -116,7 +120,7 @@ export function rowOf(
   result: LoadCellResult,
   { subject, backend, workload, maxBatch, slo, date }: RowContext,
 ): LoadRow {
-  const { requests, rounds, seconds, acceptance } = result;
+  const { requests, failed, rounds, seconds, acceptance } = result;
   const served = acceptance !== undefined;
   const prefills = result.prefills === undefined ? null : prefillsOf(result.prefills);
   const times = requests.map(requestTimes);
@@ -140,7 +144,7 @@ export function rowOf(
     load: one.name,
     block,
     seed,
-    num_prompts: requests.length,
+    num_prompts: requests.length + failed.length,
     request_rate: one.requestRate,
     burstiness: one.burstiness,
     max_concurrency: one.concurrency,
@@ -148,6 +152,8 @@ export function rowOf(
     kv_tokens: result.machine?.kvTokens ?? null,
     duration: seconds,
     completed: requests.length,
+    failed: failed.length,
+    errors: failed.map(({ error }) => error.message),
     total_input_tokens: inputTokens,
     total_output_tokens: sum(output),
     request_throughput: requests.length / seconds,
@@ -164,7 +170,9 @@ export function rowOf(
     ...named("e2el", times.map(({ e2el }) => e2el)),
     ...named("e2e_latency", times.map(({ e2el }) => e2el)),
     concurrency: sum(times.map(({ e2el }) => e2el)) / 1000 / seconds,
-    max_concurrent_requests: peak(requests.map(({ dueMs, endMs }) => [dueMs, endMs])),
+    max_concurrent_requests: peak(
+      [...requests, ...failed].map(({ dueMs, endMs }) => [dueMs, endMs]),
+    ),
     peak_queue: served ? null : peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
     ...served ? serverAcceptance(acceptance) : acceptanceOf(rounds),
     num_steps_by_batch: stepsByBatch(rounds),

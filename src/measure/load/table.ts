@@ -176,10 +176,21 @@ function prefillLines(all: readonly LoadSummary[]): string[] {
   return texts.length === 0 ? [] : [`prefill, ${first?.label}: ${texts.join("; ")}`];
 }
 
-/** A line with the ratios of the first policy against itself; empty if it was not measured again. */
+/** How many requests failed, and the ratios of the first policy against itself: each where there is something to say. */
 export function noteLines(all: readonly LoadSummary[]): string[] {
+  const failures = all.flatMap(({ load, rows }) => {
+    const errors = rows.flatMap(({ errors }) => errors);
+    const sent = rows.reduce((sum, { num_prompts }) => sum + num_prompts, 0);
+    const [first] = errors;
+    return first === undefined
+      ? []
+      : [`${load}: ${errors.length} of ${sent} requests failed, the first: ${first}`];
+  });
   const noise = all.filter(({ again }) => again).flatMap((
     { load, throughputRatio: tokens, latencyRatio: e2e },
   ) => tokens && e2e ? [`${load}: tokens/s ${ratioText(tokens)}, E2E ${ratioText(e2e)}`] : []);
-  return noise.length === 0 ? [] : [`Noise, the first policy against itself: ${noise.join("; ")}`];
+  return [
+    ...failures,
+    ...noise.length === 0 ? [] : [`Noise, the first policy against itself: ${noise.join("; ")}`],
+  ];
 }

@@ -25,11 +25,12 @@ const [FEWEST, MOST, REQUESTS] = [12, 60, 3];
 
 /** The timeline of a measurement. */
 export function timelineOf(
-  { requests, rounds, seconds, acceptance }: LoadCellResult,
+  { requests, failed, rounds, seconds, acceptance }: LoadCellResult,
 ): LoadTimeline {
   const total = seconds * 1000;
-  const arriving = max(requests, ({ dueMs }) => dueMs) ?? 0;
-  const intervals = Math.min(MOST, Math.max(FEWEST, requests.length / REQUESTS));
+  const arrived = [...requests, ...failed];
+  const arriving = max(arrived, ({ dueMs }) => dueMs) ?? 0;
+  const intervals = Math.min(MOST, Math.max(FEWEST, arrived.length / REQUESTS));
   const width = tickStep(0, Math.max(1, arriving, total / 2), intervals);
   const count = Math.max(1, Math.ceil(total / width));
   const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
@@ -46,7 +47,7 @@ export function timelineOf(
   return {
     width_ms: width,
     arrival_rate: per(
-      binned(requests.map(({ dueMs }) => [index(dueMs), 1] as const), count),
+      binned(arrived.map(({ dueMs }) => [index(dueMs), 1] as const), count),
       width / 1000,
     ),
     output_throughput: per(

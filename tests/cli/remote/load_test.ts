@@ -74,6 +74,21 @@ Deno.test("bench load --remote with vLLM: counters before and after", async () =
   assert.deepEqual([temperature, max_tokens, ignore_eos], [0, 128, undefined]);
 });
 
+Deno.test("bench load --remote with OpenAI's own server: the limit has the name that its newer models take", async () => {
+  await using server = refusing(() => undefined);
+  const { fetch } = globalThis;
+  globalThis.fetch = (url, init) =>
+    fetch(String(url).replace("https://api.openai.com", server.url), init);
+  try {
+    const { code, err } = await load("https://api.openai.com", "--warmup", "0");
+    assert.equal(code, 0, err);
+  } finally {
+    globalThis.fetch = fetch;
+  }
+  const { max_tokens, max_completion_tokens } = server.bodies()[0];
+  assert.deepEqual([max_tokens, max_completion_tokens], [undefined, 128]);
+});
+
 Deno.test("bench load --remote with a server that counts nothing: prompts are unknown, chunks are counted", async () => {
   const delta = (content: string, finish_reason: string | null = null) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`;
@@ -117,22 +132,49 @@ Deno.test("bench load --remote with SGLang: its mean accept length; the table an
   assert.doesNotMatch(page.out, /Draft steps by batch size|>Queue<|NaN/);
 });
 
-Deno.test("bench load --remote: a failure ends the run in one line, what was measured is shown", async () => {
-  let answers = 0;
-  await using server = playback(({ path }) => {
+/** A server that gives the n-th question a short answer, or refuses it with a status, n from 1. */
+function refusing(refusalOf: (n: number) => number | undefined) {
+  let asked = 0;
+  return playback(({ path }) => {
     if (path === "/v1/models") return JSON.stringify({ data: [{ id: "m" }] });
     if (path !== "/v1/chat/completions") return undefined;
-    if (++answers > 5) {
-      return new Response("{}", { status: 429, headers: { "retry-after": "2" } });
-    }
-    return stream('data: {"choices":[{"delta":{"content":"x"}}]}\n\n', "data: [DONE]\n\n");
+    const status = refusalOf(++asked);
+    return status === undefined
+      ? stream('data: {"choices":[{"delta":{"content":"x"}}]}\n\n', "data: [DONE]\n\n")
+      : new Response("{}", { status, headers: { "retry-after": "2" } });
   });
+}
+
+Deno.test("bench load --remote: refused requests are counted as failed, and the run goes on", async () => {
+  await using server = refusing((n) => [, , 429, 503][n]);
+  const flags = ["--concurrency", "1", "--warmup", "0"];
+  const { code, out, err } = await load(server.url, ...flags);
+  assert.equal(code, 0, err);
+  assert.match(err, /tokens\/s, end to end p50 \d+ ms, 2 failed\n$/);
+  const [row] = JSON.parse(out);
+  assert.deepEqual([row.num_prompts, row.completed, row.failed], [4, 2, 2]);
+  assert.deepEqual(
+    [row.ttfts, row.output_lens, row.output_hashes].map(({ length }) => length),
+    [2, 2, 2],
+  );
+  assert.match(row.errors[0], /^Cannot get an answer of .*: it is busy \(429\), try again in 2 s$/);
+  assert.match(row.errors[1], /: it failed \(503\)/);
+  await using again = refusing((n) => [, , 429, 503][n]);
+  const table = await load(again.url, ...flags, "--format", "md");
+  assert.match(
+    table.out,
+    /\n1 in flight: 2 of 4 requests failed, the first: Cannot get an answer of/,
+  );
+});
+
+Deno.test("bench load --remote: where all requests fail, one line; what was measured is shown", async () => {
+  await using server = refusing((n) => n > 4 ? 429 : undefined);
   const flags = ["--repeat", "2", "--concurrency", "1", "--warmup", "0"];
   const { code, out, err } = await load(server.url, ...flags);
   assert.equal(code, 1, err);
   assert.match(
     err,
-    /\neyrie: Cannot get an answer of .*: it is busy \(429\), try again in 2 s\n$/,
+    /\neyrie: Cannot measure "1 in flight": no request was answered; the first: cannot get an answer of .*: it is busy \(429\), try again in 2 s\n$/,
   );
   const rows = JSON.parse(out);
   assert.deepEqual([rows.length, rows[0].accept_length, rows[0].backend], [1, null, "openai"]);

@@ -1,4 +1,5 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { RemoteError } from "../../../src/errors.ts";
 import { drive, type DriveOptions } from "../../../src/measure/load/drive.ts";
 import type { LoadRequest, RequestSender } from "../../../src/measure/load/request.ts";
 import { type FakeClock, fakeClock, fakeSender } from "./fake.ts";
@@ -32,7 +33,7 @@ Deno.test("an open loop sends at its times and records what it received when", a
   const clock = fakeClock();
   const sender = fakeSender(clock);
   const ended: number[] = [];
-  const records = await driven([0, 4, 100], {
+  const { requests: records } = await driven([0, 4, 100], {
     clock,
     sender,
     onEnded: (count: number) => ended.push(count),
@@ -54,7 +55,7 @@ Deno.test("an open loop sends at its times and records what it received when", a
 Deno.test("an open loop does not wait for answers: the queue is at whoever answers", async () => {
   const clock = fakeClock();
   const sender = fakeSender(clock, { places: 1 });
-  const records = await driven([0, 1, 2], { clock, sender });
+  const { requests: records } = await driven([0, 1, 2], { clock, sender });
   deepEqual(records.map(({ dueMs, runsMs, endMs }) => [dueMs, runsMs, endMs]), [
     [0, 0, 15],
     [1, 15, 30],
@@ -66,7 +67,7 @@ Deno.test("an open loop does not wait for answers: the queue is at whoever answe
 Deno.test("a closed loop keeps a number in flight, and times begin with the place", async () => {
   const clock = fakeClock();
   const sender = fakeSender(clock);
-  const records = await driven([0, 0, 0, 0, 0], { clock, sender, concurrency: 2 });
+  const { requests: records } = await driven([0, 0, 0, 0, 0], { clock, sender, concurrency: 2 });
   deepEqual(records.map(({ dueMs, endMs }) => [dueMs, endMs]), [
     [0, 15],
     [0, 15],
@@ -96,7 +97,7 @@ Deno.test("what is due while the thread is kept is sent when anything is heard, 
   };
   const dues = requests([0, 15, 25], 6)
     .map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
-  const records = await drive(dues, {
+  const { requests: records } = await drive(dues, {
     signal: NEVER,
     clock: { now: () => now, sleep: (ms) => new Promise((wake) => setTimeout(wake, ms)) },
   });
@@ -125,7 +126,7 @@ Deno.test("a sender that calls back while it takes a request gets each request o
     }),
   };
   const clock = fakeClock();
-  const records = await driven([0, 0, 0, 7], { clock, sender });
+  const { requests: records } = await driven([0, 0, 0, 7], { clock, sender });
   deepEqual(taken, [0, 1, 2, 3]);
   equal(records.length, 4);
 });
@@ -150,7 +151,7 @@ Deno.test("time that passes while it is looked at loses no request", async () =>
   const dues = requests([0.05, 0.1, 0.35, 2], 1)
     .map((each) => ({ atMs: each.atMs, prepared: sender.prepare(each) }));
   const clock = { now: () => now += 0.03, sleep: () => Promise.resolve() };
-  const records = await drive(dues, { clock, signal: NEVER });
+  const { requests: records } = await drive(dues, { clock, signal: NEVER });
   deepEqual(taken, [0, 1, 2, 3]);
   deepEqual(records.map(({ dueMs }) => dueMs), [0.05, 0.1, 0.35, 2]);
 });
@@ -160,11 +161,11 @@ Deno.test("the signal ends what is in flight and sends nothing more", async () =
   const sender = fakeSender(clock, { first: 50 });
   const stop = new AbortController();
   clock.sleep(20, NEVER).then(() => stop.abort());
-  const records = await driven([0, 10, 500], { clock, sender, signal: stop.signal });
+  const { requests: records } = await driven([0, 10, 500], { clock, sender, signal: stop.signal });
   deepEqual(records.map(({ complete }) => complete), [false, false]);
   deepEqual(sender.log.filter((line) => line.startsWith("sent")), ["sent 0", "sent 1"]);
   const none = await driven([0, 0], { clock, sender, signal: AbortSignal.abort(), concurrency: 1 });
-  deepEqual(none, []);
+  deepEqual(none, { requests: [], failed: [] });
 });
 
 Deno.test("a request that fails ends the others and is thrown once they have ended", async () => {
@@ -179,4 +180,22 @@ Deno.test("a request that fails ends the others and is thrown once they have end
   };
   await rejects(driven([0, 1, 400], { clock, sender }), /^Error: lost$/);
   deepEqual(good.log, ["sent 0", "ended 0"]);
+});
+
+Deno.test("a request that a server refuses is a failed one, and the others go on", async () => {
+  const clock = fakeClock();
+  const good = fakeSender(clock);
+  const busy = new RemoteError("busy");
+  const sender: RequestSender = {
+    prepare: (request) =>
+      request.seed === 1
+        ? { send: () => clock.sleep(5, NEVER).then(() => Promise.reject(busy)) }
+        : good.prepare(request),
+  };
+  const ended: number[] = [];
+  const onEnded = (count: number) => void ended.push(count);
+  const { requests, failed } = await driven([0, 1, 2], { clock, sender, concurrency: 2, onEnded });
+  deepEqual(requests.map(({ dueMs, endMs }) => [dueMs, endMs]), [[0, 15], [6, 21]]);
+  deepEqual(failed, [{ error: busy, dueMs: 1, endMs: 6 }]);
+  deepEqual(ended, [1, 2, 3]);
 });

@@ -174,6 +174,7 @@ export function fakeLoadCell(
       outputHash: `${seed}`,
       complete: true,
     })),
+    failed: [],
     rounds,
     prefills: states.map(() => ({
       chunks: [{ from: 0, to: 10 }],

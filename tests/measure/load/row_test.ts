@@ -49,6 +49,7 @@ function round(beganMs: number, ms: number, numSteps: number, accepted: number[]
 
 const RESULT: LoadCellResult = {
   requests: [FIRST, SECOND],
+  failed: [],
   rounds: [round(30, 20, 3, [2]), round(50, 10, 0, [0]), round(60, 10, 1, [1, 0])],
   seconds: 0.1,
   switches: [{ round: 1, from: 3, to: 0, reason: "" }],
