@@ -25,9 +25,13 @@ const TABLE: ProfileTable = {
 
 async function run(
   args: readonly string[],
-  { interrupt = false, bandwidth }: { interrupt?: boolean; bandwidth?: number } = {},
+  { interrupt = false, bandwidth, fault, io = fakeIo() }: {
+    interrupt?: boolean;
+    bandwidth?: number;
+    fault?: Error;
+    io?: ReturnType<typeof fakeIo>;
+  } = {},
 ) {
-  const io = fakeIo();
   const invocation = parseArguments(["bench", "--table", "profile", ...args]);
   assert.ok(invocation.command === "bench");
   const requests: ProfileRequest[] = [];
@@ -37,6 +41,7 @@ async function run(
     async *tables() {
       yield await Promise.resolve(TABLE);
       if (interrupt) io.interrupt();
+      if (fault !== undefined) throw fault;
       yield TABLE;
       yield TABLE;
     },
@@ -91,6 +96,20 @@ Deno.test("Ctrl+C ends a profile after the table it is at; what was measured is 
   const { code, out } = await run([], { interrupt: true });
   assert.equal(code, 130);
   assert.equal(out.match(/## Prefill/g)?.length, 2);
+});
+
+Deno.test("bench --table profile: what was measured before an error is in the file and is shown", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "eyrie-profile-" });
+  try {
+    const path = `${folder}/profile.json`;
+    const io = fakeIo();
+    const args = ["--format", "json", "--output", path];
+    await assert.rejects(run(args, { io, fault: new Error("lost") }), /^Error: lost$/);
+    assert.equal(JSON.parse(await Deno.readTextFile(path)).tables.length, 1);
+    assert.equal(io.out().match(/## Prefill/g)?.length, 1);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("EYRIE_BANDWIDTH is a number above 0, or the bandwidth is measured", () => {

@@ -35,16 +35,20 @@ export async function runProfile(
   });
   using session = await unlessAborted(opening, io.signal).finally(status.clear);
   if (session === undefined) return INTERRUPTED;
-  const tables: ProfileTable[] = [];
-  for await (const table of session.tables()) {
-    tables.push(table);
-    if (io.signal.aborted) break;
-  }
   const given = bandwidth !== undefined;
   const facts = { subject: session.subject, bandwidth: { gbps: session.bandwidth ?? null, given } };
-  const table = profileText(tables, facts);
-  const text = format === "json" ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n` : table;
-  file?.write(text);
-  io.stdout.write(file === undefined ? text : table);
+  const tables: ProfileTable[] = [];
+  const text = (json: boolean) =>
+    json ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n` : profileText(tables, facts);
+  try {
+    for await (const table of session.tables()) {
+      tables.push(table);
+      file?.write(text(format === "json"));
+      if (io.signal.aborted) break;
+    }
+  } finally {
+    // After an error too: the tables that were measured before it are shown.
+    if (tables.length > 0) io.stdout.write(text(format === "json" && file === undefined));
+  }
   return io.signal.aborted ? INTERRUPTED : 0;
 }

@@ -216,7 +216,7 @@ export const BENCH_OUTPUT = {
     common: true,
     type: "file",
     help:
-      "file for the results; the table is printed to standard output as well. Without --table and on one WebGPU it is updated while measuring",
+      "file for the results; the table is printed to standard output as well. Without --table and on one WebGPU, and with --table profile, it is updated while measuring",
     absent: "standard output",
     example: "--format html --output bench.html",
   },
