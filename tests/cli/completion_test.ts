@@ -92,3 +92,13 @@ Deno.test("zsh and fish are told every flag of every command, and its values", (
     }
   }
 });
+
+Deno.test("zsh and fish complete the last word of a list with commas, as bash does", () => {
+  const words = POLICY_NAMES.join(" ");
+  const [zsh, fish] = [completionScript("zsh"), completionScript("fish")];
+  assert.ok(zsh.includes(`)--policy=[`) && zsh.includes(`:_sequence compadd - ${words}'`));
+  assert.ok(zsh.includes(`:(${words})'`), "a single policy of generate is not a list");
+  assert.ok(fish.includes(`-l policy -x -a '(__eyrie_list ${words})'`));
+  assert.ok(fish.includes(`-l policy -x -a '${words}'`));
+  assert.match(fish, /^function __eyrie_list$/m);
+});

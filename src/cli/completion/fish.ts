@@ -15,6 +15,7 @@ export function fishScript(
   );
   return [
     "# fish completion of eyrie, from: eyrie completion fish",
+    LIST,
     "complete -c eyrie -f",
     ...names,
     ...commands.flatMap(commandLines),
@@ -22,6 +23,12 @@ export function fishScript(
     "",
   ].join("\n");
 }
+
+/** Words that continue a list with commas, after those that it has; fish itself puts `--flag=` before them. */
+const LIST = `function __eyrie_list
+  set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string replace -r '[^,]*$' '')
+  printf '%s\\n' $before$argv
+end`;
 
 /** `eyrie help`, and what may follow it. */
 function helpLines(commands: readonly CompletedCommand[], topics: CompletedTopics): string[] {
@@ -56,20 +63,22 @@ function commandLines({ names, flags, longer, operands }: CompletedCommand): str
   ];
 }
 
-function flagArguments({ spellings, help, value, values }: CompletedFlag): string {
+function flagArguments({ spellings, help, value, values, list }: CompletedFlag): string {
   const names = spellings.map((spelling) =>
     spelling.startsWith("--") ? `-l ${spelling.slice(2)}` : `-s ${spelling.slice(1)}`
   );
   // A value, and no files in addition to what is offered.
   const takes = values === "files" ? "-r" : "-x";
-  const offered = value === "" ? [] : [takes, offer(values)].filter(Boolean);
+  const offered = value === "" ? [] : [takes, offer(values, { list })].filter(Boolean);
   return [...names, ...offered, `-d ${quoted(help)}`].join(" ");
 }
 
-function offer(values: Values): string {
+function offer(values: Values, { list = false }: { readonly list?: boolean } = {}): string {
   if (values === "unknown") return "";
   if (values === "folders") return "-a '(__fish_complete_directories)'";
-  return values === "files" ? "-F" : `-a ${quoted(values.join(" "))}`;
+  if (values === "files") return "-F";
+  const words = values.join(" ");
+  return `-a ${quoted(list ? `(__eyrie_list ${words})` : words)}`;
 }
 
 function quoted(text: string): string {

@@ -59,19 +59,21 @@ function commandCase({ names, flags, longer, operands }: CompletedCommand): stri
 }
 
 /** One for each spelling: \`(-m --model)--model=[help]:MODEL:_files -/\`. */
-function flagSpecs({ spellings, help, value, values, repeated }: CompletedFlag): string[] {
+function flagSpecs({ spellings, help, value, values, repeated, list }: CompletedFlag): string[] {
   const others = repeated ? "*" : `(${spellings.join(" ")})`;
   return spellings.map((spelling) => {
     const attached = value === "" ? "" : spelling.startsWith("--") ? "=" : "+";
-    const argument = value === "" ? "" : `:${value}:${action(values)}`;
+    const argument = value === "" ? "" : `:${value}:${action(values, { list })}`;
     return `${others}${spelling}${attached}[${help.replaceAll(/[[\]\\]/g, "\\$&")}]${argument}`;
   });
 }
 
-function action(values: Values): string {
+function action(values: Values, { list = false }: { readonly list?: boolean } = {}): string {
   if (values === "unknown") return " ";
   if (values === "folders") return "_files -/";
-  return values === "files" ? "_files" : `(${values.join(" ")})`;
+  if (values === "files") return "_files";
+  // _sequence fills in the words between commas.
+  return list ? `_sequence compadd - ${values.join(" ")}` : `(${values.join(" ")})`;
 }
 
 function quoted(text: string): string {
