@@ -1,5 +1,6 @@
 /** `eyrie doctor`: can this machine run Eyrie, and how fast does its GPU answer. */
 import { reason, UsageError } from "../../errors.ts";
+import { costsPath, lookAtCosts } from "../../engine/tune/costs/costs_file.ts";
 import { lookAtTuning, tuningPath } from "../../engine/tune/tuning_file.ts";
 import type { DoctorOptions } from "../options/options.ts";
 import { openWebGpu, type WebGpuName } from "../../gpu/webgpu.ts";
@@ -60,6 +61,7 @@ async function examine(
   const adapter = await lookAtAdapter(webgpu);
   const env = (name: string): string | undefined => Deno.env.get(name);
   const forced = env("DENO_WEBGPU_BACKEND");
+  const tuning = tuningPath(env, machine.os);
   return {
     deno: {
       version: Deno.version.deno,
@@ -71,7 +73,8 @@ async function examine(
     webgpu: webgpu.name,
     adapter,
     caches: cacheFolders(env, machine.os).map(cacheState),
-    tuning: lookAtTuning(tuningPath(env, machine.os)),
+    tuning: lookAtTuning(tuning),
+    costs: lookAtCosts(costsPath(tuning)),
     config: configState(env, machine.os),
     fix: adapter === null && webgpu.name === "dawn"
       ? DAWN_FIX

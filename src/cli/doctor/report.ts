@@ -2,6 +2,7 @@
 import type { AdapterReport } from "./adapter.ts";
 import { DAWN_PACKAGE } from "../../gpu/dawn.ts";
 import type { WebGpuName } from "../../gpu/webgpu.ts";
+import type { CostsContents } from "../../engine/tune/costs/costs_file.ts";
 import type { TuningContents } from "../../engine/tune/tuning_file.ts";
 import type { CacheState } from "./caches.ts";
 import type { Fix } from "./machine.ts";
@@ -23,6 +24,8 @@ export interface DoctorReport {
   readonly caches: readonly CacheState[];
   /** What --autotune measured here. */
   readonly tuning: TuningContents;
+  /** What rounds cost, as `eyrie profile` and adaptive policies measured it here. */
+  readonly costs: CostsContents;
   readonly config: ConfigState;
   readonly fix: Fix;
 }
@@ -51,7 +54,17 @@ export function renderReport(report: DoctorReport): string {
     line("webgpu", webgpuText(report.webgpu)),
     ...(adapter === null ? [line("adapter", "none")] : adapterLines(adapter)),
     ...report.caches.map((cache, i) => line(i === 0 ? "caches" : "", cacheText(cache))),
-    ...tuningLines(report.tuning),
+    ...measuredLines(
+      "tuning",
+      report.tuning,
+      ({ adapter, launches }) => `${launches} launches measured on ${adapter}`,
+    ),
+    ...measuredLines(
+      "costs",
+      report.costs,
+      ({ adapter, tables }) =>
+        `rounds of ${tables} ${tables === 1 ? "model" : "models"} measured on ${adapter}`,
+    ),
     line("config", configText(report.config)),
     line("verdict", verdict(report)),
   ];
@@ -77,6 +90,11 @@ export function reportJson(report: DoctorReport): Record<string, unknown> {
       path: report.tuning.path ?? null,
       adapters: report.tuning.adapters,
       problem: report.tuning.problem ?? null,
+    },
+    costs: {
+      path: report.costs.path ?? null,
+      adapters: report.costs.adapters,
+      problem: report.costs.problem ?? null,
     },
     config: { path: report.config.path ?? null, flags: report.config.flags ?? null },
     fix: report.fix,
@@ -161,13 +179,17 @@ function cacheText(cache: CacheState): string {
   return `${cache.name}: ${cache.path} (${cache.exists ? "exists" : "not there yet"}${free})`;
 }
 
-function tuningLines({ path, adapters, problem }: TuningContents): string[] {
-  if (path === undefined) return [line("tuning", "no home folder known: not kept")];
-  if (adapters.length === 0) return [line("tuning", problem ?? `${path} (nothing measured yet)`)];
-  const each = adapters.map(({ adapter, launches }) =>
-    line("", `${launches} launches measured on ${adapter}`)
-  );
-  return [line("tuning", problem ?? path), ...each];
+/** A file of what was measured here, with a line for each adapter. */
+function measuredLines<OfAdapter>(
+  label: string,
+  { path, adapters, problem }: Pick<TuningContents, "path" | "problem"> & {
+    readonly adapters: readonly OfAdapter[];
+  },
+  text: (of: OfAdapter) => string,
+): string[] {
+  if (path === undefined) return [line(label, "no home folder known: not kept")];
+  if (adapters.length === 0) return [line(label, problem ?? `${path} (nothing measured yet)`)];
+  return [line(label, problem ?? path), ...adapters.map((each) => line("", text(each)))];
 }
 
 function verdict({ adapter, fix }: DoctorReport): string {

@@ -176,7 +176,7 @@ function prefillLines(all: readonly LoadSummary[]): string[] {
   return texts.length === 0 ? [] : [`prefill, ${first?.label}: ${texts.join("; ")}`];
 }
 
-/** How many requests failed, and the ratios of the first policy against itself: each where there is something to say. */
+/** How many requests failed, if any did, and the ratios of the first policy against itself, if there are any. */
 export function noteLines(all: readonly LoadSummary[]): string[] {
   const failures = all.flatMap(({ load, rows }) => {
     const errors = rows.flatMap(({ errors }) => errors);

@@ -44,6 +44,11 @@ const REPORT: DoctorReport = {
     adapters: [{ adapter: "NVIDIA H200, vulkan, 570.1", launches: 40 }],
     problem: undefined,
   },
+  costs: {
+    path: "/c/eyrie/costs.json",
+    adapters: [{ adapter: "NVIDIA H200, vulkan, 570.1", tables: 2 }],
+    problem: undefined,
+  },
   config: { path: "/home/me/.config/eyrie.json", flags: 3 },
   fix: { kind: "none" },
 };
@@ -69,9 +74,25 @@ caches     Hugging Face models: /c/hub (not there yet, 1 GiB free)
            Deno modules: no home folder known
 tuning     /c/eyrie/tuning.json
            40 launches measured on NVIDIA H200, vulkan, 570.1
+costs      /c/eyrie/costs.json
+           rounds of 2 models measured on NVIDIA H200, vulkan, 570.1
 config     /home/me/.config/eyrie.json, which sets 3 flags
 verdict    ready
 `,
+  );
+});
+
+Deno.test("a file of measurements that is absent or cannot be read is told in its line", () => {
+  const path = "/c/eyrie/costs.json";
+  const text = (costs: DoctorReport["costs"]) => renderReport({ ...REPORT, costs });
+  match(
+    text({ path, adapters: [], problem: undefined }),
+    /^costs {6}\/c\/eyrie\/costs\.json \(nothing measured yet\)$/m,
+  );
+  match(text({ path, adapters: [], problem: "cannot use it" }), /^costs {6}cannot use it$/m);
+  match(
+    text({ path: undefined, adapters: [], problem: undefined }),
+    /^costs {6}no home folder known: not kept$/m,
   );
 });
 

@@ -3,6 +3,7 @@ import {
   costsKey,
   type CostsOf,
   costsPath,
+  lookAtCosts,
   readCosts,
   writeCosts,
 } from "../../../src/engine/tune/costs/costs_file.ts";
@@ -48,13 +49,20 @@ Deno.test("another adapter, model, draft or kv dtype is another key", () => {
 
 Deno.test("what is written is read again; tables of other models stay", () =>
   inFolder((path) => {
-    assert.deepEqual(readCosts(path, fail), new Map());
+    assert.equal(readCosts(path, "a", fail), undefined);
+    assert.deepEqual(lookAtCosts(path), { path, adapters: [], problem: undefined });
     writeCosts(path, "a", SIMPLE, fail);
     writeCosts(path, "b", { ...SIMPLE, host: 9 }, fail);
     writeCosts(path, "a", { ...SIMPLE, host: 3 }, fail);
-    const found = readCosts(path, fail);
-    assert.deepEqual([...found].map(([key, { host }]) => [key, host]), [["a", 3], ["b", 9]]);
-    assert.deepEqual(found.get("b"), { ...SIMPLE, host: 9 });
+    assert.equal(readCosts(path, "a", fail)?.host, 3);
+    assert.deepEqual(readCosts(path, "b", fail), { ...SIMPLE, host: 9 });
+    assert.equal(readCosts(path, "c", fail), undefined);
+    writeCosts(path, "c", { ...SIMPLE, adapter: "another" }, fail);
+    assert.deepEqual(lookAtCosts(path), {
+      path,
+      adapters: [{ adapter: "an adapter", tables: 2 }, { adapter: "another", tables: 1 }],
+      problem: undefined,
+    });
     const names = [...Deno.readDirSync(path.slice(0, path.lastIndexOf("/")))];
     assert.deepEqual(names.map(({ name }) => name), ["costs.json"]);
   }));
@@ -66,7 +74,8 @@ Deno.test("a cache that cannot be used is a warning, never a failure", () =>
     const warn = (line: string) => void warnings.push(line);
     for (const text of ["{", "[]", '{"format":"other"}', '{"format":"eyrie-costs-cache-1"}']) {
       Deno.writeTextFileSync(path, text);
-      assert.deepEqual(readCosts(path, warn), new Map());
+      assert.equal(readCosts(path, "a", warn), undefined);
+      assert.match(lookAtCosts(path).problem ?? "", /^cannot use the cost tables ".*costs.json": /);
     }
     assert.equal(warnings.length, 4);
     assert.match(warnings[2] ?? "", /^cannot use the cost tables ".*": its format is not /);
@@ -74,15 +83,20 @@ Deno.test("a cache that cannot be used is a warning, never a failure", () =>
     assert.match(warnings[4] ?? "", /^cannot write the cost tables /);
   }));
 
-Deno.test("a table that cannot be used is left out, and no other with it", () =>
+Deno.test("a table that cannot be read is a warning for its own model alone, and stays in the file", () =>
   inFolder((path) => {
     writeCosts(path, "a", SIMPLE, fail);
     writeCosts(path, "b", { ...SIMPLE, verify: [] }, fail);
     const warnings: string[] = [];
-    assert.deepEqual([...readCosts(path, (line) => warnings.push(line)).keys()], ["a"]);
-    const [warning = "", ...more] = warnings;
-    assert.match(warning, /^cannot use the table "b" of ".*": verify is empty; measuring again$/);
-    assert.deepEqual(more, []);
     writeCosts(path, "c", SIMPLE, fail);
-    assert.deepEqual([...readCosts(path, fail).keys()], ["a", "c"]);
+    assert.deepEqual([readCosts(path, "a", fail), readCosts(path, "c", fail)], [SIMPLE, SIMPLE]);
+    assert.equal(readCosts(path, "b", (line) => warnings.push(line)), undefined);
+    assert.equal(warnings.length, 1);
+    assert.match(
+      warnings[0] ?? "",
+      /^cannot use the cost tables ".*": verify is empty; measuring again$/,
+    );
+    const { adapters, problem } = lookAtCosts(path);
+    assert.deepEqual(adapters, [{ adapter: "an adapter", tables: 2 }]);
+    assert.match(problem ?? "", /^cannot use the table "b" of ".*": verify is empty$/);
   }));

@@ -3,7 +3,7 @@
  *
  *     { "format": "eyrie-costs-cache-1", "tables": { KEY: CostTable } }
  *
- * KEY is `costsKey`. A writer reads the file again, replaces its own table and drops those that cannot be read.
+ * KEY is `costsKey`. A writer reads the file again and replaces its own table.
  */
 import { reason, UsageError } from "../../../errors.ts";
 import { isObject } from "../../../objects.ts";
@@ -35,39 +35,71 @@ export function costsKey({ adapter, model, draft, weightBytes, kvDtype }: CostsO
   return `${adapter}; ${model}, draft ${draft ?? "none"}, ${weightBytes} bytes, kv ${kvDtype}`;
 }
 
-/** The file's tables; none where there is no file. A file or a table that cannot be read is a warning. */
+/** The table of a key; undefined where there is none. A file or a table that cannot be read is a warning. */
 export function readCosts(
   path: string,
+  key: string,
   onWarning: (line: string) => void,
-): ReadonlyMap<string, CostTable> {
-  const warn = (what: string, error: unknown) =>
-    onWarning(`cannot use ${what} "${path}": ${reason(error)}; measuring again`);
-  const found = new Map<string, CostTable>();
-  let tables: Readonly<Record<string, unknown>>;
+): CostTable | undefined {
   try {
-    tables = parseCache(JSON.parse(Deno.readTextFileSync(path)));
+    const tables = readTables(path);
+    return Object.hasOwn(tables, key) ? parseCosts(tables[key]) : undefined;
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) warn("the cost tables", error);
-    return found;
+    onWarning(`cannot use the cost tables "${path}": ${reason(error)}; measuring again`);
+    return undefined;
   }
-  for (const [key, table] of Object.entries(tables)) {
-    try {
-      found.set(key, parseCosts(table));
-    } catch (error) {
-      warn(`the table "${key}" of`, error);
-    }
-  }
-  return found;
 }
 
-/** Puts a table into the file. A folder that takes no file is a warning. */
+/** The file summed up. */
+export interface CostsContents {
+  /** Undefined where no home folder is known. */
+  readonly path: string | undefined;
+  /** The number of tables of each adapter, which is named by `adapterKey`. */
+  readonly adapters: readonly { readonly adapter: string; readonly tables: number }[];
+  /** Why the file, or a table, cannot be read; undefined where all of it can. */
+  readonly problem: string | undefined;
+}
+
+/** Reads the file for `doctor`. A file or a table that cannot be read is a `problem`, not an error. */
+export function lookAtCosts(path: string | undefined): CostsContents {
+  if (path === undefined) return { path, adapters: [], problem: undefined };
+  const counts = new Map<string, number>();
+  let problem: string | undefined;
+  const look = (what: string, read: () => void) => {
+    try {
+      read();
+    } catch (error) {
+      problem ??= `cannot use ${what} "${path}": ${reason(error)}`;
+    }
+  };
+  look("the cost tables", () => {
+    for (const [key, table] of Object.entries(readTables(path))) {
+      look(`the table "${key}" of`, () => {
+        const { adapter } = parseCosts(table);
+        counts.set(adapter, (counts.get(adapter) ?? 0) + 1);
+      });
+    }
+  });
+  return { path, adapters: [...counts].map(([adapter, tables]) => ({ adapter, tables })), problem };
+}
+
+/**
+ * Puts a table into the file, and leaves the others as they are, also those that another version wrote and this one
+ * cannot read. A folder that takes no file is a warning.
+ */
 export function writeCosts(
   path: string,
   key: string,
   table: CostTable,
   onWarning: (line: string) => void,
 ): void {
-  const tables = Object.fromEntries([...readCosts(path, () => {}), [key, table]]);
+  let others: Readonly<Record<string, unknown>> = {};
+  try {
+    others = readTables(path);
+  } catch {
+    // A file that cannot be read is written anew.
+  }
+  const tables = { ...others, [key]: table };
   try {
     replaceFile(path, `${JSON.stringify({ format: FORMAT, tables }, null, 1)}\n`);
   } catch (error) {
@@ -84,9 +116,16 @@ export function readCostFile(path: string): CostTable {
   }
 }
 
-/** @throws CostError when it is not this format. */
-function parseCache(json: unknown): Readonly<Record<string, unknown>> {
-  const { format, tables } = fieldsOf(json);
+/** The file's tables by key, unread; none where there is no file. @throws Error when it is not this format. */
+function readTables(path: string): Readonly<Record<string, unknown>> {
+  let text: string;
+  try {
+    text = Deno.readTextFileSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return {};
+    throw error;
+  }
+  const { format, tables } = fieldsOf(JSON.parse(text));
   if (format !== FORMAT) throw new CostError(`its format is not "${FORMAT}"`);
   return fieldsOf(tables);
 }

@@ -66,7 +66,7 @@ export function openCosts(
   const key = costsKey(of);
   // If the caller names a file, the cache is neither read nor written.
   const cache = choice === undefined ? path : undefined;
-  const cached = cache === undefined ? undefined : readCosts(cache, onWarning).get(key);
+  const cached = cache === undefined ? undefined : readCosts(cache, key, onWarning);
   const rows = batch * ((depths.at(-1) ?? 0) + 1);
   const drafts = { draft: runner.draft, deepest: depths.at(-1) ?? 0 };
   const known = cached && reaches(cached, rows, drafts) ? cached : given(choice);
