@@ -220,10 +220,16 @@ Deno.test("simulate: fixed batches by acceptance, over plain decoding", async ()
   );
 });
 
+Deno.test("simulate: an unknown policy is told all names, with the oracles", async () => {
+  assert.match(await refused("--policy nope"), /auto, oracle, oracle:depth\)$/);
+});
+
 Deno.test("simulate: what cannot be used is one line", async () => {
   const lines = {
     "--scenario quiet": 'Cannot use "--scenario quiet": allowed is all, phases-1,',
-    "--policy nothing": 'Cannot use "--policy nothing": no such policy',
+    "--policy orcale":
+      'Cannot use "--policy orcale": no such policy, did you mean oracle? (there are static, ',
+    "--policy oracle:batch": 'Cannot use "--policy oracle:batch": no such policy',
     "--costs nowhere.json": 'Cannot read "nowhere.json"',
     "--costs rtx4090":
       'Cannot use "--costs rtx4090": there is no such file or machine, did you mean rtx4090-7b?',

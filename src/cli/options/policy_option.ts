@@ -19,20 +19,26 @@ const SIMULATED = "oracle";
  * other keys override them.
  *
  * @param flag as the user spelled it, for messages.
+ * @param simulated names that the caller reads itself, which are allowed too: those of oracles.
  * @throws UsageError for a policy that does not exist or options that it does not take.
  */
-export function policyOf(text: string, flag = "--policy"): NamedPolicy {
+export function policyOf(
+  text: string,
+  flag = "--policy",
+  simulated: readonly string[] = [],
+): NamedPolicy {
   const refuse = (why: string) => new UsageError(`Cannot use "${flag} ${text}": ${why}`);
   const [name, given] = halves(text, ":");
   const kind = Object.hasOwn(POLICIES, name) ? POLICIES[name] : undefined;
-  if (name === SIMULATED) {
+  if (name === SIMULATED && simulated.length === 0) {
     throw refuse(
       "it has to know in advance which drafts are accepted: it exists in eyrie simulate only",
     );
   }
   if (kind === undefined) {
-    const near = didYouMean(nearest(name, POLICY_NAMES));
-    throw refuse(`no such policy${near} (there are ${POLICY_NAMES.join(", ")})`);
+    const names = [...POLICY_NAMES, ...simulated];
+    const near = didYouMean(nearest(name, names));
+    throw refuse(`no such policy${near} (there are ${names.join(", ")})`);
   }
   const { config = defaultConfig(name, given), ...typed } = optionsOf(given, refuse);
   const read = config === undefined ? {} : presetJson(config);

@@ -149,11 +149,13 @@ function policiesOf(
   return { policies: policyArms(priced), unpriced };
 }
 
+const ORACLES = [ORACLE, DEPTH_ORACLE];
+
 function policyArms(names: readonly string[]): Arm[] {
   return [...new Set(names)].map((text) => {
-    if (text === ORACLE.name) return ORACLE;
-    if (text === DEPTH_ORACLE.name) return DEPTH_ORACLE;
-    const { policy, options } = policyOf(text, "--policy");
+    const oracle = ORACLES.find(({ name }) => name === text);
+    if (oracle !== undefined) return oracle;
+    const { policy, options } = policyOf(text, "--policy", ORACLES.map(({ name }) => name));
     return policyArm(policy, options ?? {}, text);
   });
 }
