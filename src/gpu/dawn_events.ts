@@ -1,7 +1,7 @@
 /** Polls Dawn for what has happened on the device, without a turn of the event loop. */
 
 /** How long the thread sleeps between two polls: a share of the time waited, within bounds. */
-const SLEEP = { least: 0.02, most: 0.25, share: 0.02 };
+const SLEEP = { min: 0.02, max: 0.25, share: 0.02 };
 
 /**
  * While something is awaited the addon polls: it hands a native function to the global `setImmediate`, and
@@ -111,7 +111,7 @@ const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 function sleepSince(began: number): void {
   const share = (performance.now() - began) * SLEEP.share;
-  sleep(Math.min(SLEEP.most, Math.max(SLEEP.least, share)));
+  sleep(Math.min(SLEEP.max, Math.max(SLEEP.min, share)));
 }
 
 function sleep(ms: number): void {

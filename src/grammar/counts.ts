@@ -56,17 +56,17 @@ export function openCounter(
 
   /** Tokens that consist only of characters which a repeat or string at this position still allows so many of. */
   function surelyPossible(position: Position, words: number): Uint32Array {
-    const most = new Map<CodePoints | typeof STRING, number>();
+    const max = new Map<CodePoints | typeof STRING, number>();
     const may = (of: CodePoints | typeof STRING, count: number) =>
-      most.set(of, Math.max(count, most.get(of) ?? 0));
+      max.set(of, Math.max(count, max.get(of) ?? 0));
     for (const { of, at, part, next } of position.places) {
-      if (of.kind === "counted string" && part === INSIDE) may(STRING, (of.most ?? Infinity) - at);
+      if (of.kind === "counted string" && part === INSIDE) may(STRING, (of.max ?? Infinity) - at);
       if (of.kind !== "one of" || at > 0 || next?.of.kind !== "repeat") continue;
       // `next.at` counts the character that this place reads.
-      if (isOneOf(of, next.of.part)) may(of.set, (next.of.most ?? Infinity) - next.at + 1);
+      if (isOneOf(of, next.of.part)) may(of.set, (next.of.max ?? Infinity) - next.at + 1);
     }
     const made = new Uint32Array(words);
-    for (const [of, count] of most) if (count > 0) addUpTo(made, of, count);
+    for (const [of, count] of max) if (count > 0) addUpTo(made, of, count);
     return made;
   }
 

@@ -43,12 +43,12 @@ export function allows(mask: Uint32Array, token: number): boolean {
   return (((mask[token >>> 5] ?? 0) >>> (token & 31)) & 1) === 1;
 }
 
-/** The tokens of a mask, rising; undefined where there are more than `most`. */
-export function tokensOf(mask: Uint32Array, most: number): number[] | undefined {
+/** The tokens of a mask, rising; undefined where there are more than `max`. */
+export function tokensOf(mask: Uint32Array, max: number): number[] | undefined {
   const tokens: number[] = [];
   for (const [at, word] of mask.entries()) {
     for (let left = word; left !== 0; left &= left - 1) {
-      if (tokens.length === most) return undefined;
+      if (tokens.length === max) return undefined;
       tokens.push(at * 32 + 31 - Math.clz32(left & -left));
     }
   }

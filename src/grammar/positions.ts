@@ -69,9 +69,9 @@ export interface Positions {
 
 /**
  * @param rules each must have a text, as `productive` ensures.
- * @param most for tests: how many positions, places and frames are kept.
+ * @param max for tests: how many positions, places and frames are kept.
  */
-export function openPositions(rules: Rules, root: Expression, most: number = MAX_KEPT): Positions {
+export function openPositions(rules: Rules, root: Expression, max: number = MAX_KEPT): Positions {
   const kinds = byteKinds(rules);
   let pool = new Pool(rules);
   const first = new Step(pool);
@@ -86,7 +86,7 @@ export function openPositions(rules: Rules, root: Expression, most: number = MAX
   return {
     start: first.position(),
     current(position) {
-      if (pool.kept > most) pool = new Pool(rules);
+      if (pool.kept > max) pool = new Pool(rules);
       return position.pool === pool ? position : pool.copied(position);
     },
     behind(position, byte) {
@@ -221,11 +221,11 @@ class Step {
       const last = at === of.parts.length - 1;
       return this.enter(part, last ? next : this.#pool.frame(of, at + 1, next));
     }
-    const { part, least, most } = of;
-    if (at >= least) this.resume(next);
-    if (most !== undefined && at >= most) return;
-    // Without an upper bound, counts above `least` are equivalent, so the count stops there.
-    const count = most === undefined ? Math.min(at + 1, least) : at + 1;
+    const { part, min, max } = of;
+    if (at >= min) this.resume(next);
+    if (max !== undefined && at >= max) return;
+    // Without an upper bound, counts above `min` are equivalent, so the count stops there.
+    const count = max === undefined ? Math.min(at + 1, min) : at + 1;
     this.enter(part, this.#pool.frame(of, count, next));
   }
 }
@@ -247,26 +247,26 @@ function read(pool: Pool, place: Place, byte: number, step: Step): void {
       const value = at === 0
         ? (length === 1 ? byte : byte & (0x7f >> length))
         : ((part & 0xffffff) << 6) | (byte & 0x3f);
-      // `least` to `most` are the code points that begin with these bytes.
+      // `min` to `max` are the code points that begin with these bytes.
       const left = 6 * (length - at - 1);
-      const least = Math.max(value << left, MIN_OF_LENGTH[length] as number);
-      const most = ((value + 1) << left) - 1;
-      if (!of.set.some(([from, to]) => from <= most && least <= to)) return;
+      const min = Math.max(value << left, MIN_OF_LENGTH[length] as number);
+      const max = ((value + 1) << left) - 1;
+      if (!of.set.some(([from, to]) => from <= max && min <= to)) return;
       if (left > 0) return step.place({ of, at: at + 1, part: (length << 24) | value, next });
       return step.resume(next);
     }
     case "counted string": {
-      const { least, most = Infinity } = of;
+      const { min, max = Infinity } = of;
       if (part === BEFORE) {
         if (byte === QUOTE) step.place({ of, at: 0, part: INSIDE, next });
       } else if (part === ESCAPED) {
         if (SHORT_ESCAPES.includes(byte)) step.place({ of, at, part: INSIDE, next });
       } else if (byte === QUOTE) {
-        if (at >= least) step.resume(next);
+        if (at >= min) step.resume(next);
       } else if (continues(byte)) step.place(place);
-      else if (byte >= 0x20 && at < most) {
-        // Without an upper bound, counts above `least` are equivalent, so the count stops there.
-        const count = of.most === undefined ? Math.min(at + 1, least) : at + 1;
+      else if (byte >= 0x20 && at < max) {
+        // Without an upper bound, counts above `min` are equivalent, so the count stops there.
+        const count = of.max === undefined ? Math.min(at + 1, min) : at + 1;
         step.place({ of, at: count, part: byte === BACKSLASH ? ESCAPED : INSIDE, next });
       }
     }

@@ -33,10 +33,10 @@ export interface TokenClasses {
   readonly starts: Uint32Array;
   readonly eosTokenIds: readonly number[];
   /**
-   * Adds the tokens that consist of 1 to `most` characters of the class and are not empty to a mask. A token
+   * Adds the tokens that consist of 1 to `max` characters of the class and are not empty to a mask. A token
    * of STRING may begin and end within a character, but not end within an escape.
    */
-  addUpTo(mask: Uint32Array, of: CodePoints | typeof STRING, most: number): void;
+  addUpTo(mask: Uint32Array, of: CodePoints | typeof STRING, max: number): void;
 }
 
 export function tokenClasses(
@@ -82,14 +82,14 @@ export function tokenClasses(
     texts,
     starts,
     eosTokenIds,
-    addUpTo(mask, of, most) {
+    addUpTo(mask, of, max) {
       const { lengths, longest, whole } = classOf(of);
-      if (most >= longest) {
+      if (max >= longest) {
         for (const [word, bits] of whole.entries()) mask[word] = (mask[word] as number) | bits;
         return;
       }
       for (let token = 0; token < lengths.length; token++) {
-        if ((lengths[token] as number) > most) continue;
+        if ((lengths[token] as number) > max) continue;
         mask[token >>> 5] = (mask[token >>> 5] as number) | 1 << (token & 31);
       }
     },

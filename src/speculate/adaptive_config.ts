@@ -126,7 +126,7 @@ export function withInitialSteps(config: AdaptiveConfig, initialSteps: number): 
 
 function flatConfig(json: Json): AdaptiveConfig {
   checkKeys(json, FLAT_KEYS, "");
-  const candidateSteps = candidates(json["candidate_steps"], { least: 1, where: "" });
+  const candidateSteps = candidates(json["candidate_steps"], { min: 1, where: "" });
   if (candidateSteps.length < 2) {
     throw new AdaptiveConfigError(
       `candidate_steps must have at least 2 distinct values, got ${shown(json["candidate_steps"])}`,
@@ -156,7 +156,7 @@ function batchSlot(key: string, globals: Json, entry: unknown): AdaptiveSlot {
   const listed = entry["candidate_steps"];
   const steps = listed === undefined && candidateTrees.length > 0
     ? []
-    : candidates(listed, { least: 0, where });
+    : candidates(listed, { min: 0, where });
   checkKeys(entry, SLOT_KEYS, where);
   return {
     batchSize: Number(key),

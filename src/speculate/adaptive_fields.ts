@@ -29,15 +29,15 @@ export interface NumberFields {
 interface NumberRule {
   readonly fallback: number;
   readonly integer?: true;
-  readonly least?: number;
-  readonly most?: number;
+  readonly min?: number;
+  readonly max?: number;
 }
 
 /** Defaults of `AdaptiveSpeculativeParams`. SGLang checks no ranges; these are where it works. */
 export const NUMBERS = {
-  ema_alpha: { fallback: 0.2, least: 0, most: 1 },
-  update_interval: { fallback: 5, integer: true, least: 1 },
-  warmup_batches: { fallback: 10, integer: true, least: 0 },
+  ema_alpha: { fallback: 0.2, min: 0, max: 1 },
+  update_interval: { fallback: 5, integer: true, min: 1 },
+  warmup_batches: { fallback: 10, integer: true, min: 0 },
   down_hysteresis: { fallback: -0.25 },
   up_hysteresis: { fallback: 0 },
   ceiling_coeff: { fallback: 0 },
@@ -47,16 +47,16 @@ NUMBERS satisfies Readonly<Record<string, NumberRule>>;
 /** SGLang takes `true` for 1. */
 export function candidates(
   value: unknown,
-  { least, where }: { readonly least: 0 | 1; readonly where: string },
+  { min, where }: { readonly min: 0 | 1; readonly where: string },
 ): readonly number[] {
   const items: readonly unknown[] = Array.isArray(value) ? value : [];
   const steps = items.map((item) => typeof item === "boolean" ? Number(item) : item);
-  if (steps.length > 0 && steps.every((step) => isIntegerFrom(step, least))) {
+  if (steps.length > 0 && steps.every((step) => isIntegerFrom(step, min))) {
     return ascending(steps);
   }
   throw new AdaptiveConfigError(
     `${where}candidate_steps must be a list of ${
-      least === 0 ? "non-negative" : "positive"
+      min === 0 ? "non-negative" : "positive"
     } integers, ` +
       `got ${shown(value)}`,
   );
@@ -99,16 +99,16 @@ export function numbers(json: Json, where: string): NumberFields {
 
 function number(json: Json, key: keyof typeof NUMBERS, where: string): number {
   const rule: NumberRule = NUMBERS[key];
-  const { fallback, integer = false, least = -Infinity, most = Infinity } = rule;
+  const { fallback, integer = false, min = -Infinity, max = Infinity } = rule;
   const value = Object.hasOwn(json, key) ? json[key] : fallback;
   const isNumber = typeof value === "number" && Number.isFinite(value);
-  if (isNumber && value >= least && value <= most && (!integer || Number.isSafeInteger(value))) {
+  if (isNumber && value >= min && value <= max && (!integer || Number.isSafeInteger(value))) {
     return value;
   }
   const kind = integer ? "an integer" : "a number";
-  const range = most < Infinity ? ` from ${least} to ${most}` : ` of at least ${least}`;
+  const range = max < Infinity ? ` from ${min} to ${max}` : ` of at least ${min}`;
   throw new AdaptiveConfigError(
-    `${where}${key} must be ${kind}${least > -Infinity ? range : ""}, got ${shown(value)}`,
+    `${where}${key} must be ${kind}${min > -Infinity ? range : ""}, got ${shown(value)}`,
   );
 }
 
@@ -116,8 +116,8 @@ export function ascending(steps: readonly number[]): readonly number[] {
   return Object.freeze([...new Set(steps)].toSorted((a, b) => a - b));
 }
 
-function isIntegerFrom(value: unknown, least: number): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= least;
+function isIntegerFrom(value: unknown, min: number): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= min;
 }
 
 /** A value as the file has it. */

@@ -65,7 +65,7 @@ const counted = openGrammars({
   tokens: () => ({ bytes: BYTES, stripsSpace: false }),
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
-}, { most: Infinity, wide: 0, tokens: 0 });
+}, { max: Infinity, wide: 0, tokens: 0 });
 const xgrammar = await openXGrammar();
 const compiler = xgrammar.attempt((binding) =>
   new binding.GrammarCompiler(
@@ -93,10 +93,10 @@ function writtenOut(rules: Rules): Rules {
       case "counted string": {
         const any = rules.get(of.of);
         assert.ok(any?.kind === "sequence");
-        const { least, most } = of;
-        if (most !== undefined && most < least) assert.fail("nothing");
+        const { min, max } = of;
+        if (max !== undefined && max < min) assert.fail("nothing");
         const parts = any.parts.map((part) =>
-          part.kind === "repeat" ? { ...part, least, most } : part
+          part.kind === "repeat" ? { ...part, min, max } : part
         );
         return { kind: "sequence", parts };
       }

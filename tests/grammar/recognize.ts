@@ -24,11 +24,11 @@ export function recognizes(rules: Rules, whole: string): boolean {
       case "choice":
         return new Set(expression.parts.flatMap((part) => [...ends(part, from)]));
       case "repeat": {
-        const { part, least, most = Infinity } = expression;
+        const { part, min, max = Infinity } = expression;
         let at = new Set([from]);
-        for (let n = 0; n < least; n++) at = all(at, part);
+        for (let n = 0; n < min; n++) at = all(at, part);
         let found = at;
-        for (let n = least; n < most; n++) {
+        for (let n = min; n < max; n++) {
           at = all(at, part);
           const more = found.union(at);
           if (more.size === found.size) break;

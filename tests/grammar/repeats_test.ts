@@ -52,8 +52,8 @@ const VOCABULARY = {
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
 };
-const COUNTED = openGrammars(VOCABULARY, { most: 1, wide: 0, tokens: 0 });
-const WRITTEN_OUT = openGrammars(VOCABULARY, { most: Infinity, wide: 0, tokens: 0 });
+const COUNTED = openGrammars(VOCABULARY, { max: 1, wide: 0, tokens: 0 });
+const WRITTEN_OUT = openGrammars(VOCABULARY, { max: Infinity, wide: 0, tokens: 0 });
 
 /** Whether a written-out grammar accepts the token byte by byte, because xgrammar's masks sometimes lack a token. */
 async function takes(grammar: Grammar, walked: readonly number[], token: number): Promise<boolean> {
@@ -147,8 +147,8 @@ Deno.test("counted repeats: random expressions", async () => {
     const draw = drawFrom(700 + seed);
     const pick = (of: readonly string[]) => of[draw(of.length)] as string;
     const part = (): string => {
-      const [least, more] = [draw(4), draw(4)];
-      const count = pick([`{${least},${least + more}}`, `{${least},}`, "*", "?", ""]);
+      const [min, more] = [draw(4), draw(4)];
+      const count = pick([`{${min},${min + more}}`, `{${min},}`, "*", "?", ""]);
       return pick(["a", "[a-c]", "[^a]", ".", "[é-中]", "\\w", "😀"]) + count;
     };
     const some = () => Array.from({ length: 1 + draw(3) }, part).join("");

@@ -13,8 +13,8 @@ const MAX_PLACES = 50;
 
 /** Both included; undefined: none. */
 export interface Bounds {
-  readonly least?: Bound | undefined;
-  readonly most?: Bound | undefined;
+  readonly min?: Bound | undefined;
+  readonly max?: Bound | undefined;
 }
 
 export interface Bound {
@@ -26,17 +26,17 @@ const DIGIT = digitsFrom("0", "9");
 const FRACTION = sequence(text("."), repeat(DIGIT, 1, DIGITS));
 
 /** A whole number. */
-export function integer({ least, most }: Bounds): Expression {
-  const from = least && BigInt(
-    least.exclusive ? Math.floor(least.value) + 1 : Math.ceil(least.value),
+export function integer({ min, max }: Bounds): Expression {
+  const from = min && BigInt(
+    min.exclusive ? Math.floor(min.value) + 1 : Math.ceil(min.value),
   );
-  const to = most && BigInt(most.exclusive ? Math.ceil(most.value) - 1 : Math.floor(most.value));
-  return signed(from, to, { most: limit(0), zero: false }, (low, high) => whole(low, high));
+  const to = max && BigInt(max.exclusive ? Math.ceil(max.value) - 1 : Math.floor(max.value));
+  return signed(from, to, { max: limit(0), zero: false }, (low, high) => whole(low, high));
 }
 
 /** A number, with an exponent only where nothing bounds it. */
-export function decimal({ least, most }: Bounds): Expression {
-  if (least === undefined && most === undefined) {
+export function decimal({ min, max }: Bounds): Expression {
+  if (min === undefined && max === undefined) {
     const exponent = sequence(
       oneOf([[0x45, 0x45], [0x65, 0x65]]),
       choice(text(""), oneOf([[0x2b, 0x2b], [0x2d, 0x2d]])),
@@ -45,16 +45,16 @@ export function decimal({ least, most }: Bounds): Expression {
     const plain = whole(0n, limit(0));
     return sequence(optional(text("-")), plain, optional(FRACTION), optional(exponent));
   }
-  const bounds = [least, most].filter((bound) => bound !== undefined);
+  const bounds = [min, max].filter((bound) => bound !== undefined);
   const scale = Math.max(...bounds.map(scaleOf));
   if (scale > MAX_PLACES) {
     throw new GrammarError(
       `a bound with more than ${MAX_PLACES} digits behind the point is not supported`,
     );
   }
-  const from = least && within(least, scale, 1n);
-  const to = most && within(most, scale, -1n);
-  return signed(from, to, { most: limit(scale), zero: true }, (low, high, open) => {
+  const from = min && within(min, scale, 1n);
+  const to = max && within(max, scale, -1n);
+  return signed(from, to, { max: limit(scale), zero: true }, (low, high, open) => {
     return fixed(low, high, { scale, open });
   });
 }
@@ -97,21 +97,21 @@ function optional(part: Expression): Expression {
 function signed(
   from: bigint | undefined,
   to: bigint | undefined,
-  { most, zero }: { readonly most: bigint; readonly zero: boolean },
+  { max, zero }: { readonly max: bigint; readonly zero: boolean },
   of: (low: bigint, high: bigint, open: boolean) => Expression,
 ): Expression {
-  const low = from === undefined || from < -most ? -most : from;
-  const high = to === undefined || to > most ? most : to;
-  if (low > most || high < -most) {
+  const low = from === undefined || from < -max ? -max : from;
+  const high = to === undefined || to > max ? max : to;
+  if (low > max || high < -max) {
     throw new GrammarError(`numbers of more than ${DIGITS} digits are not supported`);
   }
   const parts: Expression[] = [];
   if (low < 0n && high >= low) {
     const last = high < 0n ? -high : zero ? 0n : 1n;
-    const open = from === undefined || from < -most;
+    const open = from === undefined || from < -max;
     if (last <= -low) parts.push(sequence(text("-"), of(last, -low, open)));
   }
-  const open = to === undefined || to > most;
+  const open = to === undefined || to > max;
   if (high >= 0n && high >= low) parts.push(of(low > 0n ? low : 0n, high, open));
   return parts.length === 0 ? NOTHING : choice(...parts);
 }
@@ -120,7 +120,7 @@ function signed(
 function whole(low: bigint, high: bigint): Expression {
   const parts: Expression[] = [];
   /** The consecutive lengths of which every number is allowed; they become a single repeat. */
-  let all: [least: number, most: number] | undefined;
+  let all: [min: number, max: number] | undefined;
   for (let length = `${low}`.length; length <= `${high}`.length; length++) {
     const [first, last] = [length === 1 ? 0n : 10n ** BigInt(length - 1), 10n ** BigInt(length)];
     const from = low > first ? low : first;

@@ -105,11 +105,11 @@ function checkCounts(
     readonly names: readonly string[];
   },
 ): void {
-  const least = countOf(schema, "minProperties", path) ?? 0;
-  const most = countOf(schema, "maxProperties", path) ?? Infinity;
-  if (least > required) throw fault(path, `"minProperties" is not supported`);
+  const min = countOf(schema, "minProperties", path) ?? 0;
+  const max = countOf(schema, "maxProperties", path) ?? Infinity;
+  if (min > required) throw fault(path, `"minProperties" is not supported`);
   const open = !closed && (schema.additionalProperties !== undefined || names.length === 0);
-  if (most < (open ? Infinity : names.length)) {
+  if (max < (open ? Infinity : names.length)) {
     throw fault(path, `"maxProperties" is not supported`);
   }
 }

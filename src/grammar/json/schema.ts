@@ -244,16 +244,16 @@ class SchemaGrammar implements SchemaContext {
     schema: Schema,
     path: string,
   ): Expression {
-    const { least, most } = boundsOf(schema, path);
-    if (least === undefined && most === undefined) return rule(all);
-    return this.#budget.made(between({ least, most }));
+    const { min, max } = boundsOf(schema, path);
+    if (min === undefined && max === undefined) return rule(all);
+    return this.#budget.made(between({ min, max }));
   }
 
   #string(schema: Schema, path: string): Expression {
     const [pattern, format] = [textOf(schema, "pattern", path), textOf(schema, "format", path)];
-    const [least, most] = [countOf(schema, "minLength", path), countOf(schema, "maxLength", path)];
+    const [min, max] = [countOf(schema, "minLength", path), countOf(schema, "maxLength", path)];
     const asked = ["pattern", "format"].filter((keyword) => schema[keyword] !== undefined);
-    if (least !== undefined || most !== undefined) asked.push("minLength or maxLength");
+    if (min !== undefined || max !== undefined) asked.push("minLength or maxLength");
     if (asked.length > 1) throw fault(path, `${asked.join(" and ")} at once is not supported`);
     if (pattern !== undefined) {
       if (pattern.length > MAX_PATTERN) {
@@ -273,8 +273,8 @@ class SchemaGrammar implements SchemaContext {
         () => quoted(regexExpression(expression, stringCharacter)),
       );
     }
-    if (least === undefined && most === undefined) return rule("string");
-    return most !== undefined && most < (least ?? 0) ? NOTHING : stringOf(least ?? 0, most);
+    if (min === undefined && max === undefined) return rule("string");
+    return max !== undefined && max < (min ?? 0) ? NOTHING : stringOf(min ?? 0, max);
   }
 
   #array(schema: Schema, path: string): Expression {
@@ -290,24 +290,24 @@ class SchemaGrammar implements SchemaContext {
       "prefixItems",
       0,
     );
-    const least = countOf(schema, "minItems", path) ?? 0;
-    const most = countOf(schema, "maxItems", path);
-    if (most !== undefined && most < least) return NOTHING;
+    const min = countOf(schema, "minItems", path) ?? 0;
+    const max = countOf(schema, "maxItems", path);
+    if (max !== undefined && max < min) return NOTHING;
     const items = tuple ? schema.additionalItems : schema.items;
-    const more = items ?? (first.length === 0 || least > first.length);
-    const begin = first.slice(0, most)
+    const more = items ?? (first.length === 0 || min > first.length);
+    const begin = first.slice(0, max)
       .map((each, i) => this.value(each, `${path}/prefixItems/${i}`));
     const entry = this.add(this.value(more, `${path}/items`));
-    const left = most === undefined ? undefined : most - begin.length;
-    if (begin.length === 0) return bracketed(list(entry, least, left));
-    const rest = sequence(text(", "), list(entry, Math.max(1, least - begin.length), left));
+    const left = max === undefined ? undefined : max - begin.length;
+    if (begin.length === 0) return bracketed(list(entry, min, left));
+    const rest = sequence(text(", "), list(entry, Math.max(1, min - begin.length), left));
     const fixed = sequence(...begin.flatMap((part, i) => i === 0 ? [part] : [text(", "), part]));
-    if (least > begin.length) return bracketed(sequence(fixed, rest));
+    if (min > begin.length) return bracketed(sequence(fixed, rest));
     return bracketed(left === 0 ? fixed : sequence(fixed, choice(text(""), rest)));
   }
 
-  #schemas(value: unknown, path: string, keyword: string, least = 1): readonly unknown[] {
-    if (Array.isArray(value) && value.length >= least) return value;
+  #schemas(value: unknown, path: string, keyword: string, min = 1): readonly unknown[] {
+    if (Array.isArray(value) && value.length >= min) return value;
     throw fault(path, `"${keyword}" is no list of schemas`);
   }
 
@@ -414,5 +414,5 @@ function boundsOf(schema: Schema, path: string): Bounds {
   // Of two bounds the exclusive one is the tighter where they are equal.
   const low = [...of("minimum", false), ...of("exclusiveMinimum", true)].toSorted(byValue).at(-1);
   const high = [...of("exclusiveMaximum", true), ...of("maximum", false)].toSorted(byValue)[0];
-  return { least: low, most: high };
+  return { min: low, max: high };
 }

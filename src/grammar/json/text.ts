@@ -50,8 +50,8 @@ export const ESCAPES: readonly Expression[] = [...CHARACTERS.slice(1), ...UNICOD
 const PLAIN_STRING = "plain_string";
 
 /** A string of so many characters, of which an escape is one. */
-export function stringOf(least: number, most: number | undefined): Expression {
-  return { kind: "counted string", of: PLAIN_STRING, least, most };
+export function stringOf(min: number, max: number | undefined): Expression {
+  return { kind: "counted string", of: PLAIN_STRING, min, max };
 }
 
 export function quoted(inside: Expression): Expression {
@@ -59,15 +59,15 @@ export function quoted(inside: Expression): Expression {
 }
 
 /** Entries with commas between them. */
-export function list(entry: Expression, least: number, most?: number): Expression {
-  if (most === 0) return text("");
+export function list(entry: Expression, min: number, max?: number): Expression {
+  if (max === 0) return text("");
   const more = repeat(
     sequence(COMMA, entry),
-    Math.max(0, least - 1),
-    most === undefined ? undefined : most - 1,
+    Math.max(0, min - 1),
+    max === undefined ? undefined : max - 1,
   );
   const some = sequence(entry, more);
-  return least > 0 ? some : choice(some, text(""));
+  return min > 0 ? some : choice(some, text(""));
 }
 
 /**

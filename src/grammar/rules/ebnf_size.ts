@@ -33,12 +33,12 @@ export function checkEbnfSize(
     last = part;
   };
   for (
-    const [whole, quoted, set, least, range, most, bracket, name, defines] of text.matchAll(PARTS)
+    const [whole, quoted, set, min, range, max, bracket, name, defines] of text.matchAll(PARTS)
   ) {
     if (quoted !== undefined) add({ places: whole.length, wide: 0 });
     else if (set !== undefined) add({ places: 1, wide: wideness(setOf(set) ?? []) });
-    else if (least !== undefined) {
-      const copies = Math.max(1, Number(least), range === undefined ? 0 : Number(most || 0));
+    else if (min !== undefined) {
+      const copies = Math.max(1, Number(min), range === undefined ? 0 : Number(max || 0));
       const part = last;
       add({ places: (copies - 1) * part.places, wide: (copies - 1) * part.wide });
       last = { places: copies * part.places, wide: copies * part.wide };

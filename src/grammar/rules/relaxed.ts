@@ -7,14 +7,14 @@ type Repeat = Extract<Expression, { kind: "repeat" }>;
 /** Where counting beside the compiled grammar pays. */
 export interface CountedFrom {
   /** Repeats with a smaller upper bound stay with xgrammar, whose own tables are faster for them. */
-  readonly most: number;
+  readonly max: number;
   /** Places of any character, as rules/size.ts counts them, that the repeat would come to. */
   readonly wide: number;
   /** In masks of at most so many tokens each token is tried, without the tables of token_classes.ts. */
   readonly tokens: number;
 }
 
-export const COUNTED_FROM: CountedFrom = { most: 16, wide: 4, tokens: 2000 };
+export const COUNTED_FROM: CountedFrom = { max: 16, wide: 4, tokens: 2000 };
 
 /**
  * Lower bound of a character's wideness, used for characters whose xgrammar tables cost little: a share of the
@@ -45,12 +45,12 @@ export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
       case "choice":
         return { ...expression, parts: expression.parts.map((part) => within(part, copies)) };
       case "repeat": {
-        const { part, least, most = least } = expression;
+        const { part, min, max = min } = expression;
         if (isRelaxed(expression, copies, from)) {
           found = true;
           return repeat(part, 0);
         }
-        return { ...expression, part: within(part, copies * Math.max(1, least, most)) };
+        return { ...expression, part: within(part, copies * Math.max(1, min, max)) };
       }
       default:
         return expression;
@@ -61,11 +61,11 @@ export function relaxed(rules: Rules, from: CountedFrom = COUNTED_FROM): Rules {
   return found ? made : rules;
 }
 
-function isRelaxed({ part, least, most = least }: Repeat, copies: number, from: CountedFrom) {
+function isRelaxed({ part, min, max = min }: Repeat, copies: number, from: CountedFrom) {
   const wide = widenessOf(part);
-  if (wide === undefined || most < from.most) return false;
-  if (copies * most * Math.max(wide, MIN_WIDENESS) < from.wide) return false;
-  return copies === 1 || (copies <= MAX_COPIES && copies * most <= MAX_NESTED);
+  if (wide === undefined || max < from.max) return false;
+  if (copies * max * Math.max(wide, MIN_WIDENESS) < from.wide) return false;
+  return copies === 1 || (copies <= MAX_COPIES && copies * max <= MAX_NESTED);
 }
 
 /** Wideness of a part that is one character, also if it can be written in another way; else undefined. */

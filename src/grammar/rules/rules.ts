@@ -8,23 +8,23 @@ export type Expression =
   | { readonly kind: "one of"; readonly set: CodePoints }
   | { readonly kind: "sequence"; readonly parts: readonly Expression[] }
   | { readonly kind: "choice"; readonly parts: readonly Expression[] }
-  /** `most` undefined: any number. */
+  /** `max` undefined: any number. */
   | {
     readonly kind: "repeat";
     readonly part: Expression;
-    readonly least: number;
-    readonly most: number | undefined;
+    readonly min: number;
+    readonly max: number | undefined;
   }
   | { readonly kind: "rule"; readonly name: string }
   /**
-   * A string of JSON in quotes, of `least` to `most` characters of which an escape is one. The rule
+   * A string of JSON in quotes, of `min` to `max` characters of which an escape is one. The rule
    * `of` has the same strings of any length: that is what is compiled, and counts.ts counts.
    */
   | {
     readonly kind: "counted string";
     readonly of: string;
-    readonly least: number;
-    readonly most: number | undefined;
+    readonly min: number;
+    readonly max: number | undefined;
   };
 
 /** The rules of a grammar by name; it begins with "root". */
@@ -39,8 +39,8 @@ export const choice = (...parts: Expression[]): Expression => ({ kind: "choice",
 /** No text at all. */
 export const NOTHING: Expression = choice();
 
-export function repeat(part: Expression, least: number, most?: number): Expression {
-  return { kind: "repeat", part, least, most };
+export function repeat(part: Expression, min: number, max?: number): Expression {
+  return { kind: "repeat", part, min, max };
 }
 
 /** The rules in xgrammar's EBNF, with the sets as it understands them or otherwise. */
@@ -62,16 +62,16 @@ function written(expression: Expression, ofSet: (set: CodePoints) => string): st
       if (expression.parts.length === 1) return inner(expression.parts[0] as Expression);
       return `(${expression.parts.map(inner).join(" | ")})`;
     case "repeat": {
-      const { part, least, most } = expression;
-      if (most === 0) return '""';
-      if (most === undefined && least === 0) {
+      const { part, min, max } = expression;
+      if (max === 0) return '""';
+      if (max === undefined && min === 0) {
         const one = inner(part);
         return one.startsWith("[") && one.endsWith("]") ? `${one}*` : `(${one})*`;
       }
-      if (most === undefined) return `(${inner(part)}){${least},}`;
+      if (max === undefined) return `(${inner(part)}){${min},}`;
       // In one, {3,200} is beyond the memory of xgrammar 0.1.27.
-      const rest = most > least ? `(${inner(part)}){0,${most - least}}` : "";
-      return least === 0 ? rest : `(${inner(part)}){${least}} ${rest}`.trim();
+      const rest = max > min ? `(${inner(part)}){0,${max - min}}` : "";
+      return min === 0 ? rest : `(${inner(part)}){${min}} ${rest}`.trim();
     }
     case "rule":
       return expression.name;
@@ -122,7 +122,7 @@ export function productive(rules: Rules): Rules | undefined {
       case "choice":
         return expression.parts.some(has);
       case "repeat":
-        return expression.least === 0 || has(expression.part);
+        return expression.min === 0 || has(expression.part);
       case "rule":
         return known.has(expression.name);
     }

@@ -81,9 +81,9 @@ function sizeOf(expression: Expression): Size {
       };
     }
     case "repeat": {
-      const { least, most = least } = expression;
+      const { min, max = min } = expression;
       const { places, wide } = sizeOf(expression.part);
-      const copies = Math.max(1, least, most);
+      const copies = Math.max(1, min, max);
       return { places: copies * places, wide: copies * wide };
     }
     case "rule":

@@ -37,7 +37,7 @@ interface ConstraintRequest {
  */
 export function openGrammarThreads(
   vocabulary: Vocabulary,
-  { compileMs = COMPILE_MS, threads: most = MAX_THREADS }: {
+  { compileMs = COMPILE_MS, threads: max = MAX_THREADS }: {
     readonly compileMs?: number;
     readonly threads?: number;
   } = {},
@@ -76,7 +76,7 @@ export function openGrammarThreads(
       threads.push(found);
       return found;
     }
-    if (threads.length >= most) return undefined;
+    if (threads.length >= max) return undefined;
     const made = new GrammarThread(shared ??= sharedVocabulary(vocabulary));
     threads.push(made);
     return made;

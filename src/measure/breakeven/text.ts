@@ -78,7 +78,7 @@ export function breakEvenJson({ alpha, costs, rows, measured }: BreakEvenReport)
       tokens,
       cost,
       speedup,
-      least_alpha: minAlpha,
+      min_alpha: minAlpha,
     })),
     best_steps: best?.steps ?? 0,
     best_speedup: best?.speedup ?? 1,

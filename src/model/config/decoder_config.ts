@@ -20,7 +20,7 @@ const DEFAULTS = {
 };
 
 /** Limits far above any published model: a number past them is a mistake or an attack. */
-export const MOST: Readonly<
+export const MAX: Readonly<
   Record<"hidden" | "intermediate" | "layers" | "heads" | "headDim", number>
 > = {
   hidden: 2 ** 17,
@@ -48,11 +48,11 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 export function readDecoder(family: Family, file: Fields, architecture: string): DecoderConfig {
   const config = withDefaults(family, file);
   refuseUnsupported(config, family.biases ?? []);
-  const hiddenSize = size(config, "hidden_size", MOST.hidden);
+  const hiddenSize = size(config, "hidden_size", MAX.hidden);
   const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
   const { headDim } = base.attention;
   const layer = family.layer ?? ((_, same): LayerConfig => ({ ...same, norms: "before" }));
-  const numLayers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  const numLayers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
   checkWidths(config, layers);
   checkLayerTypes(config, layers, family);
@@ -63,7 +63,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
     architecture,
     hiddenSize,
     layers,
-    vocabSize: integer(config, "vocab_size", { least: 2, most: MAX_VOCAB }),
+    vocabSize: integer(config, "vocab_size", { min: 2, max: MAX_VOCAB }),
     maxPositions: positionLimit(config, ropes[0]),
     rmsNormEps: positive(config, "rms_norm_eps"),
     normOffset: 0,
@@ -87,7 +87,7 @@ export function isSliding(config: Fields, i: number, fallback: boolean): boolean
 /** `sliding_window` in tokens; undefined where null or absent. @throws UsageError */
 export function slidingWindow(config: Fields): number | undefined {
   if (value(config, "sliding_window") === undefined) return undefined;
-  return integer(config, "sliding_window", { least: 1, most: 2 ** 31 });
+  return integer(config, "sliding_window", { min: 1, max: 2 ** 31 });
 }
 
 const SLIDING = "sliding_attention";
@@ -116,10 +116,10 @@ function withDefaults(family: Family, file: Fields): Fields {
 }
 
 function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
-  const numHeads = integer(config, "num_attention_heads", { least: 1, most: MOST.heads });
+  const numHeads = integer(config, "num_attention_heads", { min: 1, max: MAX.heads });
   const numKvHeads = integer(config, "num_key_value_heads", {
-    least: 1,
-    most: MOST.heads,
+    min: 1,
+    max: MAX.heads,
     fallback: numHeads,
   });
   if (numHeads % numKvHeads !== 0) {
@@ -127,8 +127,8 @@ function parseHeads(config: Fields, hiddenSize: number): HeadAttention {
     throw unusable(config, `${why} key/value heads`);
   }
   const headDim = integer(config, "head_dim", {
-    least: ROW_STEP,
-    most: MOST.headDim,
+    min: ROW_STEP,
+    max: MAX.headDim,
     multipleOf: ROW_STEP,
     fallback: hiddenSize / numHeads,
   });
@@ -146,7 +146,7 @@ function parseMlp(config: Fields, { activation = "hidden_act" }: Family): DenseM
   return {
     kind: "dense",
     // Families may change it (LFM2), or have no layer with it: `checkWidths` checks the layers' own.
-    intermediateSize: integer(config, "intermediate_size", { least: 1, most: MOST.intermediate }),
+    intermediateSize: integer(config, "intermediate_size", { min: 1, max: MAX.intermediate }),
     activation: parseActivation(config, activation),
   };
 }
@@ -158,10 +158,10 @@ function checkWidths(config: Fields, layers: readonly LayerConfig[]): void {
     return dense.flatMap((each) => each?.intermediateSize ?? []);
   });
   for (const width of new Set(widths)) {
-    if (width % ROW_STEP === 0 && width > 0 && width <= MOST.intermediate) continue;
+    if (width % ROW_STEP === 0 && width > 0 && width <= MAX.intermediate) continue;
     const said = width === value(config, "intermediate_size");
     const what = said ? `intermediate_size ${width}` : `MLPs that are ${width} wide`;
-    const allowed = `expected a multiple of ${ROW_STEP} from ${ROW_STEP} to ${MOST.intermediate}`;
+    const allowed = `expected a multiple of ${ROW_STEP} from ${ROW_STEP} to ${MAX.intermediate}`;
     throw unusable(config, `has ${what}, ${allowed}`);
   }
 }
@@ -177,8 +177,8 @@ function parseActivation(config: Fields, key: string): Activation {
 }
 
 /** Reads a row width. @throws UsageError if kernels cannot handle it. */
-export function size(config: Fields, key: string, most: number): number {
-  return integer(config, key, { least: ROW_STEP, most, multipleOf: ROW_STEP });
+export function size(config: Fields, key: string, max: number): number {
+  return integer(config, key, { min: ROW_STEP, max, multipleOf: ROW_STEP });
 }
 
 /** Refuses settings that the kernels do not implement: the output would be silently wrong. */

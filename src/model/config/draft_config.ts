@@ -155,8 +155,8 @@ export function parseDraftSizes(config: Fields): DraftSizes {
   const window = draftWindow(layer);
   const decoder = withWindow(parseDecoder(asLlama(layer), architecture), window);
   const targetHiddenSize = integer(config, "target_hidden_size", {
-    least: 8,
-    most: MAX_HIDDEN,
+    min: 8,
+    max: MAX_HIDDEN,
     multipleOf: 8,
     fallback: decoder.hiddenSize,
   });
@@ -285,8 +285,8 @@ function parseHead(
 ): Pick<DraftConfig, "ownHead" | "reducedVocab" | "draftVocabSize"> {
   const head = outsideLayer(checkpoint, "lm_head.weight");
   const draftVocabSize = integer(config, "draft_vocab_size", {
-    least: 1,
-    most: vocabSize,
+    min: 1,
+    max: vocabSize,
     fallback: head?.shape[0] ?? vocabSize,
   });
   const ownHead = head !== undefined;

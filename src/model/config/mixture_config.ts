@@ -1,6 +1,6 @@
 /** Reads mixtures of experts. */
 import type { Routing } from "../../../kernels/experts/route.ts";
-import { MOST, size } from "./decoder_config.ts";
+import { MAX, size } from "./decoder_config.ts";
 import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, quote, unusable, value } from "../files/fields.ts";
 import type { MixtureMlp } from "./layer_config.ts";
@@ -54,22 +54,22 @@ export function parseMixture(
   },
   own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
 ): MixtureMlp {
-  const numExperts = integer(config, keys.experts, { least: 1, most: MAX_EXPERTS });
-  const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  const numExperts = integer(config, keys.experts, { min: 1, max: MAX_EXPERTS });
+  const layers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
   if (numExperts * layers > MAX_TOGETHER) {
     const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MAX_TOGETHER}`;
     throw unusable(config, `${why} together`);
   }
   const topK = integer(config, keys.chosen ?? "num_experts_per_tok", {
-    least: 1,
-    most: Math.min(MAX_CHOSEN, numExperts),
+    min: 1,
+    max: Math.min(MAX_CHOSEN, numExperts),
   });
   const routing = { ...PLAIN, ...own, numExperts, topK };
   refuseGroups(config, routing);
   if (activation !== "silu" && keys.anyActivation !== true) {
     throw unusable(config, `has experts with ${activation}, expected silu`);
   }
-  const intermediateSize = size(config, keys.size, MOST.intermediate);
+  const intermediateSize = size(config, keys.size, MAX.intermediate);
   const mixture = { kind: "mixture", routing, intermediateSize, shared: undefined } as const;
   return activation === "silu" ? mixture : { ...mixture, activation };
 }

@@ -153,7 +153,7 @@ function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number
  * config.json counts only the positions of the training.
  */
 export function positionLimit(config: Fields, rope: Rope | undefined): number {
-  const said = integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS });
+  const said = integer(config, "max_position_embeddings", { min: 1, max: MAX_POSITIONS });
   const { scaling } = rope ?? {};
   const reached = (from: number, factor: number) => Math.max(said, Math.floor(from * factor));
   switch (scaling?.kind) {
@@ -175,7 +175,7 @@ const SCALINGS: Readonly<Record<string, Reader>> = {
   dynamic: (config, inside) => ({
     kind: "dynamic",
     factor: factorOf(inside),
-    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS }),
+    maxPositions: integer(config, "max_position_embeddings", { min: 1, max: MAX_POSITIONS }),
   }),
   llama3: parseLlama3,
   yarn: parseYarn,
@@ -222,8 +222,8 @@ export function originalPositions(config: Fields, inside: Fields): number {
   const key = "original_max_position_embeddings";
   const where = [config, inside].find((fields) => value(fields, key) !== undefined);
   return integer(where ?? config, where ? key : "max_position_embeddings", {
-    least: 2,
-    most: MAX_POSITIONS,
+    min: 2,
+    max: MAX_POSITIONS,
   });
 }
 
@@ -273,8 +273,8 @@ export function yarnScale(factor: number, k: number): number {
 
 function parseLongrope(config: Fields, inside: Fields, width: number): RopeScaling {
   const originalMaxPositions = originalPositions(config, inside);
-  const most = integer(config, "max_position_embeddings", { least: 1, most: MAX_POSITIONS });
-  const factor = positive(inside, "factor", most / originalMaxPositions);
+  const max = integer(config, "max_position_embeddings", { min: 1, max: MAX_POSITIONS });
+  const factor = positive(inside, "factor", max / originalMaxPositions);
   const grown = Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
   return {
     kind: "longrope",

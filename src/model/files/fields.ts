@@ -12,8 +12,8 @@ export interface Fields {
 
 /** What an integer field must be. Without `fallback` the field is required. */
 export interface IntegerRule {
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
   readonly multipleOf?: number;
   readonly fallback?: number;
 }
@@ -42,24 +42,24 @@ export function integer(fields: Fields, key: string, rule: IntegerRule): number 
   if (found === undefined) throw unusable(fields, `has no ${key}`);
   const step = rule.multipleOf ?? 1;
   if (
-    !Number.isSafeInteger(found) || Number(found) < rule.least || Number(found) > rule.most ||
+    !Number.isSafeInteger(found) || Number(found) < rule.min || Number(found) > rule.max ||
     Number(found) % step !== 0
   ) {
     const kind = step === 1 ? "an integer" : `a multiple of ${step}`;
-    const allowed = `expected ${kind} from ${rule.least} to ${rule.most}`;
+    const allowed = `expected ${kind} from ${rule.min} to ${rule.max}`;
     throw unusable(fields, `has ${key} ${quote(found)}, ${allowed}`);
   }
   return Number(found);
 }
 
-/** Numbers must be from 1 / MOST to MOST: 2^25 times such a number, and 1 over it, are then finite in float32. */
-const MOST = 1e30;
+/** Numbers must be from 1 / MAX to MAX: 2^25 times such a number, and 1 over it, are then finite in float32. */
+const MAX = 1e30;
 
 /** A number above zero; required without `fallback`. @throws UsageError */
 export function positive(fields: Fields, key: string, fallback?: number): number {
   const found = value(fields, key) ?? fallback;
   if (found === undefined) throw unusable(fields, `has no ${key}`);
-  if (typeof found !== "number" || !(found >= 1 / MOST && found <= MOST)) {
+  if (typeof found !== "number" || !(found >= 1 / MAX && found <= MAX)) {
     throw unusable(fields, `has ${key} ${quote(found)}, expected a number above 0`);
   }
   return found;
@@ -82,14 +82,14 @@ export function nested(fields: Fields, key: string): Fields | undefined {
   return { name: fields.name, where: `${fields.where} ${key}`, values: found };
 }
 
-/** A list of integers from 0 to `most`; a single number counts as a list. @throws UsageError */
-export function integers(fields: Fields, key: string, most: number): number[] | undefined {
+/** A list of integers from 0 to `max`; a single number counts as a list. @throws UsageError */
+export function integers(fields: Fields, key: string, max: number): number[] | undefined {
   const found = value(fields, key);
   if (found === undefined) return undefined;
   const list: unknown[] = Array.isArray(found) ? found : [found];
   return list.map((item) => {
-    if (!Number.isSafeInteger(item) || Number(item) < 0 || Number(item) > most) {
-      throw unusable(fields, `has ${quote(item)} in ${key}, expected an integer from 0 to ${most}`);
+    if (!Number.isSafeInteger(item) || Number(item) < 0 || Number(item) > max) {
+      throw unusable(fields, `has ${quote(item)} in ${key}, expected an integer from 0 to ${max}`);
     }
     return Number(item);
   });

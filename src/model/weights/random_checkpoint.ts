@@ -112,7 +112,7 @@ export function publishedHead(config: Fields): DraftConfig {
   const reduced = value(config, "draft_vocab_size") !== undefined;
   const eagle3 = named === "EAGLE3" || named === undefined && reduced;
   const draftVocabSize = eagle3
-    ? integer(config, "draft_vocab_size", { least: 1, most: vocabSize, fallback: vocabSize })
+    ? integer(config, "draft_vocab_size", { min: 1, max: vocabSize, fallback: vocabSize })
     : vocabSize;
   return {
     algorithm: eagle3 ? "EAGLE3" : "EAGLE",

@@ -73,9 +73,9 @@ Deno.test("breakeven: where nothing pays, and where it pays without end", async 
 Deno.test("breakeven: JSON has the numbers whole", async () => {
   const { out } = await run("--alpha 0.6 --draft-cost 0.05 --json --num-steps 4");
   const found = JSON.parse(out);
-  const { tokens, cost, speedup, least_alpha } = found.rows[0];
+  const { tokens, cost, speedup, min_alpha } = found.rows[0];
   assert.ok(Math.abs(tokens - 2.3056) < 1e-12 && cost === 1.2 && speedup === tokens / cost);
-  assert.ok(Math.abs(least_alpha - 0.1669) < 1e-3);
+  assert.ok(Math.abs(min_alpha - 0.1669) < 1e-3);
   assert.deepEqual([found.limit, found.best_steps, found.paying], [2.5, 4, { first: 1, last: 29 }]);
   const none = JSON.parse((await run("--alpha 1 --draft-cost 0 --format json")).out);
   assert.deepEqual([none.limit, none.paying], [null, { first: 1, last: null }]);

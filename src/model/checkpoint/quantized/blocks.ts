@@ -19,7 +19,7 @@ import { badTensor } from "./groups.ts";
 const METHOD = "eyrie";
 const VERSION = 1;
 const DTYPE = { q8: "GROUPED_Q8", q4: "GROUPED_Q4" } as const;
-const RANGE = { q8: { least: -127, most: 127 }, q4: { least: -8, most: 7 } } as const;
+const RANGE = { q8: { min: -127, max: 127 }, q4: { min: -8, max: 7 } } as const;
 /** The f32 nearest to 1 / 127. */
 const PER_127 = Math.fround(1 / 127);
 /** The largest f16. */
@@ -87,7 +87,7 @@ export function packBlocks(values: Float32Array, format: Quantization): Uint8Arr
   const count = values.length / GROUP;
   const out = new Uint8Array(count * size);
   const view = new DataView(out.buffer);
-  const { least, most } = RANGE[format];
+  const { min, max } = RANGE[format];
   const [nearest, bits] = halfBuffers();
   for (let group = 0; group < count; group++) {
     const from = group * GROUP;
@@ -99,7 +99,7 @@ export function packBlocks(values: Float32Array, format: Quantization): Uint8Arr
     if (scale === 0) continue;
     for (let i = 0; i < GROUP; i++) {
       // Rounds to the nearest integer, halves down. f64 is precise enough for an f32 divided by an f16.
-      const q = Math.max(least, Math.min(most, Math.ceil((values[from + i] ?? 0) / scale - 0.5)));
+      const q = Math.max(min, Math.min(max, Math.ceil((values[from + i] ?? 0) / scale - 0.5)));
       if (format === "q8") out[at + 2 + i] = q & 255;
       else {
         // Byte i of a vec8's word has weight i in its low and weight 4 + i in its high nibble.
@@ -119,15 +119,15 @@ function halfBuffers(): [Float16Array, Uint16Array] {
 
 /** The scale of a group before it is rounded to f16. */
 function scaleOf(format: Quantization, values: Float32Array, from: number): number {
-  let least = Infinity;
-  let most = -Infinity;
+  let min = Infinity;
+  let max = -Infinity;
   for (let i = from; i < from + GROUP; i++) {
     const value = values[i] ?? 0;
-    if (value < least) least = value;
-    if (value > most) most = value;
+    if (value < min) min = value;
+    if (value > max) max = value;
   }
-  if (format === "q8") return Math.fround(Math.max(most, -least) * PER_127);
-  return (most > -least ? most : least) * -0.125;
+  if (format === "q8") return Math.fround(Math.max(max, -min) * PER_127);
+  return (max > -min ? max : min) * -0.125;
 }
 
 /** Clamps a scale to the range of f16, and turns -0 into 0. */

@@ -182,7 +182,7 @@ function compressed(found: Fields): Scheme | undefined {
 function compressedWeights(found: Fields, weights: Fields, format: unknown): Scheme {
   expect(weights, "actorder", ["weight", "static", undefined, false]);
   const type = value(weights, "type") ?? "int";
-  const bits = integer(weights, "num_bits", { least: 1, most: 16 });
+  const bits = integer(weights, "num_bits", { min: 1, max: 16 });
   const symmetric = flag(weights, "symmetric", true);
   const layout = LAYOUTS[`${format} ${type}${bits}`];
   if (layout === undefined || !symmetric && layout !== "packed") {
@@ -234,7 +234,7 @@ function strategyBlock(weights: Fields): Scheme["block"] {
 /** Number of weights along k that share a scale, -1 for all. On the GPU a scale belongs to whole groups of 32. */
 function groupSize(fields: Fields, key: string): number {
   if (value(fields, key) === -1) return Infinity;
-  return integer(fields, key, { least: 32, most: 1 << 20, multipleOf: 32 });
+  return integer(fields, key, { min: 32, max: 1 << 20, multipleOf: 32 });
 }
 
 function blockOf(fields: Fields, key: string): { readonly rows: number; readonly cols: number } {

@@ -1,4 +1,4 @@
-import { MOST, size } from "../decoder_config.ts";
+import { MAX, size } from "../decoder_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
 import {
   type Fields,
@@ -65,7 +65,7 @@ export const DEEPSEEK_V3: Family = {
     norms: "before",
   }),
   model: (config) => ({
-    nextnLayers: integer(config, "num_nextn_predict_layers", { least: 0, most: 16, fallback: 0 }),
+    nextnLayers: integer(config, "num_nextn_predict_layers", { min: 0, max: 16, fallback: 0 }),
   }),
 };
 
@@ -96,7 +96,7 @@ export const GLM4_MOE_LITE: Family = {
 };
 
 export function ropeDim(config: Fields): number {
-  return size(config, "qk_rope_head_dim", MOST.headDim);
+  return size(config, "qk_rope_head_dim", MAX.headDim);
 }
 
 export function parseLatent(
@@ -104,18 +104,18 @@ export function parseLatent(
   { attention: { numHeads } }: BaseLayer,
   interleaved: boolean,
 ): LatentAttention {
-  const nopeDim = size(config, "qk_nope_head_dim", MOST.headDim);
+  const nopeDim = size(config, "qk_nope_head_dim", MAX.headDim);
   return {
     kind: "latent",
     numHeads,
     nopeDim,
     ropeDim: ropeDim(config),
-    valueDim: size(config, "v_head_dim", MOST.headDim),
+    valueDim: size(config, "v_head_dim", MAX.headDim),
     // Latent and rotated part together are one key for attention, so the limit is that of a head.
-    rank: size(config, "kv_lora_rank", MOST.headDim - ropeDim(config)),
+    rank: size(config, "kv_lora_rank", MAX.headDim - ropeDim(config)),
     queryRank: value(config, "q_lora_rank") === undefined
       ? undefined
-      : size(config, "q_lora_rank", MOST.hidden),
+      : size(config, "q_lora_rank", MAX.hidden),
     scale: attentionScale(config) / Math.sqrt(nopeDim + ropeDim(config)),
     interleaved,
     window: undefined,
@@ -146,7 +146,7 @@ export function parseMlp(
 }
 
 function isFirst(config: Fields, i: number): boolean {
-  return i < integer(config, "first_k_dense_replace", { least: 0, most: MOST.layers });
+  return i < integer(config, "first_k_dense_replace", { min: 0, max: MAX.layers });
 }
 
 function parseShared(
@@ -154,7 +154,7 @@ function parseShared(
   { mlp }: BaseLayer,
   { intermediateSize }: MixtureMlp,
 ): MixtureMlp["shared"] {
-  const count = integer(config, "n_shared_experts", { least: 0, most: 64, fallback: 0 });
+  const count = integer(config, "n_shared_experts", { min: 0, max: 64, fallback: 0 });
   return count > 0 ? { ...mlp, intermediateSize: count * intermediateSize } : undefined;
 }
 
@@ -183,8 +183,8 @@ function routingV3(config: Fields): Partial<Routing> {
 }
 
 export function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
-  const count = integer(config, "n_group", { least: 1, most: 256 });
-  return { groups: count, topGroups: integer(config, "topk_group", { least: 1, most: count }) };
+  const count = integer(config, "n_group", { min: 1, max: 256 });
+  return { groups: count, topGroups: integer(config, "topk_group", { min: 1, max: count }) };
 }
 
 /** @throws UsageError if a field is present with another value. */

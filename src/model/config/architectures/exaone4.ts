@@ -42,5 +42,5 @@ function isLocal(config: Fields, i: number): boolean {
 function pattern(config: Fields): number {
   const letters = value(config, "sliding_window_pattern");
   if (typeof letters === "string" && /^L+G$/.test(letters)) return letters.length;
-  return integer(config, "sliding_window_pattern", { least: 1, most: 1024, fallback: 4 });
+  return integer(config, "sliding_window_pattern", { min: 1, max: 1024, fallback: 4 });
 }

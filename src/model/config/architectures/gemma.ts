@@ -57,7 +57,7 @@ export const GEMMA3: Family = {
     sliding_window_pattern: 6,
   },
   layer(config, base, i) {
-    const pattern = integer(config, "sliding_window_pattern", { least: 1, most: 1024 });
+    const pattern = integer(config, "sliding_window_pattern", { min: 1, max: 1024 });
     const local = isSliding(config, i, (i + 1) % pattern > 0);
     const window = local ? slidingWindow(config) : undefined;
     return layer(config, base, { qkNorm: "head", window, rope: local ? LOCAL : GLOBAL });
@@ -66,7 +66,7 @@ export const GEMMA3: Family = {
   model: (config, hiddenSize) => ({
     ...model(config, hiddenSize),
     // Published values already include rope scaling.
-    maxPositions: integer(config, "max_position_embeddings", { least: 1, most: 2 ** 25 }),
+    maxPositions: integer(config, "max_position_embeddings", { min: 1, max: 2 ** 25 }),
   }),
   names: llamaNamesBut(MODULES),
 };

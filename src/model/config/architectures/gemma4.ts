@@ -1,4 +1,4 @@
-import { isSliding, MOST, slidingWindow } from "../decoder_config.ts";
+import { isSliding, MAX, slidingWindow } from "../decoder_config.ts";
 import {
   type Fields,
   flag,
@@ -151,8 +151,8 @@ function headsOf(
   { numKvHeads, headDim }: LayerHeads,
   i: number,
 ): LayerHeads {
-  const heads = { least: 1, most: MOST.heads, fallback: numKvHeads };
-  const dims = { least: 8, most: MOST.headDim, multipleOf: 8 };
+  const heads = { min: 1, max: MAX.heads, fallback: numKvHeads };
+  const dims = { min: 8, max: MAX.headDim, multipleOf: 8 };
   const all = nested(config, "per_layer_config");
   if (all) {
     // transformers pads the numbers with zeros to one length.
@@ -178,7 +178,7 @@ function headsOf(
 const LAYER_KEYS = ["head_dim", "num_key_value_heads"];
 
 function layerCount(config: Fields): number {
-  return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  return integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
 }
 
 /** The last layer is never a sliding one. */
@@ -189,7 +189,7 @@ function isLocal(config: Fields, i: number): boolean {
 /** The layer whose keys and values layer `i` reads: the last of its kind that has its own. */
 function sharedLayer(config: Fields, i: number): number | undefined {
   const count = layerCount(config);
-  const sharing = integer(config, "num_kv_shared_layers", { least: 0, most: count, fallback: 0 });
+  const sharing = integer(config, "num_kv_shared_layers", { min: 0, max: count, fallback: 0 });
   const first = count - sharing;
   if (i < first) return undefined;
   for (let other = first - 1; other >= 0; other--) {
@@ -234,8 +234,8 @@ function ropes(config: Fields, headDim: number): readonly Rope[] {
 /** Width of the layers' own embeddings; null and 0 mean none. If config.json has no value, 256 as in transformers. */
 function perLayerWidth(config: Fields): number {
   return integer(config, "hidden_size_per_layer_input", {
-    least: 0,
-    most: MAX_WIDTH,
+    min: 0,
+    max: MAX_WIDTH,
     multipleOf: 8,
     fallback: 0,
   });
@@ -259,9 +259,9 @@ function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
 function perLayerTable(config: Fields): DecoderConfig["perLayer"] {
   const width = perLayerWidth(config);
   if (width === 0) return undefined;
-  const most = 2 ** 22;
-  const vocabSize = integer(config, "vocab_size_per_layer_input", { least: 2, most });
-  if (vocabSize < integer(config, "vocab_size", { least: 2, most })) {
+  const max = 2 ** 22;
+  const vocabSize = integer(config, "vocab_size_per_layer_input", { min: 2, max });
+  if (vocabSize < integer(config, "vocab_size", { min: 2, max })) {
     throw unusable(config, `has vocab_size_per_layer_input ${vocabSize}, expected vocab_size`);
   }
   return { width, vocabSize, scale: Math.fround(Math.sqrt(width)) };

@@ -14,7 +14,7 @@ export const GRANITE_HYBRID: Family = {
   renamed: { intermediate_size: "shared_intermediate_size", layer_types: "layers_block_type" },
   defaults: { ...GRANITE.defaults, shared_intermediate_size: 1024, num_local_experts: 8 },
   layer(config, base, i) {
-    const experts = integer(config, "num_local_experts", { least: 0, most: 2 ** 16 });
+    const experts = integer(config, "num_local_experts", { min: 0, max: 2 ** 16 });
     if (experts > 0) throw unusable(config, `has num_local_experts ${experts}, expected 0`);
     if (value(config, "layer_types") === undefined) {
       throw unusable(config, "has no layer_types: all its layers are Mamba's, which do not run");

@@ -7,7 +7,7 @@ import {
   unusable,
   value,
 } from "../../files/fields.ts";
-import { MOST } from "../decoder_config.ts";
+import { MAX } from "../decoder_config.ts";
 import type { AttentionSpec, HeadAttention, MlpSpec } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { EXPERT, llamaNamesBut, type TensorNames } from "../tensor_names.ts";
@@ -87,7 +87,7 @@ export const LFM2_MOE: Family = {
   },
   layer: (config, base, i) => ({
     attention: mixing(config, base.attention, i),
-    mlp: i < integer(config, "num_dense_layers", { least: 0, most: MOST.layers })
+    mlp: i < integer(config, "num_dense_layers", { min: 0, max: MAX.layers })
       ? base.mlp
       : mixture(config, base),
     norms: "before",
@@ -111,8 +111,8 @@ function mixing(config: Fields, attention: HeadAttention, i: number): AttentionS
     throw unusable(config, "has conv_bias true, expected false");
   }
   if (isAttention(config, i)) return { ...attention, qkNorm: "head" };
-  const taps = integer(config, "conv_L_cache", { least: 2, most: 16 });
-  const width = integer(config, "hidden_size", { least: 1, most: MOST.hidden });
+  const taps = integer(config, "conv_L_cache", { min: 2, max: 16 });
+  const width = integer(config, "hidden_size", { min: 1, max: MAX.hidden });
   return { kind: "conv", width, taps, window: undefined };
 }
 
@@ -126,7 +126,7 @@ function isAttention(config: Fields, i: number): boolean {
 /** The MLPs' width: with `block_auto_adjust_ff_dim` two thirds of `intermediate_size`, multiplied and rounded up. */
 function adjustedWidth(config: Fields, width: number): number {
   if (!flag(config, "block_auto_adjust_ff_dim", true)) return width;
-  const step = integer(config, "block_multiple_of", { least: 1, most: 2 ** 20 });
+  const step = integer(config, "block_multiple_of", { min: 1, max: 2 ** 20 });
   const scaled = Math.trunc(
     positive(config, "block_ffn_dim_multiplier") * Math.trunc(2 * width / 3),
   );

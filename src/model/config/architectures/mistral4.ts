@@ -1,4 +1,4 @@
-import { MOST, size } from "../decoder_config.ts";
+import { MAX, size } from "../decoder_config.ts";
 import { type Fields, flag, nested, positive, unusable, value } from "../../files/fields.ts";
 import type { LatentAttention, MlpSpec } from "../layer_config.ts";
 import { parseRope, type Rope } from "../rope_config.ts";
@@ -65,7 +65,7 @@ const ROPE = {
 /** If the rope has a `partial_rotary_factor`, it is `qk_rope_head_dim` as a fraction of the whole head. */
 function parseTurned(config: Fields): Rope {
   const width = ropeDim(config);
-  const head = size(config, "qk_nope_head_dim", MOST.headDim) + width;
+  const head = size(config, "qk_nope_head_dim", MAX.headDim) + width;
   const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
   const isPart = inside && value(inside, "partial_rotary_factor") !== undefined;
   const rope = parseRope(config, isPart ? head : width);

@@ -1,4 +1,4 @@
-import { isSliding, MOST, slidingWindow } from "../decoder_config.ts";
+import { isSliding, MAX, slidingWindow } from "../decoder_config.ts";
 import { type Fields, integer, positive, quote, unusable, value } from "../../files/fields.ts";
 import { noRope, parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
@@ -66,7 +66,7 @@ function isLocal(config: Fields, i: number): boolean {
 
 /** Whether layer `i` is one of every fourth, counted from the last. */
 function isFourth(config: Fields, i: number): boolean {
-  const layers = integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  const layers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
   return (layers - 1 - i) % 4 === 0;
 }
 

@@ -59,7 +59,7 @@ export const QWEN3_MOE: Family = {
 };
 
 function isSparse(config: Fields, i: number): boolean {
-  const step = integer(config, "decoder_sparse_step", { least: 1, most: 2 ** 20 });
+  const step = integer(config, "decoder_sparse_step", { min: 1, max: 2 ** 20 });
   const dense = integers(config, "mlp_only_layers", 2 ** 20) ?? [];
   return !dense.includes(i) && (i + 1) % step === 0;
 }
@@ -71,8 +71,8 @@ function windowed(
   i: number,
   own: Partial<BaseLayer["attention"]>,
 ): LayerConfig {
-  const most = integer(config, "max_window_layers", { least: 0, most: 2 ** 20 });
-  const slides = flag(config, "use_sliding_window", false) && isSliding(config, i, i >= most);
+  const max = integer(config, "max_window_layers", { min: 0, max: 2 ** 20 });
+  const slides = flag(config, "use_sliding_window", false) && isSliding(config, i, i >= max);
   const window = slides ? slidingWindow(config) : undefined;
   return { attention: { ...attention, window, ...own }, mlp, norms: "before" };
 }

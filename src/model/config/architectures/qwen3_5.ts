@@ -1,4 +1,4 @@
-import { MOST } from "../decoder_config.ts";
+import { MAX } from "../decoder_config.ts";
 import {
   type Fields,
   flag,
@@ -82,7 +82,7 @@ export const QWEN3_NEXT: Family = {
   partialRope: true,
   defaults: MIXTURE,
   layer(config, base, i) {
-    const step = integer(config, "decoder_sparse_step", { least: 1, most: 2 ** 20 });
+    const step = integer(config, "decoder_sparse_step", { min: 1, max: 2 ** 20 });
     const dense = integers(config, "mlp_only_layers", 2 ** 20) ?? [];
     // No experts means that all layers are dense.
     const sparse = value(config, "num_experts") !== 0 && !dense.includes(i) && (i + 1) % step === 0;
@@ -126,7 +126,7 @@ function mixing(
 function isAttention(config: Fields, i: number): boolean {
   const types = value(config, "layer_types");
   if (Array.isArray(types)) return types[i] === "full_attention";
-  const interval = integer(config, "full_attention_interval", { least: 1, most: MOST.layers });
+  const interval = integer(config, "full_attention_interval", { min: 1, max: MAX.layers });
   return (i + 1) % interval === 0;
 }
 
@@ -142,9 +142,8 @@ function deltaNet(config: Fields, { mlp }: BaseLayer, fused: boolean): DeltaNet 
       `has hidden_act ${act}, but layers of linear attention; expected "silu"`,
     );
   }
-  const heads = (key: string) => integer(config, key, { least: 1, most: MOST.heads });
-  const dim = (key: string, most: number) =>
-    integer(config, key, { least: 8, most, multipleOf: 8 });
+  const heads = (key: string) => integer(config, key, { min: 1, max: MAX.heads });
+  const dim = (key: string, max: number) => integer(config, key, { min: 8, max, multipleOf: 8 });
   const [keyHeads, valueHeads] = [heads("linear_num_key_heads"), heads("linear_num_value_heads")];
   if (valueHeads % keyHeads !== 0) {
     const why = `has linear_num_value_heads ${valueHeads}, expected a multiple of the ${keyHeads}`;
@@ -160,7 +159,7 @@ function deltaNet(config: Fields, { mlp }: BaseLayer, fused: boolean): DeltaNet 
     valueHeads,
     keyDim: dim("linear_key_head_dim", MAX_KEY),
     valueDim: dim("linear_value_head_dim", 256),
-    taps: integer(config, "linear_conv_kernel_dim", { least: 2, most: 16 }),
+    taps: integer(config, "linear_conv_kernel_dim", { min: 2, max: 16 }),
     fused,
     window: undefined,
   };
@@ -170,8 +169,8 @@ function mixture(config: Fields, base: BaseLayer, own: Pick<Routing, "normalize"
   const keys = { experts: "num_experts", size: "moe_intermediate_size" };
   const mlp = parseMixture(config, base, keys, own);
   const intermediateSize = integer(config, "shared_expert_intermediate_size", {
-    least: 8,
-    most: MOST.intermediate,
+    min: 8,
+    max: MAX.intermediate,
     multipleOf: 8,
   });
   return { ...mlp, shared: { ...base.mlp, intermediateSize }, sharedGate: true };

@@ -22,7 +22,7 @@ export const SMOLLM3: Family = {
     }
     // The key's name says the opposite of its meaning: 1 is a layer with rope.
     const turns = integers(config, "no_rope_layers", 1)?.[i];
-    const interval = integer(config, "no_rope_layer_interval", { least: 1, most: 1024 });
+    const interval = integer(config, "no_rope_layer_interval", { min: 1, max: 1024 });
     const turned = turns === undefined ? (i + 1) % interval > 0 : turns === 1;
     return {
       attention: { ...attention, rope: turned ? TURNED : UNTURNED },

@@ -6,7 +6,7 @@ import { eachBucket, epochPolicy, type EpochRule } from "./epochs.ts";
 import { type ExploringOptions, HOLD, readExploring } from "./options.ts";
 import { lagOf, type PriorRound, priorRounds, tableCatchUpMs } from "./prior.ts";
 
-type Name = "alpha" | "prior" | "hold" | "most_bin" | "most_bins" | "stay" | "discount" | "focus";
+type Name = "alpha" | "prior" | "hold" | "max_bin" | "max_bins" | "stay" | "discount" | "focus";
 type Options = ExploringOptions<Name>;
 
 interface Stats {
@@ -25,9 +25,9 @@ const RANGES: Readonly<Record<Name, NumberRange>> = {
   prior: { absent: 2, min: 0, max: 1000 },
   hold: HOLD,
   focus: { absent: 4, min: 0, max: 100 },
-  most_bin: { absent: 8, min: 1, max: 4096, integer: true },
+  max_bin: { absent: 8, min: 1, max: 4096, integer: true },
   stay: { absent: 16, min: 1, max: 65536, integer: true },
-  most_bins: { absent: 32, min: 1, max: 4096, integer: true },
+  max_bins: { absent: 32, min: 1, max: 4096, integer: true },
   discount: { absent: 0.99, min: 0.5, max: 1 },
 };
 
@@ -43,7 +43,7 @@ const NEWEST = 0.2;
  *     l_K = ms_K / tokens_K + I(lag > 0 and K > 0) c_switch(lag) / (stay n_K)
  *
  * - The probability 1 / b is v3's; `exploration` "inverse-sqrt" is v1's 1 / sqrt(b), with which most rounds explore.
- *   An arm is kept for its bin (v3), between `hold` and `most_bin` rounds. Blocks grow to at most `most_bins`
+ *   An arm is kept for its bin (v3), between `hold` and `max_bin` rounds. Blocks grow to at most `max_bins`
  *   bins, because the first bins of a block explore most and so detect a change.
  * - ms_K and tokens_K are sums, multiplied by `discount` at each round of the bucket. The printed mean of
  *   rates over all time neither is the throughput nor follows a drift.
@@ -61,7 +61,7 @@ export const NIGHTJAR: PolicyKind<Options> = policyKind({
   examples: [
     {},
     { steps: [0, 3], exploration: "inverse-sqrt", prior: 0, hold: 1 },
-    { discount: 0.9, alpha: 0.2, most_bin: 2 },
+    { discount: 0.9, alpha: 0.2, max_bin: 2 },
   ],
   adapts: {
     bursty: 0.8,
@@ -73,11 +73,11 @@ export const NIGHTJAR: PolicyKind<Options> = policyKind({
 });
 
 function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats> {
-  const { steps, hold, stay, most_bin, most_bins, discount, exploration, focus, alpha, prior } =
+  const { steps, hold, stay, max_bin, max_bins, discount, exploration, focus, alpha, prior } =
     options;
   const at = ({ buckets }: Stats, bucket: number) => buckets[bucket] as Bins;
   const binRounds = (stats: Stats, bucket: number) =>
-    Math.max(hold, Math.min(most_bin, binSize(at(stats, bucket).clock)));
+    Math.max(hold, Math.min(max_bin, binSize(at(stats, bucket).clock)));
   return {
     start: {
       buckets: eachBucket(buckets, { clock: FIRST_BIN, sums: noSums(steps.length) }),
@@ -107,7 +107,7 @@ function nightjar(options: Options, buckets: readonly number[]): EpochRule<Stats
     },
     ended(stats, { bucket }) {
       const { clock, sums } = at(stats, bucket);
-      const next = { clock: nextBin(clock, most_bins), sums };
+      const next = { clock: nextBin(clock, max_bins), sums };
       return { ...stats, buckets: stats.buckets.with(bucket, next) };
     },
     rate(stats, bucket, arm) {

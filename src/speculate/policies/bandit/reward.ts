@@ -11,16 +11,16 @@ export interface Reward {
 }
 
 /** Range of measured milliseconds: from the clock's resolution to an hour. */
-const MEASURABLE = { least: 1e-3, most: 3.6e6 };
+const MEASURABLE = { min: 1e-3, max: 3.6e6 };
 
 /** Undefined if a time or a count is not valid, because it would spoil a sum for good. */
 export function rewardOf({ tier, sequences, ms }: RoundOutcome): Reward | undefined {
-  if (!(ms.round >= MEASURABLE.least && ms.round <= MEASURABLE.most)) return undefined;
+  if (!(ms.round >= MEASURABLE.min && ms.round <= MEASURABLE.max)) return undefined;
   let tokens = 0;
   for (const { accepted } of sequences) {
     if (Number.isInteger(accepted) && accepted >= 0) tokens += Math.min(accepted, tier.depth) + 1;
   }
-  const catchUp = ms.catchUp > 0 && ms.catchUp <= MEASURABLE.most ? ms.catchUp : 0;
+  const catchUp = ms.catchUp > 0 && ms.catchUp <= MEASURABLE.max ? ms.catchUp : 0;
   return tokens === 0 ? undefined : { tokens, ms: ms.round, catchUp };
 }
 

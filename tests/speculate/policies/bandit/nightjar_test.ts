@@ -112,7 +112,7 @@ Deno.test("nightjar policy: exploring prefers what is thought to be good, or doe
 });
 
 Deno.test("nightjar policy: an arm is kept for its bin", () => {
-  const policy = opened(NIGHTJAR, { steps: [0, 3], hold: 2, most_bin: 3 }, GREEDY);
+  const policy = opened(NIGHTJAR, { steps: [0, 3], hold: 2, max_bin: 3 }, GREEDY);
   const bins: number[] = [];
   let state = policy.start;
   for (let bin = 0; bin < 30; bin++) {
