@@ -7,7 +7,7 @@
 //#import lib/rows
 //#import lib/noise
 
-const ROUND = 0xb10cc5u; // in the place of a token id
+const ROUND = 0xb10cc5u; // in the place of a token id, which stays below 2^22
 
 @group(0) @binding(0) var<storage, read> rows: array<Row>; // [batch], of the pending tokens
 @group(0) @binding(1) var<storage, read> slots: array<Slot>; // [slots]

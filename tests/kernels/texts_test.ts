@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { textOf } from "../../kernels/texts.ts";
+import { MAX_VOCAB } from "../../src/model/config/decoder_config.ts";
 import { writeTextsModule } from "../../tools/embedded_module.ts";
 
 const FOLDER = new URL("../../kernels/", import.meta.url);
@@ -123,4 +124,13 @@ Deno.test("no invocation stores a component of a vector of shared memory that it
     }
   }
   assert.deepEqual([...found].toSorted(), COMPONENT_STORES);
+});
+
+Deno.test("what is drawn besides tokens has keys that no token has, each its own", () => {
+  const keys = [...files.values()].flatMap((text) =>
+    [...text.matchAll(/^const \w+ = (\w+)u; \/\/ in the place of a token id/gm)]
+      .map(([, value]) => Number(value))
+  );
+  assert.equal(new Set(keys).size, 4, "relax, reject, round_slots, accept_commit");
+  assert.ok(keys.length === 4 && keys.every((key) => key >= MAX_VOCAB), String(keys));
 });

@@ -6,7 +6,7 @@ import { distribution } from "./choose.ts";
 import { exponential } from "./noise.ts";
 
 /** Keys the coin apart from the noise of tokens. */
-const COIN = 0xc0132;
+const COIN = 0xacce99;
 
 /**
  * Which child is accepted, -1 for none: SGLang's tree_speculative_sampling_target_only at one node.

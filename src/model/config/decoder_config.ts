@@ -29,7 +29,7 @@ export const MAX: Readonly<
   heads: 1024,
   headDim: 1024,
 };
-const MAX_VOCAB = 2 ** 22;
+export const MAX_VOCAB: number = 2 ** 22;
 
 /** Kernels read weights, keys and values 8 at a time, so every row they reduce over is a multiple of 8 wide. */
 const ROW_STEP = 8;
