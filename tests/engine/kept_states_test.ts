@@ -8,6 +8,7 @@ import type { LayerState } from "../../src/model/graph/graph.ts";
 import { LONG_PREFILL_ROWS, SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { keptStates, promptStates, stateSpacing } from "../../src/engine/device/kept_states.ts";
 import { newSequence, type Sequence } from "../../src/engine/device/sequence.ts";
+import { chain } from "../../src/speculate/round_shape.ts";
 import { openDevice } from "../gpu/device.ts";
 import { numbers } from "../gpu/numbers.ts";
 
@@ -45,7 +46,8 @@ function copied(all: Float32Array, count: number, from: number, to: number): Flo
 function open(state: LayerState, layer: DeltaNet | undefined, slots: Operand) {
   const layers = [{ attention: layer ?? { kind: "conv" } }] as unknown as LayerConfig[];
   const kv = [{ keys: state.ring, values: state.ring, state }];
-  const kept = keptStates(device.gpu, { layers, kv }, { batch: BATCH, keptStates: 2 }, { slots });
+  const capacity = { batch: BATCH, keptStates: 2, shapes: [chain(0)] };
+  const kept = keptStates(device.gpu, { layers, kv }, capacity, { slots });
   assert.ok(kept);
   return kept;
 }

@@ -4,6 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { PAGE } from "../../src/model/device_layout.ts";
+import { resultOf } from "../../src/engine/schedule/events.ts";
+import { GREEDY } from "../../src/speculate/sampling.ts";
 import { treeNamed } from "../../src/speculate/tree_shape.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 import { machineOf } from "../lossless/run.ts";
@@ -247,6 +249,33 @@ Deno.test("lfm2: a request whose answer is short takes one place for a state, an
   }
   assert.deepEqual(cached, [0, 0, 0, 0, 32, 32, 32]);
 });
+
+for (const name of ["lfm2", "qwen3_5"]) {
+  const { test } = name === "lfm2" ? Deno : drawn;
+  test(`${name}: an answer that the host ends within a group of rounds takes no other prompt's state`, async () => {
+    const limits = {
+      contextLength: 512,
+      maxKvTokens: 2048,
+      maxBatch: 1,
+      roundsPerSync: 32,
+    } as const;
+    using engine = await open(name, limits);
+    using plain = await openPlain(name, 512);
+    assert.equal(engine.runner.states?.count, 3);
+    const prompts = [1, 2, 3].map((seed) => idsOf(40, seed));
+    for (const ids of prompts) await generate(engine, ids, 1);
+    const { outputIds } = await generate(plain, prompts[2]!, 10);
+    // The device stops at the first eight of these alone.
+    const eosTokenIds = [...Array<number>(8).fill(outputIds[0]! + 1), outputIds[9]!];
+    Object.assign(engine.outputs, { eosTokenIds });
+    const job = { promptIds: prompts[2]!, sampling: GREEDY, maxTokens: 60, stop: [] };
+    const ended = await resultOf(engine.submit({ ...job, ignoreEos: false }));
+    assert.deepEqual([ended.finishReason, ended.outputIds], ["stop", outputIds]);
+    const cached = [];
+    for (const ids of prompts) cached.push((await generate(engine, ids, 1)).cachedTokens);
+    assert.deepEqual(cached, [32, 32, 32]);
+  });
+}
 
 Deno.test("a prompt that is sent again takes no other conversation's state", async () => {
   using engine = await open("lfm2", { contextLength: 512, maxKvTokens: 2048, maxBatch: 1 });

@@ -7,7 +7,7 @@ import { headerWords } from "../../../kernels/recurrent/delta_rule.ts";
 import type { DeltaNet, LayerConfig } from "../../model/config/layer_config.ts";
 import type { LayerKv } from "../../model/graph/graph.ts";
 import { PAGE, SLOT_WORDS } from "../../model/device_layout.ts";
-import { type EngineSizes, type RoundBuffers, storageBuffer } from "./buffers.ts";
+import { type EngineSizes, maxRows, type RoundBuffers, storageBuffer } from "./buffers.ts";
 import { type Sequence, slotOf } from "./sequence.ts";
 
 /**
@@ -46,6 +46,11 @@ export interface KeptStates {
   /** Settles when every save in progress is done; undefined if there is none. Never rejects. */
   readonly saving: Promise<unknown> | undefined;
   /**
+   * Whether there may be a checkpoint of the sequence, of which the device has stored `beyond` tokens more than belong
+   * to its text: the text ended within a group of rounds.
+   */
+  mayHave(sequence: Sequence, beyond: number): boolean;
+  /**
    * Keeps the sequence's last checkpoint at a place.
    *
    * @param promptTokens tokens stored of a prompt that has not ended: the slot has no length yet.
@@ -70,11 +75,12 @@ interface Part {
 export function keptStates(
   gpu: Gpu,
   { layers, kv }: { readonly layers: readonly LayerConfig[]; readonly kv: readonly LayerKv[] },
-  { batch, keptStates: count = 0 }: Pick<EngineSizes, "batch" | "keptStates">,
+  capacity: Pick<EngineSizes, "batch" | "keptStates" | "shapes">,
   { slots }: Pick<RoundBuffers, "slots">,
 ): KeptStates | undefined {
   const parts: Part[] = [];
   const headers: { readonly steps: Operand; readonly bytes: number; readonly words: number }[] = [];
+  const { batch, keptStates: count = 0 } = capacity;
   if (count === 0) return undefined;
   const part = (checkpoint: Operand, current: Operand, bytes: number) => {
     const { buffer: kept } = storageBuffer(gpu, `kv.kept.${parts.length}`, count * bytes / 4);
@@ -129,6 +135,11 @@ export function keptStates(
     spaced: true,
     get saving() {
       return saving;
+    },
+    mayHave({ stored }, beyond) {
+      // The checkpoint is at the end of a page, this far at least.
+      const min = stored + beyond - maxRows(capacity);
+      return min - min % PAGE <= stored;
     },
     save(sequence, place, promptTokens) {
       const saved = copyOut(sequence, place, promptTokens);

@@ -59,6 +59,7 @@ export function windowPages(
     count: places,
     spaced: false,
     saving: undefined,
+    mayHave: () => true,
     open(sequence) {
       Object.assign(reachOf(sequence), { end: 0, unread: 0 });
       for (const group of groups) group.open(slotOf(sequence));

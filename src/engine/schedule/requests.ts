@@ -71,12 +71,15 @@ export function openRequests(
   function leave(state: RequestState, { failed = false } = {}): Failure | undefined {
     const { sequence, request, output, decoding } = state;
     state.done = true;
+    const { stored } = sequence;
     // Tokens that the device chose after the request had ended are dropped.
     sequence.ids.length = request.promptIds.length + output.tokens;
     rewind(sequence, sequence.ids.length);
     if (runQueue.remove(state)) {
       // An answer's pages are of no use to prompts with kernels of their own; those of the prompt are shared already.
-      if (!failed && !storesAnswer(sequence)) pages.share(sequence, decoding);
+      if (!failed && !storesAnswer(sequence)) {
+        pages.share(sequence, decoding, stored - sequence.stored);
+      }
       pages.close(sequence);
     }
     return closed(state);

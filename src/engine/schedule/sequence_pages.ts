@@ -28,8 +28,10 @@ export interface SequencePages {
    * the cache's pages.
    *
    * @param whole its whole prompt is stored.
+   * @param beyond tokens that the device has stored behind those of the sequence, whose text ended within a group of
+   * rounds; default 0.
    */
-  share(sequence: Sequence, whole: boolean): void;
+  share(sequence: Sequence, whole: boolean, beyond?: number): void;
   /** Gives slot and pages back; what the cache holds of them stays cached. */
   close(sequence: Sequence): void;
 }
@@ -57,12 +59,14 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
    * Keeps the state of a sequence for later ones with the same prefix: when its whole prompt is stored, when the part
    * that other sequences share is stored (`branch`), or when enough tokens were stored since the last kept state.
    */
-  function keepState(sequence: Sequence, whole: boolean): void {
+  function keepState(sequence: Sequence, whole: boolean, beyond: number): void {
     const { states } = runner;
     const { ids, promptTokens, stored, branch } = sequence;
     if (!states) return;
     const far = states.spaced && stored - (keptAt.get(sequence) ?? 0) >= stateSpacing(ids.length);
     if (!whole && stored !== branch && !far) return;
+    // Without a state to keep, a place would be taken from another prefix for nothing.
+    if (!states.mayHave(sequence, beyond)) return;
     const known = { ids: ids.slice(0, stored + 1), promptTokens };
     // A whole prompt's last token is computed again where the prompt is found: the state is before it.
     const tokens = whole ? stored - 1 : stored;
@@ -111,9 +115,9 @@ export function sequencePages(runner: PagesRunner, cache: PrefixCache): Sequence
       const atEnd = runner.states !== undefined && others.every((id, i) => id === own[i]);
       return common > (atEnd && other.stored < others.length ? 0 : other.stored);
     },
-    share(sequence, whole) {
+    share(sequence, whole, beyond = 0) {
       runner.setPages(sequence, cache.insert(sequence));
-      keepState(sequence, whole);
+      keepState(sequence, whole, beyond);
     },
     close: runner.closeSlot.bind(runner),
   };

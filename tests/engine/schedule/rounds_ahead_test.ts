@@ -174,7 +174,14 @@ Deno.test("groups go on to begin before the last is read as texts of a batch com
 });
 
 Deno.test("they do so where states are kept too, with pages reserved while none is unread", async () => {
-  const states = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
+  const states = {
+    count: 1,
+    spaced: false,
+    saving: undefined,
+    mayHave: () => true,
+    save: () => 0,
+    load: () => {},
+  };
   const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], { states });
   assert.deepEqual(found, [0, 0, ...Array(10).fill(1)]);
   // The runner asserts that no group begins without a request.

@@ -118,7 +118,14 @@ const RESTLESS: Policy<number> = {
 };
 
 /** Places for states, of which none is ever stored. */
-const NO_STATES = { count: 1, spaced: false, saving: undefined, save: () => 0, load: () => {} };
+const NO_STATES = {
+  count: 1,
+  spaced: false,
+  saving: undefined,
+  mayHave: () => true,
+  save: () => 0,
+  load: () => {},
+};
 
 Deno.test("500 random schedules: every text is what it is alone, and no page leaks", async () => {
   const settings = fc.record({
@@ -581,6 +588,7 @@ Deno.test("a request is admitted once the states before it are placed: it may be
     get saving() {
       return saving;
     },
+    mayHave: () => true,
     save: () => Promise.resolve(0),
     load: () => {},
   };
