@@ -12,49 +12,18 @@ import type { Route } from "../service/route.ts";
 import { eventStream, type StreamEvent } from "../http/sse.ts";
 import { modelNamed } from "../service/service.ts";
 import { randomId } from "../tools/family.ts";
-import {
-  type FormatField,
-  RESPONSE_FORMAT,
-  STREAM_OPTIONS,
-  type StreamOptions,
-} from "./chat_schema.ts";
+import { RESPONSE_FORMAT, STREAM_OPTIONS } from "./chat_schema.ts";
 import { streamError } from "./stream_error.ts";
-import {
-  askOf,
-  type Maybe,
-  optional,
-  SAMPLING_FIELDS,
-  type SamplingValues,
-  TOKENS,
-} from "./fields.ts";
+import { askOf, optional, SAMPLING_FIELDS, TOKENS } from "./fields.ts";
 import { completionLogprobs, type TextOffset, textOffset } from "./logprobs.ts";
 import { formatGrammar, onlyGrammar } from "./grammar.ts";
 import { checkStreamOptions } from "./stream_options.ts";
 import { COMPLETION_FIELDS, SCHEMA_OR_TEXT } from "./taken.ts";
 
-/** Body of POST /v1/completions. */
-interface CompletionRequest extends SamplingValues {
-  readonly model?: Maybe<string>;
-  /** A text, token ids, or several of either. */
-  readonly prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
-  readonly max_tokens?: Maybe<number>;
-  readonly n?: Maybe<number>;
-  readonly best_of?: Maybe<number>;
-  readonly echo?: Maybe<boolean>;
-  readonly suffix?: Maybe<string>;
-  readonly logprobs?: Maybe<number>;
-  /** llama-server's. */
-  readonly json_schema?: Maybe<Readonly<Record<string, unknown>>>;
-  /** vLLM's. */
-  readonly response_format?: Maybe<FormatField>;
-  readonly add_special_tokens?: Maybe<boolean>;
-  readonly stream?: Maybe<boolean>;
-  readonly stream_options?: Maybe<StreamOptions>;
-}
-
 const IDS = z.array(z.int().min(0)).min(1);
 
-const COMPLETION: z.ZodType<CompletionRequest> = z.object({
+/** Body of POST /v1/completions; its prompt is a text, token ids, or several of either. */
+const COMPLETION = z.object({
   model: optional(z.string()),
   prompt: z.union([
     z.string(),
@@ -69,12 +38,16 @@ const COMPLETION: z.ZodType<CompletionRequest> = z.object({
   echo: optional(z.literal(false, "the prompt is not repeated: allowed is false")),
   suffix: optional(z.literal("", "this model does not fill in the middle")),
   logprobs: optional(z.int().min(0).max(20)),
+  // llama-server's.
   json_schema: optional(SCHEMA_OR_TEXT),
+  // vLLM's.
   response_format: optional(RESPONSE_FORMAT),
   add_special_tokens: optional(z.boolean()),
   stream: optional(z.boolean()),
   stream_options: STREAM_OPTIONS,
 });
+
+type CompletionRequest = z.infer<typeof COMPLETION>;
 
 /** OpenAI's. */
 const MAX_TOKENS = 16;

@@ -6,19 +6,10 @@ import { promptTokens } from "../answers/ask.ts";
 import { invalid, tooManyOf } from "../http/errors.ts";
 import { post, type Route } from "../service/route.ts";
 import { modelNamed, type readyOf } from "../service/service.ts";
-import { type Maybe, optional } from "../openai/fields.ts";
+import { optional } from "../openai/fields.ts";
 
 /** Body of POST /tokenize: llama-server's `content`, or vLLM's `prompt`. */
-interface TokenizeRequest {
-  readonly model?: Maybe<string>;
-  readonly content?: Maybe<string>;
-  readonly prompt?: Maybe<string>;
-  readonly add_special?: Maybe<boolean>;
-  readonly add_special_tokens?: Maybe<boolean>;
-  readonly with_pieces?: Maybe<boolean>;
-}
-
-const TOKENIZE: z.ZodType<TokenizeRequest> = z.strictObject({
+const TOKENIZE = z.strictObject({
   model: optional(z.string()),
   content: optional(z.string()),
   prompt: optional(z.string()),
@@ -27,12 +18,7 @@ const TOKENIZE: z.ZodType<TokenizeRequest> = z.strictObject({
   with_pieces: optional(z.boolean()),
 });
 
-interface DetokenizeRequest {
-  readonly model?: Maybe<string>;
-  readonly tokens: readonly number[];
-}
-
-const DETOKENIZE: z.ZodType<DetokenizeRequest> = z.strictObject({
+const DETOKENIZE = z.strictObject({
   model: optional(z.string()),
   tokens: z.array(z.int().min(0)),
 });
@@ -70,7 +56,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
 const MIN_TOKEN_LIMIT = 2 ** 16;
 
 /** llama-server adds special tokens only if asked to; vLLM adds them unless asked not to. */
-function textOf(body: TokenizeRequest): Extract<PromptInput, { raw: string }> {
+function textOf(body: z.infer<typeof TOKENIZE>): Extract<PromptInput, { raw: string }> {
   const { content, prompt } = body;
   if (typeof content === "string" && typeof prompt !== "string") {
     return { raw: content, addSpecialTokens: body.add_special ?? false };
