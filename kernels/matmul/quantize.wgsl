@@ -16,8 +16,8 @@
 // integer that a symmetric range would not use. Of two equally large weights it is the negative one.
 
 const BLOCK_VEC8S = 4u;
-const LEAST = -8.0;
-const MOST = 7.0;
+const MIN = -8.0;
+const MAX = 7.0;
 
 fn scale_of(least: f32, most: f32) -> f32 {
   return select(least, most, most > -least) * -0.125;
@@ -36,8 +36,8 @@ fn store_vec8(block: u32, part: u32, lo: vec4<i32>, hi: vec4<i32>) {
 // q8: the largest weight of a group is 127 or -127.
 
 const BLOCK_VEC8S = 2u;
-const LEAST = -127.0;
-const MOST = 127.0;
+const MIN = -127.0;
+const MAX = 127.0;
 
 fn scale_of(least: f32, most: f32) -> f32 {
   return max(most, -least) * 0.007874015718698502; // f32 nearest to 1 / 127
@@ -89,7 +89,7 @@ fn quantized(w: vec4<f32>, scale: f32, inverse: f32) -> vec4<i32> {
   let half = vec4<f32>(0.5 * abs(scale));
   let up = select(vec4<f32>(0.0), vec4<f32>(1.0), rest > half);
   let down = select(vec4<f32>(0.0), vec4<f32>(1.0), rest <= -half);
-  return vec4<i32>(clamp(guess + up - down, vec4<f32>(LEAST), vec4<f32>(MOST)));
+  return vec4<i32>(clamp(guess + up - down, vec4<f32>(MIN), vec4<f32>(MAX)));
 }
 
 // Packs the group whose scale has the place `place` in the row; returns the bits of the scale.

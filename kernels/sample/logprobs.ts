@@ -60,7 +60,7 @@ export function logprobs(
       LANES: lanes,
       TOKENS: tokens,
       RESULT: resultWords,
-      MOST: most,
+      MAX: most,
       ...kept.kind === "tree" ? { KEPT: kept.kept } : { ROWS: kept.rows },
     },
     workgroups: [tokens, batch],

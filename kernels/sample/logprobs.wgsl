@@ -1,7 +1,7 @@
 // Log-probabilities of the emitted tokens by the target's own distribution, before bias, penalties, masks and
 // temperature:
 //   log p(t) = logit[t] - largest - log(sum of exp(logit - largest))
-// for the token emitted there, and for the MOST largest logits, the lower id first on a tie.
+// for the token emitted there, and for the MAX largest logits, the lower id first on a tie.
 //
 // One workgroup per token that a sequence may emit. Every sum has one order, however many tokens there are.
 
@@ -15,13 +15,13 @@ override STRIDE: u32; // row stride of logits
 override LANES: u32;
 override TOKENS: u32; // most that a sequence may emit
 override RESULT: u32; // words of a sequence's result
-override MOST: u32;
+override MAX: u32;
 
 alias Sum = f32;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>; // [rows, STRIDE]
 @group(0) @binding(1) var<storage, read> results: array<u32>; // [batch, RESULT]: tokens emitted, those tokens
-// [batch, TOKENS, 1 + 2 MOST]: log p of the token; (token, log p) of the largest
+// [batch, TOKENS, 1 + 2 MAX]: log p of the token; (token, log p) of the largest
 @group(0) @binding(2) var<storage, read_write> logprobs: array<u32>;
 
 // The row of logits that token j of sequence b was chosen from.
@@ -83,13 +83,13 @@ fn main(@builtin(workgroup_id) tile: vec3<u32>, @builtin(local_invocation_index)
     //#endfor
   }
   // The largest logit's own share is 1, so log is not below 0. Without `max` a driver joins log's multiplication,
-  // log2(mass) * ln 2, with a subtraction to one fma where MOST is small, and the last bit is another: an H200's does.
+  // log2(mass) * ln 2, with a subtraction to one fma where MAX is small, and the last bit is another: an H200's does.
   let log_mass = max(log(total(mass, lane)), 0.0);
-  let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MOST);
+  let out = (tile.y * TOKENS + tile.x) * (1u + 2u * MAX);
   if (lane == 0u) {
     logprobs[out] = bitcast<u32>(logits[row + token] - largest - log_mass);
   }
-  for (var n = 0u; n < MOST; n++) {
+  for (var n = 0u; n < MAX; n++) {
     if (n > 0u) {
       best = next_best(row, best, lane);
     }

@@ -53,13 +53,13 @@ const BLOCK = 256 * 2 ** 20;
  * (maxMemoryAllocationSize). A full or fragmented card is more likely to have room for several of these
  * than for one buffer with all weights.
  */
-const MOST = 768 * 2 ** 20;
+const MAX = 768 * 2 ** 20;
 
 /** Buffer sizes for an adapter. */
 export function bufferSizes(
   { maxBufferSize }: Pick<GPUSupportedLimits, "maxBufferSize">,
 ): BufferSizes {
-  return { limit: maxBufferSize, most: MOST, least: BLOCK };
+  return { limit: maxBufferSize, most: MAX, least: BLOCK };
 }
 
 /**

@@ -71,7 +71,7 @@ export type TuningLimits =
     Pick<GPUSupportedLimits, "maxStorageBuffersPerShaderStage" | "maxStorageBufferBindingSize">
   >;
 
-const LEAST: TuningLimits = {
+const MIN: TuningLimits = {
   maxComputeInvocationsPerWorkgroup: 256,
   maxComputeWorkgroupStorageSize: 16384,
 };
@@ -85,7 +85,7 @@ const LEAST: TuningLimits = {
  */
 export function tuning(
   software: boolean,
-  limits: TuningLimits = LEAST,
+  limits: TuningLimits = MIN,
   backend: string = "vulkan",
 ): Tuning {
   const { maxComputeInvocationsPerWorkgroup, maxComputeWorkgroupStorageSize } = limits;

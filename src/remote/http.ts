@@ -142,14 +142,14 @@ function retryText({ headers }: Response): string {
 }
 
 /** Most characters of a server's message. */
-const MOST = 300;
+const MAX = 300;
 
 /** A server's error message, on one line: of a JSON object with an error, else the text itself. */
 export function message(text: string): string {
   const json = parsed(text);
   const said = isObject(json) ? errorText(json) : /^\s*</.test(text) ? "" : text;
   const line = said.replaceAll(/\s+/g, " ").trim();
-  return line.length > MOST ? `${line.slice(0, MOST)}...` : line;
+  return line.length > MAX ? `${line.slice(0, MAX)}...` : line;
 }
 
 /** Reads the shapes of OpenAI, older vLLM and FastAPI, whose `detail` is a list where a field is wrong. */

@@ -14,12 +14,12 @@ import { resultsOf } from "./held.ts";
 import { exhaustive } from "../exhaustive.ts";
 
 /** Tokens of an output, and of one that is to grow. */
-const MOST = 24;
+const MAX = 24;
 const LONG = 48;
 /** Counting and tables repeat, words and numbers do not. */
 const PROMPTS = [0, 5, 8, 12, 9, 6];
 
-function request(engine: LocalEngine, n: number, maxTokens = MOST): GenerateRequest {
+function request(engine: LocalEngine, n: number, maxTokens = MAX): GenerateRequest {
   const content = generatedPrompt(PROMPTS[n] as number);
   const sampled = { ...GREEDY, temperature: 0.8, seed: n, topP: 0.9 };
   return {
@@ -34,7 +34,7 @@ function request(engine: LocalEngine, n: number, maxTokens = MOST): GenerateRequ
 function together(
   engine: LocalEngine,
   which: readonly number[],
-  maxTokens = MOST,
+  maxTokens = MAX,
 ): Promise<GenerateResult[]> {
   return resultsOf(engine, which.map((n) => request(engine, n, maxTokens)));
 }
@@ -47,7 +47,7 @@ const plain = await (async () => {
 function assertSame(results: readonly GenerateResult[], which: readonly number[]): void {
   for (const [i, n] of which.entries()) {
     const { outputIds = [] } = results[i] ?? {};
-    assert.ok(outputIds.length >= MOST);
+    assert.ok(outputIds.length >= MAX);
     assert.deepEqual(outputIds, plain[n]?.slice(0, outputIds.length), `prompt ${n}`);
   }
 }
@@ -138,7 +138,7 @@ Deno.test("a request that asks for no drafts gets none, and says so", async () =
   const { outputIds, speculative } = await resultOf(
     engine.submit({ ...request(engine, 0), numSteps: 0 }),
   );
-  assert.deepEqual(outputIds, plain[0]?.slice(0, MOST));
+  assert.deepEqual(outputIds, plain[0]?.slice(0, MAX));
   assert.deepEqual([speculative.algorithm, speculative.draft_tokens], ["NONE", 0]);
 });
 

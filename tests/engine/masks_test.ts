@@ -12,7 +12,7 @@ import { goldenCases, openFledgling, openWhole } from "./fledgling.ts";
 import { drawn, EXHAUSTIVE } from "../exhaustive.ts";
 
 const TREE = { depth: 3, width: 2, rows: 9 };
-const MOST = 20;
+const MAX = 20;
 const PROMPTS = goldenCases().slice(0, 3).map(({ prompt_ids }) => prompt_ids);
 const SAMPLINGS = [{ ...GREEDY, frequencyPenalty: 1 }, {
   ...GREEDY,
@@ -70,8 +70,8 @@ async function decodeMasked(
   let accepted = 0;
   const told: number[][] = sequences.map(() => []);
   const output = ({ ids }: Sequence, i: number) =>
-    ids.slice(PROMPTS[i]?.length, (PROMPTS[i]?.length ?? 0) + MOST);
-  while (sequences.some((sequence, i) => output(sequence, i).length < MOST)) {
+    ids.slice(PROMPTS[i]?.length, (PROMPTS[i]?.length ?? 0) + MAX);
+  while (sequences.some((sequence, i) => output(sequence, i).length < MAX)) {
     const [round] = await runner.rounds(sequences, { ...ask(sequences), logprobs: 0 });
     for (const [i, lane] of round?.sequences.entries() ?? []) {
       accepted += lane.accepted;
@@ -80,7 +80,7 @@ async function decodeMasked(
   }
   return {
     texts: sequences.map((sequence, i) => output(sequence, i).join()),
-    told: told.map((of) => of.slice(0, MOST - 1)),
+    told: told.map((of) => of.slice(0, MAX - 1)),
     accepted,
   };
 }
@@ -153,7 +153,7 @@ Deno.test("masks: trees from the host", async () => {
     return { shape: TREE, count: 1, proposals, maskFor };
   });
   assert.deepEqual(found.texts, plain.texts);
-  assert.ok(found.accepted >= 3 * (MOST - 4) / 4 * 3, `${found.accepted} accepted`);
+  assert.ok(found.accepted >= 3 * (MAX - 4) / 4 * 3, `${found.accepted} accepted`);
 });
 
 Deno.test("masks: of another size, or for several rounds, they are a bug", async () => {

@@ -17,7 +17,7 @@ import { generatedPrompt } from "../prompts.ts";
 import { assertNothingHeld } from "./held.ts";
 import { drawn, exhaustive } from "../exhaustive.ts";
 
-const MOST = 40;
+const MAX = 40;
 const PROMPTS = [0, 5, 8, 12];
 const FLEDGLING = new URL("../../models/fledgling/", import.meta.url).pathname;
 
@@ -33,7 +33,7 @@ function request(engine: LocalEngine, n: number): GenerateRequest {
   return {
     promptIds: engine.text.encodePrompt({ messages: [{ role: "user", content }] }),
     sampling: n % 2 === 1 ? sampled : GREEDY,
-    maxTokens: MOST,
+    maxTokens: MAX,
     stop: [],
     ignoreEos: true,
   };
@@ -133,9 +133,9 @@ for (const [name, options] of CASES) {
       }
       // The first is predicted as it comes, or nearly so. Later ones SUFFIX remembers.
       const { prediction, speculative } = results[0] ?? assert.fail();
-      assert.ok((prediction?.accepted ?? 0) >= (round === 0 ? MOST / 2 : 1));
-      assert.ok(speculative.accepted_tokens >= MOST / 2);
-      assert.ok(speculative.rounds <= MOST / 3, `${speculative.rounds}`);
+      assert.ok((prediction?.accepted ?? 0) >= (round === 0 ? MAX / 2 : 1));
+      assert.ok(speculative.accepted_tokens >= MAX / 2);
+      assert.ok(speculative.rounds <= MAX / 3, `${speculative.rounds}`);
     }
   });
 }

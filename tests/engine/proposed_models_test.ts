@@ -42,7 +42,7 @@ const TREE = treeNamed("3:2:7");
 /** Has layers that read keys and values of others, whose cells move once. */
 const SHARING = "gemma4_e";
 const BATCH = 4;
-const MOST = 20;
+const MAX = 20;
 const CELLS = 64;
 
 for (const kernels of ["software", "hardware"]) {
@@ -55,7 +55,7 @@ for (const kernels of ["software", "hardware"]) {
         const { prompts, greedy } = golden(name);
         const runner = await open(folder.path, kernels === "software");
         const plain = await decode(runner, prompts);
-        if (greedy && !change) assert.deepEqual(plain[0], greedy.slice(0, MOST));
+        if (greedy && !change) assert.deepEqual(plain[0], greedy.slice(0, MAX));
         assert.deepEqual(await decode(runner, prompts, plain), plain);
         assert.deepEqual(await decode(runner, prompts.slice(0, 1), plain), plain.slice(0, 1));
         if (name === SHARING) assert.deepEqual(await decode(runner, prompts, plain, TREE), plain);
@@ -114,7 +114,7 @@ async function decode(
     outputs.push([await prefillPrompt(runner, sequence, prompts[i] as number[])]);
   }
   const accepted = new Set<number>();
-  for (let round = 0; outputs.some(({ length }) => length < MOST); round++) {
+  for (let round = 0; outputs.some(({ length }) => length < MAX); round++) {
     const proposals = known && outputs.map(({ length }, i) => {
       const next = known[i]?.slice(length, length + STEPS) ?? [];
       const wrong = (round + i) % (STEPS + 1);
@@ -131,7 +131,7 @@ async function decode(
     }
   }
   if (known) assert.deepEqual([...accepted].toSorted(), [0, 1, 2, 3]);
-  return outputs.map((ids) => ids.slice(0, MOST));
+  return outputs.map((ids) => ids.slice(0, MAX));
 }
 
 /** A tree in which each token is the second child of the one before: accepted tokens move to other cells. */

@@ -20,7 +20,7 @@ import { folderOf } from "./speculated.ts";
 const BATCH = 3;
 const CONTEXT = 128;
 /** Tokens decoded of each prompt. */
-const MOST = 24;
+const MAX = 24;
 const TREE = treeNamed("3:3:10");
 const PROMPTS = [3, 50, 17].map((length, i) =>
   Array.from({ length }, (_, j) => 3 + (j * 37 + i * 11) % 300)
@@ -93,7 +93,7 @@ function decode(
   return decodeProposed(runner, prompts, {
     ...how,
     shape: tree ?? chain(steps),
-    most: MOST,
+    most: MAX,
     context: CONTEXT,
     propose(next, right, turn) {
       const tokens = Array.from({ length: steps }, (_, j) => {

@@ -24,7 +24,7 @@ import { folderOf, loadSpeculated, openSpeculated } from "./speculated.ts";
 const BATCH = 4;
 const CONTEXT = 384;
 /** Tokens decoded of each prompt: several times around a ring of three or four pages. */
-const MOST = 150;
+const MAX = 150;
 const TREE = treeNamed("3:4:16");
 /** Prompts shorter than a window, several windows long, and several chunks long. */
 const PROMPTS = [3, 150, 47, 20].map((length, i) =>
@@ -81,7 +81,7 @@ function decode(
   const { shape = chain(0) } = how;
   return decodeProposed(runner, prompts, {
     ...how,
-    most: MOST,
+    most: MAX,
     context: CONTEXT,
     propose: (next, right) => proposalOf(shape, next, right),
   });
@@ -135,7 +135,7 @@ Deno.test("a draft that has pages for the whole context drafts for a target with
       runner.setSampling(sequence, GREEDY);
     }
     await prefillAll(runner, sequences, 16, () => {});
-    const ends = sequences.map(({ ids }) => ids.length + MOST);
+    const ends = sequences.map(({ ids }) => ids.length + MAX);
     for (let round = 0; sequences.some(({ ids }, i) => ids.length < ends[i]!); round++) {
       const shape = steps === 0 ? chain(0) : round % 2 === 0 ? chain(steps) : TREE;
       const going = sequences.filter(({ ids }, i) => ids.length < ends[i]!);

@@ -12,7 +12,7 @@ import { GREEDY } from "../../src/speculate/sampling.ts";
 import { openEngine } from "./open.ts";
 import { goldenCases } from "./fledgling.ts";
 
-const MOST = 40;
+const MAX = 40;
 const { prompt_ids: promptIds } = goldenCases()[0] ?? assert.fail();
 
 /** The text that the embedded model decodes without a rewrite, or with all; with the drafts of a head or plainly. */
@@ -28,9 +28,9 @@ async function idsOf(
       hooks: { plan: statically(algorithm === "NONE" ? 0 : 3) },
       limits: { contextLength: 256 },
     });
-    const request = { promptIds, sampling: GREEDY, maxTokens: MOST, stop: [], ignoreEos: true };
+    const request = { promptIds, sampling: GREEDY, maxTokens: MAX, stop: [], ignoreEos: true };
     const { outputIds, speculative } = await resultOf(engine.submit(request));
-    assert.equal(speculative.rounds < MOST - 1, algorithm !== "NONE");
+    assert.equal(speculative.rounds < MAX - 1, algorithm !== "NONE");
     return outputIds;
   } finally {
     Deno.env.delete(WITHOUT);

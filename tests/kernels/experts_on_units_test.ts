@@ -34,7 +34,7 @@ const unit = matrixUnit as MatrixUnit;
 const [EXPERTS, TOP_K, N, K] = [5, 2, 40, 96];
 /** Every tile of expert_unit_tiles.ts is met; some experts have many jobs, others few. */
 const ROWS = [1, 3, 12, 20, 40, 90];
-const MOST = Math.max(...ROWS);
+const MAX = Math.max(...ROWS);
 
 /** A row's experts do not depend on the other rows; the first expert is popular, and no row has the last. */
 function choice(r: number): number[] {
@@ -66,7 +66,7 @@ async function onUnits(
     shards.push(tiled);
     experts.set(tiled, { scales: of.scales, stored: "f16_tiles" });
   }
-  const xScales = device.filled(MOST * (TOP_K + 1));
+  const xScales = device.filled(MAX * (TOP_K + 1));
   return {
     matrix: { ...matrix, shards },
     tensor: { unit, limits, shards: new Map(), experts, xScales },
@@ -84,7 +84,7 @@ for (const [epilogue, precision] of CASES) {
       const perJob = epilogue === "store";
       const outputs = TOP_K * (perJob ? N : N / 2);
       const xRow = K * (perJob ? TOP_K : 1);
-      const x = numbers(MOST * xRow, 3);
+      const x = numbers(MAX * xRow, 3);
       const { matrix, tensor } = await onUnits();
       const run = async (rows: number, units: boolean) => {
         const rules = { ...tuning(true), ...units ? { tensor: { ...tensor, precision } } : {} };
@@ -110,8 +110,8 @@ for (const [epilogue, precision] of CASES) {
         await device.run(plan);
         return await device.readFloats(out);
       };
-      const whole = await run(MOST, true);
-      const other = await run(MOST, false);
+      const whole = await run(MAX, true);
+      const other = await run(MAX, false);
       const worst = Math.max(...whole.map((y, i) => Math.abs(y - (other[i] ?? NaN))));
       const largest = Math.max(...other.map(Math.abs));
       assert.ok(worst <= largest * BOUNDS[precision], `${worst} beside ${largest}`);

@@ -16,7 +16,7 @@ Deno.test.afterAll(() => device[Symbol.dispose]());
 const LARGE = { maxComputeInvocationsPerWorkgroup: 1024, maxComputeWorkgroupStorageSize: 32768 };
 const HARDWARE = tuning(false, LARGE);
 const TUNINGS: readonly Tuning[] = [tuning(true), HARDWARE];
-const MOST = 17;
+const MAX = 17;
 
 interface Case {
   readonly format: FloatFormat;
@@ -50,19 +50,19 @@ async function run(matrix: Matrix, x: Float32Array, order: readonly number[], of
 async function assertInvariant(of: Case, counts: readonly number[], k = 264): Promise<void> {
   const { format } = of;
   const n = 14;
-  const MOST = Math.max(...counts);
+  const MAX = Math.max(...counts);
   const matrix = uploadMatrix(device, weights(format, n, k), {
     format,
     cols: k,
     lanes: of.tuning.lanes,
     shards: [n],
   });
-  const x = numbers(MOST * k, 5);
+  const x = numbers(MAX * k, 5);
   const alone: (number[] | undefined)[] = [];
-  for (let row = 0; row < MOST; row++) alone.push((await run(matrix, x, [row], of))[0]);
+  for (let row = 0; row < MAX; row++) alone.push((await run(matrix, x, [row], of))[0]);
   for (const count of counts) {
     // Each count takes other rows, at other places.
-    const order = shuffled(MOST, count).slice(0, count);
+    const order = shuffled(MAX, count).slice(0, count);
     const together = await run(matrix, x, order, of);
     order.forEach((row, i) =>
       assert.deepEqual(together[i], alone[row], `row ${row} as ${i} of ${count}`)
@@ -106,9 +106,9 @@ Deno.test("matmul bits: a last stage that fills no lanes", async () => {
 
 for (const tuning of TUNINGS) {
   const name = `${tuning.lanes} lanes`;
-  Deno.test(`matmul bits: bf16 store, any row of 1 to ${MOST}, ${name}`, async () => {
-    const all = Array.from({ length: MOST }, (_, i) => i + 1);
-    const counts = EXHAUSTIVE ? all : [5, MOST];
+  Deno.test(`matmul bits: bf16 store, any row of 1 to ${MAX}, ${name}`, async () => {
+    const all = Array.from({ length: MAX }, (_, i) => i + 1);
+    const counts = EXHAUSTIVE ? all : [5, MAX];
     await assertInvariant({ format: "bf16", epilogue: "store", tuning }, counts);
   });
   Deno.test(`matmul bits: f16 add, ${name}`, async () => {

@@ -25,7 +25,7 @@ const unit = matrixUnit as MatrixUnit;
 const [MATRIX_ROWS, COLS, SPLIT_K] = [300, 1024, 2];
 /** One tile of rows and less, two tiles, many: every tile of tensor_tiles.ts is met. */
 const ROWS = [1, 3, unit?.m ?? 8, (unit?.m ?? 8) + 1, 3 * (unit?.m ?? 8), 9 * (unit?.m ?? 8)];
-const MOST = Math.max(...ROWS);
+const MAX = Math.max(...ROWS);
 
 function noise(stream: number, count: number): Float32Array {
   return Float32Array.from({ length: count }, (_, i) => hash32(7, stream, i) / 2 ** 31 - 1);
@@ -77,7 +77,7 @@ async function build(
       limits,
       shards: tensorShards,
       experts: new Map(),
-      xScales: device.filled(MOST),
+      xScales: device.filled(MAX),
     },
   };
 }
@@ -95,7 +95,7 @@ for (
     ignore: matrixUnit === undefined,
     async fn() {
       const { matrix, plain, tensor } = await build({ gated: epilogue === "swiglu" });
-      const values = noise(9, MOST * COLS).map((value) => value / 16);
+      const values = noise(9, MAX * COLS).map((value) => value / 16);
       const run = async (rows: number, units: boolean) => {
         const [x, out] = [
           device.floats(values.slice(0, rows * COLS)),
@@ -109,8 +109,8 @@ for (
         await device.run(plan);
         return await device.readFloats(out);
       };
-      const whole = await run(MOST, true);
-      const other = await run(MOST, false);
+      const whole = await run(MAX, true);
+      const other = await run(MAX, false);
       const worst = whole.reduce(
         (most, y, i) => Math.max(most, Math.abs(y - (other[i] ?? NaN))),
         0,
@@ -125,7 +125,7 @@ for (
             const from = range * of * (width / splitK);
             return all.subarray(from, from + rows * (width / splitK));
           };
-          assert.deepEqual(part(found, rows), part(whole, MOST), `${rows} rows`);
+          assert.deepEqual(part(found, rows), part(whole, MAX), `${rows} rows`);
         }
       }
     },
@@ -141,7 +141,7 @@ for (const activation of ["silu", "gelu_tanh"] as const) {
       const { matrix, tensor } = await build({ gated: true });
       const launch = { splitK: 1, tuning: { ...tuning(true), tensor }, label: "test" };
       const width = MATRIX_ROWS / 2;
-      for (const rows of [1, fewRows(unit), fewRows(unit) + 1, unit.m, MOST]) {
+      for (const rows of [1, fewRows(unit), fewRows(unit) + 1, unit.m, MAX]) {
         // Rows of several sizes.
         const x = device.floats(
           noise(9, rows * COLS).map((value, i) => value * 2 ** ((i / COLS | 0) % 9 - 5)),

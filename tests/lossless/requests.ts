@@ -7,7 +7,7 @@ import type { LocalEngine } from "../engine/open.ts";
 import type { Case } from "./axes.ts";
 
 /** Tokens of the answers in turn, at most. */
-const MOST = { software: [20, 20, 9, 13], hardware: [6, 6, 3, 4] } as const;
+const MAX = { software: [20, 20, 9, 13], hardware: [6, 6, 3, 4] } as const;
 
 /** Prompts of many kinds; two are the same. */
 const PROMPTS = [0, 5, 8, 12, 9, 6, 13, 1, 11, 0];
@@ -78,7 +78,7 @@ export function requestOf(
       messages: [{ role: "system", content: SHARED }, { role: "user", content }],
     }),
     sampling: samplingOf(kind, n),
-    maxTokens: MOST[kernels][n % 4] as number,
+    maxTokens: MAX[kernels][n % 4] as number,
     stop: n % 7 === 3 ? [", 1", " the "] : [],
     ignoreEos: n % 5 === 2 && !constrained,
     ...constrained ? { grammar: GRAMMARS[n % 2] as Grammar } : {},

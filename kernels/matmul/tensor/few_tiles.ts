@@ -71,7 +71,7 @@ const RESIDENT: FewTile = { columns: 1, stage: 128, ahead: 2, branched: true };
 const ODD: readonly FewTile[] = [RESIDENT, { ...RESIDENT, stage: 64 }];
 
 /** The tile whose stage divides every range of k, see MIN_STAGE; also the tile for a CPU's subgroups. */
-const LEAST: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
+const MIN: FewTile = { columns: 1, stage: 32, ahead: 1, branched: true };
 
 /**
  * The tile for `rows` rows of x and a shard of `columns` outputs, `range` of k at a time; undefined for more rows,
@@ -93,9 +93,9 @@ export function fewTile(
 ): FewTile | undefined {
   const kept = { rows, resident: resident ? range / 8 : 0 };
   const fits = (tile: FewTile) => range % tile.stage === 0 && fewFits(unit, tile, limits, kept);
-  if (rows > fewRows(unit) || !fits(LEAST)) return undefined;
+  if (rows > fewRows(unit) || !fits(MIN)) return undefined;
   const wide = rows > unit.n / 2;
-  if (unit.lanes < MIN_LANES) return wide ? undefined : LEAST;
+  if (unit.lanes < MIN_LANES) return wide ? undefined : MIN;
   const fills = ({ stage, ahead }: FewTile) => range % (stage * ahead) === 0;
   const found = candidatesOf(format, rows, wide).find(
     ({ tile, enough, most = Infinity, range: least = 0 }) => {
@@ -107,7 +107,7 @@ export function fewTile(
   );
   if (wide) return found?.tile;
   const first = resident ? RESIDENT : found?.tile;
-  const tile = [...first ? [first] : [], ...ODD].find(fits) ?? LEAST;
+  const tile = [...first ? [first] : [], ...ODD].find(fits) ?? MIN;
   // If the last turn of the loop has fewer stages, all stages are in branches anyway, and loads outside of branches
   // cost a quarter more.
   return fills(tile) ? tile : { ...tile, branched: true };

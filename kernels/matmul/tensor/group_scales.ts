@@ -11,7 +11,7 @@ import { kernelOf } from "../../shader.ts";
 import { ROWS_ACROSS } from "./weight_scales.ts";
 
 /** The largest size of a weight divided by its group's scale; for u4 after subtracting a zero of 0 to 16. */
-const MOST: Readonly<Record<Quantization | Prequantized, number>> = {
+const MAX: Readonly<Record<Quantization | Prequantized, number>> = {
   q8: 127,
   q4: 8,
   u4: 16,
@@ -41,14 +41,14 @@ function groupScalesKernel(EXPONENTS: boolean): Kernel<"groups" | "scales"> {
  */
 export function groupScales(
   buffers: { readonly groups: Operand; readonly scales: Operand },
-  { format, rows, cols }: Pick<Matrix, "rows" | "cols"> & { readonly format: keyof typeof MOST },
+  { format, rows, cols }: Pick<Matrix, "rows" | "cols"> & { readonly format: keyof typeof MAX },
 ): Dispatch {
   const exponents = format === "mxfp4";
   return dispatch(groupScalesKernel(exponents), {
     buffers,
     constants: {
       WORDS: exponents ? cols / GROUP : scaleBytes(format, cols) / 4,
-      MOST: MOST[format],
+      MAX: MAX[format],
       PAIRS: Number(isInteger(format) || format === "nvfp4"),
       ROWS_ACROSS,
     },

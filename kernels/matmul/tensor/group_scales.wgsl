@@ -1,11 +1,11 @@
-// scales[n] = scale_of(MOST * max_g |scale of group g of row n|) of a quantized matrix, whose integers are at most
-// MOST: the row's largest weight becomes less than 2^15.
+// scales[n] = scale_of(MAX * max_g |scale of group g of row n|) of a quantized matrix, whose integers are at most
+// MAX: the row's largest weight becomes less than 2^15.
 // One workgroup per row, ROWS_ACROSS of them along x.
 
 //#import lib/scale_of
 
 override WORDS: u32; // of the scales of a row
-override MOST: f32;
+override MAX: f32;
 override PAIRS: u32; // 1: a word is two f16; 0: an f32, u4's with the zero in its five lowest bits
 override ROWS_ACROSS: u32;
 
@@ -53,6 +53,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     workgroupBarrier();
   }
   if (thread == 0u) {
-    scales[row] = scale_of(peaks[0] * MOST);
+    scales[row] = scale_of(peaks[0] * MAX);
   }
 }

@@ -6,12 +6,12 @@ export type RequestRate =
   | { readonly kind: "schedule"; readonly text: string };
 
 /** Rates of requests a second that can be asked for. */
-const LEAST = 0.001;
-const MOST = 1_000_000;
+const MIN = 0.001;
+const MAX = 1_000_000;
 
 /** What `--request-rate` accepts, as a phrase. */
 export const REQUEST_RATE_TEXT: string =
-  `numbers from ${LEAST} to ${MOST}, as in 1,2, or a schedule SECONDS:RATE,SECONDS:RATE`;
+  `numbers from ${MIN} to ${MAX}, as in 1,2, or a schedule SECONDS:RATE,SECONDS:RATE`;
 
 /**
  * Rates as `--request-rate` takes them: `1,2,4`, or `0:2,60:20`, which is 2 a second and from second 60
@@ -20,7 +20,7 @@ export const REQUEST_RATE_TEXT: string =
 export function requestRateOf(text: string): RequestRate | undefined {
   if (text.includes(":")) return { kind: "schedule", text };
   const perSecond = parseAxis(text);
-  return perSecond?.every((rate) => rate >= LEAST && rate <= MOST)
+  return perSecond?.every((rate) => rate >= MIN && rate <= MAX)
     ? { kind: "constant", perSecond }
     : undefined;
 }

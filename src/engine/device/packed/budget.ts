@@ -2,7 +2,7 @@ import { BUDGET_INTERCEPTS, BUDGET_MAX, BUDGET_WORDS } from "../../../../kernels
 import type { VerifyBudget } from "../../../speculate/policy.ts";
 
 /** Numbers that a policy fits are kept within this, so that products with log-odds stay finite. */
-const MOST = 1e6;
+const MAX = 1e6;
 
 /**
  * `Budget` of kernels/round/allocate.wgsl.
@@ -15,7 +15,7 @@ export function packBudget(
 ): Uint32Array {
   const words = new Uint32Array(BUDGET_WORDS);
   const floats = new Float32Array(words.buffer);
-  const kept = (x: number) => Math.min(MOST, Math.max(-MOST, x));
+  const kept = (x: number) => Math.min(MAX, Math.max(-MAX, x));
   words[0] = drafts;
   floats[1] = kept(slope);
   floats[2] = kept(minConfidence);

@@ -1,5 +1,5 @@
 import { type Fields, integer } from "../../files/fields.ts";
-import { MOST } from "../decoder_config.ts";
+import { MAX } from "../decoder_config.ts";
 import type { HeadAttention, MlpSpec } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
@@ -55,7 +55,7 @@ function interleaved(config: Fields, attention: HeadAttention): HeadAttention {
 
 /** Whether layer `i` is one of every `moe_layer_interval` from the first to the last mixture; -1 is the last layer. */
 function isSparse(config: Fields, i: number): boolean {
-  const index = (key: string, least: number) => integer(config, key, { least, most: MOST.layers });
+  const index = (key: string, min: number) => integer(config, key, { min, max: MAX.layers });
   const last = index("moe_layer_end_index", -1);
   const within = i >= index("moe_layer_start_index", 0) && (last === -1 || i <= last);
   return within && (i + 1) % index("moe_layer_interval", 1) === 0;
@@ -66,7 +66,7 @@ function mixture(config: Fields, base: BaseLayer): MlpSpec {
   expect(config, "moe_norm_min", 1e-12);
   const keys = { experts: "moe_num_experts", size: "moe_intermediate_size", chosen: "moe_k" };
   const experts = parseMixture(config, base, keys, { scores: "biased_softmax" });
-  const shared = integer(config, "moe_num_shared_experts", { least: 0, most: 64 });
+  const shared = integer(config, "moe_num_shared_experts", { min: 0, max: 64 });
   if (shared === 0) return experts;
   return {
     ...experts,

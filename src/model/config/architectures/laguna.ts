@@ -1,4 +1,4 @@
-import { isSliding, MOST, size, slidingWindow } from "../decoder_config.ts";
+import { isSliding, MAX, size, slidingWindow } from "../decoder_config.ts";
 import {
   type Fields,
   integer,
@@ -92,7 +92,7 @@ function isLocal(config: Fields, i: number): boolean {
 /** Query heads of layer `i`: by `num_attention_heads_per_layer`, where there is one. */
 function queryHeads(config: Fields, { numHeads, numKvHeads }: HeadAttention, i: number): number {
   const key = "num_attention_heads_per_layer";
-  const all = integers(config, key, MOST.heads);
+  const all = integers(config, key, MAX.heads);
   if (all === undefined) return numHeads;
   const own = all[i] ?? 0;
   if (all.length === layerCount(config) && own > 0 && own % numKvHeads === 0) return own;
@@ -101,7 +101,7 @@ function queryHeads(config: Fields, { numHeads, numKvHeads }: HeadAttention, i: 
 }
 
 function layerCount(config: Fields): number {
-  return integer(config, "num_hidden_layers", { least: 1, most: MOST.layers });
+  return integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
 }
 
 function outputGate(config: Fields): OutputGate {
@@ -122,7 +122,7 @@ function mixture(config: Fields, base: BaseLayer): MlpSpec {
     scale: positive(config, "moe_routed_scaling_factor"),
   });
   const cap = "moe_router_logit_softcapping";
-  const intermediateSize = size(config, "shared_expert_intermediate_size", MOST.intermediate);
+  const intermediateSize = size(config, "shared_expert_intermediate_size", MAX.intermediate);
   return {
     ...mlp,
     shared: { ...base.mlp, intermediateSize },
