@@ -23,9 +23,6 @@ const { matrixUnit: unit } = device.gpu;
 /** More eights than a workgroup's invocations load in a turn, and not a multiple of them. */
 const COLS = 8 * 523;
 const ROWS = 5;
-const X = numbers(ROWS * COLS, 3).map((value, i) =>
-  i < COLS ? 0 : value * 10 ** (Math.floor(i / COLS) % 9 - 4)
-);
 
 async function halved(x: Float32Array, cols: number) {
   const rows = x.length / cols;
@@ -34,18 +31,26 @@ async function halved(x: Float32Array, cols: number) {
   return { scales, out };
 }
 
-Deno.test("rows are rounded to f16 after their scales, a row of zeros too", async () => {
-  const { scales, out } = await halved(X, COLS);
-  const expected = device.filled(ROWS);
-  await device.run([
-    rowScales({ x: device.floats(X), scales: expected }, { rows: ROWS, cols: COLS }),
-  ]);
-  const factors = await device.readFloats(scales);
-  assert.deepEqual(factors, await device.readFloats(expected));
-  const halves = new Float16Array((await device.readWords(out)).buffer);
-  const rounded = Float16Array.from(X, (x, i) => x * (factors[Math.floor(i / COLS)] ?? NaN));
-  assert.deepEqual(halves, rounded);
-});
+/** Random rows of very different sizes, the first of zeros. */
+function randomRows(rows: number, cols: number): Float32Array {
+  return numbers(rows * cols, 3).map((value, i) =>
+    i < cols ? 0 : value * 10 ** (Math.floor(i / cols) % 9 - 4)
+  );
+}
+
+for (const [rows, cols] of [[ROWS, COLS], [2051, 8 * 33]] as const) {
+  Deno.test(`${rows} rows are rounded to f16 after their scales, a row of zeros too`, async () => {
+    const x = randomRows(rows, cols);
+    const { scales, out } = await halved(x, cols);
+    const expected = device.filled(rows);
+    await device.run([rowScales({ x: device.floats(x), scales: expected }, { rows, cols })]);
+    const factors = await device.readFloats(scales);
+    assert.deepEqual(factors, await device.readFloats(expected));
+    const halves = new Float16Array((await device.readWords(out)).buffer);
+    const rounded = Float16Array.from(x, (x, i) => x * (factors[Math.floor(i / cols)] ?? NaN));
+    assert.deepEqual(halves, rounded);
+  });
+}
 
 Deno.test("a norm stores the same f16 rows", async () => {
   const [rows, cols] = [7, 328];

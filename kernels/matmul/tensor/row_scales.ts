@@ -8,12 +8,17 @@ const ROW_SCALES = kernelOf("matmul/tensor/row_scales")({}, {
 });
 
 /**
- * Invocations of `rowScales` in a workgroup, and per row if there are at least MANY_ROWS rows, which then fill a large
- * GPU.
+ * Invocations of a workgroup of kernels that find the scales of rows, and per row if there are at least MANY_ROWS rows,
+ * which then fill a large GPU.
  */
-const SCALE_THREADS = 256;
+export const SCALE_THREADS = 256;
 const SCALE_LANES = 32;
 const MANY_ROWS = 2048;
+
+/** Invocations that share a row in such a kernel. */
+export function rowLanes(rows: number): number {
+  return rows >= MANY_ROWS ? SCALE_LANES : SCALE_THREADS;
+}
 
 /** Records the scales [rows] of x [rows, cols], cols a multiple of 4. */
 export function rowScales(
@@ -24,7 +29,7 @@ export function rowScales(
     readonly label?: string;
   },
 ): Dispatch {
-  const lanes = rows >= MANY_ROWS ? SCALE_LANES : SCALE_THREADS;
+  const lanes = rowLanes(rows);
   return dispatch(ROW_SCALES, {
     buffers: { x: { ...x, size: 4 * rows * cols }, scales },
     constants: { COLS: cols, LANES: lanes },
