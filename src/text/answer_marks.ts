@@ -1,5 +1,5 @@
 /** Marks around the answers of some models that reason: `<think>...</think>\n<answer>\n...\n</answer>`. */
-import { openTail } from "./stop.ts";
+import { isBlank, openTail } from "./stop.ts";
 
 /** What begins and ends an answer. */
 export interface AnswerMarks {
@@ -35,6 +35,8 @@ export interface AnswerStream {
 export function answerStream({ open, close }: AnswerMarks): AnswerStream {
   let part: "begin" | "opened" | "inside" | "bare" = "begin";
   let held = "";
+  /** White space behind what is held is held too. */
+  let holdsSpace = false;
 
   function take(ended: boolean): string {
     if (part === "begin") {
@@ -66,7 +68,10 @@ export function answerStream({ open, close }: AnswerMarks): AnswerStream {
   return {
     push(piece) {
       held += piece;
-      return take(false);
+      if (holdsSpace && isBlank(piece)) return "";
+      const text = take(false);
+      holdsSpace = isBlank(held) || part === "inside" && held !== "";
+      return text;
     },
     end: () => take(true),
   };

@@ -1,7 +1,7 @@
 import type { Body, ChannelFormat } from "./channel_format.ts";
 import { GLIMMER_CHANNELS } from "./glimmer_channels.ts";
 import { HARMONY_CHANNELS } from "./harmony_channels.ts";
-import { firstMark, openTail } from "./stop.ts";
+import { firstMark, isBlank, openTail } from "./stop.ts";
 
 /** Formats by name; `Reasoning` holds the name because it is plain data. */
 const FORMATS: Readonly<Record<ChannelName, ChannelFormat>> = {
@@ -89,6 +89,8 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
   const ends = [next, ...format.ends];
   const openers = [format.start, ...format.headers.map((each) => each.trimStart())];
   let held = "";
+  /** Nothing but white space is held, which a header or a body's beginning may follow. */
+  let blank = false;
   /** Undefined in a header. */
   let body: Body | undefined = answering ? { kind: "text" } : undefined;
   /** Something of the body has been returned. */
@@ -205,7 +207,10 @@ export function channelStream(format: ChannelFormat, answering: boolean): Channe
     },
     push(piece) {
       held += piece;
-      return taken(false);
+      if (blank && isBlank(piece)) return [];
+      const made = taken(false);
+      blank = isBlank(held);
+      return made;
     },
     end: () => taken(true),
   };

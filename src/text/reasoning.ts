@@ -7,7 +7,7 @@ import {
   channelStream,
   type MessagePiece,
 } from "./channels.ts";
-import { openTail, type StopScanner, stopScanner } from "./stop.ts";
+import { isBlank, openTail, type StopScanner, stopScanner } from "./stop.ts";
 
 /** What begins and ends the reasoning in front of an answer. */
 export interface ReasoningMarks {
@@ -261,6 +261,8 @@ function separatedStream(
   let part: Part = "begin";
   let held = "";
   let begun = false;
+  /** Nothing but white space is held. */
+  let blank = false;
 
   /** Takes the part of `held` that is certainly reasoning; the rest stays held. */
   function takeReasoning(ended: boolean): string {
@@ -314,7 +316,11 @@ function separatedStream(
     },
     push(piece) {
       held += piece;
-      return take(false);
+      // Looking at all of it again for each new line would take quadratic time where a model writes nothing else.
+      if (blank && isBlank(piece)) return [];
+      const pieces = take(false);
+      blank = isBlank(held);
+      return pieces;
     },
     end: () => take(true),
   };

@@ -60,6 +60,11 @@ export function firstMark(
     .filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at)[0];
 }
 
+/** Whether a text is white space, and not empty. */
+export function isBlank(text: string): boolean {
+  return text !== "" && text.trim() === "";
+}
+
 /** Length of the longest end of `text` that begins one of `marks`. */
 export function openTail(text: string, marks: readonly string[]): number {
   const longest = Math.max(0, ...marks.map((mark) => mark.length - 1));

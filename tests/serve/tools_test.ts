@@ -3,12 +3,16 @@ import { callStream, type ToolPiece } from "../../src/serve/tools/call_stream.ts
 import { DEEPSEEK } from "../../src/serve/tools/deepseek.ts";
 import { toolFamily } from "../../src/serve/tools/families.ts";
 import type { ToolFamily } from "../../src/serve/tools/family.ts";
+import { GLM } from "../../src/serve/tools/glm.ts";
 import { HERMES } from "../../src/serve/tools/hermes.ts";
+import { LFM2 } from "../../src/serve/tools/lfm2.ts";
 import { LLAMA3 } from "../../src/serve/tools/llama3.ts";
 import { MISTRAL } from "../../src/serve/tools/mistral.ts";
 import { nativeForms, taggedSyntax } from "../../src/serve/tools/native_forms.ts";
 import { excludesObjects } from "../../src/serve/tools/objects.ts";
+import { SEED_OSS } from "../../src/serve/tools/seed_oss.ts";
 import { wholeCalls } from "../../src/serve/tools/whole_calls.ts";
+import { scanned } from "../scanned.ts";
 import { readCalls } from "./read_calls.ts";
 
 /** An output, and the text and the calls in it. */
@@ -34,6 +38,12 @@ const CASES: readonly (readonly [ToolFamily, readonly Case[]])[] = [
       [["f", { "a\t": "b\r\n\tc\u0001\n\\\n" }]],
     ],
     ['<tool_call>{"name": "f", "arguments": "{\\"a\\": \\"1\n2\\"}"}', "", [["f", { a: "1\n2" }]]],
+    // What was returned of the arguments cannot be taken back.
+    [
+      '<tool_call>{"name": "f", "arguments": {"a": 1}, "parameters": {"b": 2}, "arguments": 3}</tool_call>',
+      "",
+      [["f", { a: 1 }]],
+    ],
     // Text that is not a call stays text.
     ["<tool_call>soon</tool_call>", "<tool_call>soon", []],
     ["a <tool b", "a <tool b", []],
@@ -155,6 +165,31 @@ Deno.test("Llama 3: without a mark only an object that names a tool of the reque
     deepEqual(of(`${call}; ${answer}`).calls, [["f", { a: 1 }]]);
   }
 });
+
+/** Outputs up to a place where a model may write much, and what it writes there. */
+const LONG: readonly (readonly [string, ToolFamily, string, string])[] = [
+  ["arguments in JSON", HERMES, '<tool_call>{"name": "f", "arguments": {"a": "', "x"],
+  ["arguments in a text of JSON", HERMES, '<tool_call>{"name": "f", "arguments": "', "x"],
+  ["arguments in Python", LFM2, '<|tool_call_start|>[f(a="', "x"],
+  ["empty lines before a text", HERMES, "", "\n"],
+  ["empty lines in a text", HERMES, "a", "\n"],
+  ["empty lines before a call's arguments", GLM, "<tool_call>f<arg_key>a</arg_key>", "\n"],
+  ["empty lines between arguments", SEED_OSS, "<seed:tool_call><function=f>", "\n"],
+];
+
+for (const [what, { format }, before, piece] of LONG) {
+  Deno.test(`an output is split into calls in linear time: ${what}`, () => {
+    const count = (pieces: number) =>
+      scanned(() => {
+        const stream = callStream(format);
+        stream.push(before);
+        for (let n = 0; n < pieces; n++) stream.push(piece);
+        stream.end(true);
+      });
+    const [few, many] = [count(2000), count(4000)];
+    ok(many < 2.5 * few, `${few}, then ${many} characters`);
+  });
+}
 
 Deno.test("a call's name and arguments come before its end", () => {
   const stream = callStream(HERMES.format);

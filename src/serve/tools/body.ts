@@ -108,7 +108,10 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
   const events = collector();
   let expected: "{" | "key" | ":" | "value" | "," = "{";
   let key = "";
-  let value = "";
+  /** The value, and its first character: looking at all of a long value for each next character is quadratic. */
+  let [value, first] = ["", ""];
+  /** The value is the arguments. */
+  let isArguments = false;
   let end: ValueEnd | undefined;
   let given = false;
   /** Whether the object has keys that no call has. */
@@ -127,9 +130,9 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
   function take(): boolean {
     end = undefined;
     expected = ",";
-    if (ARGUMENT_KEYS.includes(key)) {
+    if (isArguments) {
       // Some models write the arguments as a JSON string that holds the object.
-      if (value.startsWith('"')) {
+      if (first === '"') {
         const json = withEscapes(textOf(value) ?? "");
         if (!isObjectText(json)) return false;
         events.arguments(json);
@@ -144,13 +147,14 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
   }
 
   function pushValue(character: string): "more" | "bad" {
-    if (value === "" && isSpace(character)) return "more";
+    if (first === "" && isSpace(character)) return "more";
+    first ||= character;
     // Arguments are an object.
-    if (value === "" && character === "[" && ARGUMENT_KEYS.includes(key)) return "bad";
+    if (isArguments && first === "[") return "bad";
     end ??= valueEnd();
     const whole = end.push(character);
     value += end.written;
-    if (ARGUMENT_KEYS.includes(key) && !value.startsWith('"')) events.arguments(end.written);
+    if (isArguments && first !== '"') events.arguments(end.written);
     return !whole || take() ? "more" : "bad";
   }
 
@@ -158,16 +162,17 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
     take: events.take,
     end: isWhole,
     push(character) {
-      if (expected === "value" && !isScalarEnd(value, character)) {
+      if (expected === "value" && !isScalarEnd(first, character)) {
         // A number or a word of no interest, which ends at the next comma or brace.
-        if (isScalar(value, character)) {
+        if (isScalar(first, character)) {
+          first ||= character;
           value += character;
-          return ARGUMENT_KEYS.includes(key) && !"null".startsWith(value) ? "bad" : "more";
+          return isArguments && !"null".startsWith(value) ? "bad" : "more";
         }
         return pushValue(character);
       }
       if (expected === "value") {
-        if (key === "name" || (ARGUMENT_KEYS.includes(key) && value !== "null")) return "bad";
+        if (key === "name" || (isArguments && value !== "null")) return "bad";
         expected = ",";
       }
       if (expected !== "key" && isSpace(character)) return "more";
@@ -182,7 +187,9 @@ export function jsonCall({ unmarked }: { readonly unmarked?: readonly Tool[] } =
         case ":":
           if (character !== ":") return "bad";
           expected = "value";
-          value = "";
+          [value, first] = ["", ""];
+          // What was returned cannot be taken back: of two the first counts.
+          isArguments = ARGUMENT_KEYS.includes(key) && !given;
           return "more";
         default:
           if (character === ",") {
@@ -339,11 +346,11 @@ function isSpace(character: string): boolean {
   return /\s/.test(character);
 }
 
-/** Does a value that is neither object, array nor text begin or go on here? */
-function isScalar(value: string, character: string): boolean {
-  return value === "" ? !/[\s"{[]/.test(character) : !/^["{[]/.test(value);
+/** Does a value that is neither object, array nor text begin or go on here? @param first of its characters, or none. */
+function isScalar(first: string, character: string): boolean {
+  return first === "" ? !/[\s"{[]/.test(character) : !/["{[]/.test(first);
 }
 
-function isScalarEnd(value: string, character: string): boolean {
-  return value !== "" && !/^["{[]/.test(value) && /[\s,}]/.test(character);
+function isScalarEnd(first: string, character: string): boolean {
+  return first !== "" && !/["{[]/.test(first) && /[\s,}]/.test(character);
 }

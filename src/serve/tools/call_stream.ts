@@ -1,4 +1,4 @@
-import { firstMark, openTail } from "../../text/stop.ts";
+import { firstMark, isBlank, openTail } from "../../text/stop.ts";
 import type { BodyReader } from "./body.ts";
 import type { Tool } from "./tool.ts";
 
@@ -65,15 +65,18 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
   let pieces: ToolPiece[] = [];
 
   function text(piece: string): void {
+    if (isBlank(piece)) {
+      space += piece;
+      return;
+    }
     const whole = space + piece;
     const kept = whole.trimEnd();
     space = whole.slice(kept.length);
     if (kept !== "") pieces.push({ kind: "text", text: kept });
   }
 
-  /** @param before text in front of the body, which is text again if the body turns out to be no call. */
-  function begin(mark: string, before: string = mark): void {
-    [state, raw, named, listing] = ["body", before, false, true];
+  function begin(mark: string): void {
+    [state, raw, named, listing] = ["body", mark, false, true];
     body = format.body({ mark, tools });
     marked = format.marks[mark] === "call";
   }
@@ -98,11 +101,11 @@ export function callStream(format: CallFormat, tools: readonly Tool[] = []): Cal
 
   function start(): boolean {
     const trimmed = held.trimStart();
-    if (trimmed === "") return false;
-    state = "text";
-    if (!format.bare || !trimmed.startsWith("{")) return true;
-    begin("", held.slice(0, held.length - trimmed.length));
+    space += held.slice(0, held.length - trimmed.length);
     held = trimmed;
+    if (held === "") return false;
+    state = "text";
+    if (format.bare && held.startsWith("{")) begin("");
     return true;
   }
 

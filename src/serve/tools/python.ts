@@ -5,7 +5,8 @@ import { type BodyReader, collector, isName } from "./body.ts";
 export function pythonCall(): BodyReader {
   const events = collector();
   let name: string | undefined;
-  let held = "";
+  /** The text of the arguments, and only its end (`tail`), in which quotes are searched: `held` may be long. */
+  let [held, tail] = ["", ""];
   let depth = 0;
   /** What ends the string that is being read. */
   let quote: string | undefined;
@@ -16,12 +17,12 @@ export function pythonCall(): BodyReader {
   function readString(character: string, end: string): void {
     if (escaped) [escaped, from] = [false, held.length];
     else if (character === "\\") escaped = true;
-    else if (held.endsWith(end) && held.length >= from + end.length) quote = undefined;
+    else if (tail.endsWith(end) && held.length >= from + end.length) quote = undefined;
   }
 
   function beginString(character: string): void {
     // Behind an empty string the same quote makes it one in three quotes.
-    const isThird = held.length === begun + 3 && held.endsWith(character.repeat(3));
+    const isThird = held.length === begun + 3 && tail.endsWith(character.repeat(3));
     quote = isThird ? character.repeat(3) : character;
     if (!isThird) begun = held.length - 1;
     from = held.length;
@@ -49,6 +50,7 @@ export function pythonCall(): BodyReader {
       }
       if (quote === undefined && depth === 0 && character === ")") return finish();
       held += character;
+      tail = (tail + character).slice(-LONGEST_QUOTE);
       if (quote !== undefined) readString(character, quote);
       else if (character === '"' || character === "'") beginString(character);
       else if ("([{".includes(character)) depth++;
@@ -59,6 +61,7 @@ export function pythonCall(): BodyReader {
 }
 
 const LONGEST_NAME = 400;
+const LONGEST_QUOTE = 3;
 
 /** JSON of a Python literal; undefined for what is none. Numbers stay as they are written. */
 export function pythonValue(text: string): string | undefined {

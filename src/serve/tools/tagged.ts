@@ -121,6 +121,14 @@ export function taggedCall(
     return "end";
   }
 
+  /** Reads a tag that must follow, maybe behind white space. */
+  function readOpen(tag: string, next: Expected): "more" | "bad" {
+    held = held.trimStart();
+    if (!tag.startsWith(held)) return "bad";
+    if (held === tag) expect(next);
+    return "more";
+  }
+
   function readName(): "more" | "bad" | "end" {
     const { close } = tags.name;
     if (close !== undefined) {
@@ -147,13 +155,13 @@ export function taggedCall(
   }
 
   function readArgument(): "more" | "bad" | "end" {
-    const tag = held.trimStart();
-    if (tag === tags.end) return end();
-    if (tag === tags.key.open) {
+    held = held.trimStart();
+    if (held === tags.end) return end();
+    if (held === tags.key.open) {
       expect("key");
       return "more";
     }
-    const possible = [tags.end, tags.key.open].some((each) => each.startsWith(tag));
+    const possible = [tags.end, tags.key.open].some((each) => each.startsWith(held));
     return possible ? "more" : "bad";
   }
 
@@ -204,22 +212,16 @@ export function taggedCall(
       held += character;
       tail = (tail + character).slice(-LONGEST_TAG);
       switch (expected) {
-        case "name open": {
-          const tag = held.trimStart();
-          if (tag === tags.name.open) expect("name");
-          return tags.name.open.startsWith(tag) || held === "" ? "more" : "bad";
-        }
+        case "name open":
+          return readOpen(tags.name.open, "name");
         case "name":
           return readName();
         case "argument":
           return readArgument();
         case "key":
           return readKey();
-        case "value open": {
-          const tag = held.trimStart();
-          if (tag === tags.value.open) expect("value");
-          return tags.value.open.startsWith(tag) || held === "" ? "more" : "bad";
-        }
+        case "value open":
+          return readOpen(tags.value.open, "value");
         case "value":
           return readValue();
       }
