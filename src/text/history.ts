@@ -196,17 +196,34 @@ function oneCallEach(messages: readonly ChatMessage[]): readonly ChatMessage[] {
     const { tool_calls: calls = [] } = message;
     if (message.role === "tool" && isResultOfSeveral(messages, at)) return [];
     if (calls.length < 2) return [message];
-    const results = resultsBehind(messages, at);
+    const answers = resultsOf(calls, resultsBehind(messages, at));
     return calls.flatMap((call, number) => {
       const { reasoning_content: _, ...rest } = message;
       const first = number === 0 ? message : { ...rest, content: "" };
-      // ollama's results have no ids: they come in the order of the calls.
-      const answers = results.filter((result, place) =>
-        result.tool_call_id ? result.tool_call_id === idOf(call) : place === number
-      );
-      return [{ ...first, tool_calls: [call] }, ...answers];
+      return [{ ...first, tool_calls: [call] }, ...answers[number] ?? []];
     });
   });
+}
+
+/**
+ * The results of each call. A result belongs to the first call of its id without one; results of no known id belong to
+ * the calls that are left, in their order. Any more are the last call's, so that the model sees every result.
+ */
+function resultsOf(
+  calls: readonly unknown[],
+  results: readonly ChatMessage[],
+): readonly (readonly ChatMessage[])[] {
+  const ids = calls.map(idOf);
+  const answers = calls.map((): ChatMessage[] => []);
+  const isNamed = ({ tool_call_id: id }: ChatMessage) => ids.includes(id);
+  for (const result of [...results.filter(isNamed), ...results.filter((each) => !isNamed(each))]) {
+    const open = answers.findIndex((given, at) =>
+      given.length === 0 && (!isNamed(result) || ids[at] === result.tool_call_id)
+    );
+    const named = ids.lastIndexOf(result.tool_call_id);
+    answers.at(open < 0 ? named : open)?.push(result);
+  }
+  return answers;
 }
 
 /** The messages of tools behind the message at a place. */

@@ -56,6 +56,28 @@ Deno.test("history: results without ids belong to the calls in order", () => {
   assert.ok(text.indexOf('"two"') < text.indexOf('"one"') && text.includes('"one"'), text);
 });
 
+Deno.test("history: every result is shown once, whatever the ids of calls and results are", () => {
+  const shown = (ids: readonly string[], results: readonly (readonly [string, string])[]) => {
+    const calling = { ...CALLING, tool_calls: ids.map((id, a) => call(id, a)) };
+    const answers = results.map(([tool_call_id, content]): ChatMessage => (
+      { role: "tool", tool_call_id, content }
+    ));
+    return ["gpt_oss", "llama3"].map((name) =>
+      [...prompt(name, [calling, ...answers]).matchAll(/"a": (\d)|"(one|two|three)"/g)]
+        .map(([, a, word]) => a ?? word).join(" ")
+    );
+  };
+  const both = (expected: string) => [expected, expected];
+  assert.deepEqual(shown(["a", "b"], [["?", "two"], ["a", "one"]]), both("0 one 1 two"));
+  assert.deepEqual(shown(["a", "a"], [["a", "one"], ["a", "two"]]), both("0 one 1 two"));
+  assert.deepEqual(
+    shown(["a", "b"], [["a", "one"], ["?", "two"], ["?", "three"]]),
+    both("0 one 1 two three"),
+  );
+  assert.deepEqual(shown(["a", "b"], [["a", "one"], ["a", "two"]]), both("0 one two 1"));
+  assert.deepEqual(shown(["a", "b"], [["b", "two"]]), both("0 1 two"));
+});
+
 Deno.test("history: gpt-oss drops reasoning once there was an answer", () => {
   const answer: ChatMessage = { role: "assistant", content: "3.", reasoning_content: "So 3." };
   const text = prompt("gpt_oss", [CALLING, ...RESULTS, answer, { role: "user", content: "?" }]);
