@@ -34,7 +34,9 @@ export interface ThroughputAwareState {
  *     S = argmax of (1 + sum over k < S of p_k) / ms(B, S)
  *
  * Positions that were not drafted lately are extrapolated geometrically from those that were; for this the
- * windows of deeper positions are cleared when the steps decrease. 0 steps are not among the choices.
+ * windows of deeper positions are cleared when the steps decrease. After rounds of 1 step only p_0 is known: p_k is
+ * then p_0^(k + 1) here and p_0 in SGLang, as if a second draft were always accepted after the first. 0 steps are not
+ * among the choices.
  * `margin` is SGLang's hysteresis helper, 1.1 there and off (1) by default.
  */
 export const THROUGHPUT_AWARE: PolicyKind<ThroughputAwareOptions> = policyKind({
