@@ -113,7 +113,7 @@ export function rowOf(
     mean_rounds_per_sync: meanRoundsPerSync(rounds),
     verify_cost_ratio: verifyCostRatio(rounds, plainRounds, place.one.batch),
     ...latencies(own),
-    switches: average(own.map((block) => block.switches.length)),
+    switches: average(own.map((block) => block.switchCount)),
     tier_share: tierShare(own),
     gap_to_best_static: null,
     switch_log: own[0]?.switches ?? [],

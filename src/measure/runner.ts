@@ -95,7 +95,9 @@ export interface CellResult {
   readonly prefills: Prefills;
   /** The requests in the order of the workload's prompts. */
   readonly requests: readonly RequestSample[];
+  /** The latest of `switchCount` switches. */
   readonly switches: readonly Switch[];
+  readonly switchCount: number;
   /** Share of the time of rounds by number of steps. */
   readonly tierShare: Readonly<Record<number, number>>;
 }

@@ -136,7 +136,7 @@ async function runCell(
   start = performance.now();
   const samples = await runRequests({ engine, loop, spec, workload, contexts, signal });
   const seconds = (performance.now() - start) / 1000;
-  const { switches, tier_ms } = speculation.report;
+  const { switches, switch_count: switchCount, tier_ms } = speculation.report;
   const total = sum(Object.values(tier_ms));
   return {
     tokens: sum(samples.map(({ tokens }) => tokens)),
@@ -145,6 +145,7 @@ async function runCell(
     prefills: prefillsOf(chunks),
     requests: samples.map(({ sample }) => sample),
     switches: switches.map(({ round, from, to, reason }) => ({ round, from, to, reason })),
+    switchCount,
     tierShare: Object.fromEntries(
       Object.entries(tier_ms).map(([steps, ms]) => [steps, total > 0 ? ms / total : 0]),
     ),

@@ -132,6 +132,7 @@ Deno.test("what a policy tells of itself stands in --json and --stats, under its
     rounds: 0,
     tier_ms: {},
     switches: [],
+    switch_count: 0,
     drawn: { odd: 3 },
     tiers: [0],
     tier_bytes: 1000,

@@ -84,6 +84,19 @@ Deno.test("adaptive: of a mixed round those that leave the choice are learned", 
   assert.equal(speculation.pick(asking(...asked)).tier.depth, 7);
 });
 
+Deno.test("every change of the tier is counted, and the latest are kept", () => {
+  let to = 0;
+  const speculation = openSpeculation("own", {
+    ...fixed(chain(3)),
+    learn: (state) => ({ state, change: { from: to, to: ++to, reason: "" } }),
+  });
+  for (let round = 0; round < 1200; round++) {
+    speculation.learn(launched(1, [0], { numSteps: 3, ms: 1, asked: [undefined] }));
+  }
+  const { switch_count, switches } = speculation.report;
+  assert.deepEqual([switch_count, switches.length, switches.at(-1)?.to], [1200, 1000, 1200]);
+});
+
 Deno.test("adaptive: a round is learned for the batch it was launched with", () => {
   const speculation = controller();
   // Three of four have ended meanwhile.

@@ -68,6 +68,7 @@ export function fakeCell(spec: CellSpec, turn: number = 0): CellResult {
       outputHash: `${spec.seed}-${at}`,
     })),
     switches,
+    switchCount: switches.length,
     tierShare: Object.fromEntries(tiers.map((steps) => [steps, time(steps)])),
   };
 }

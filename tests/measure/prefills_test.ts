@@ -26,7 +26,16 @@ function cell(seconds: number): CellResult {
     outputHash: "",
   }));
   const prefills = prefillsOf(CHUNKS);
-  return { tokens: 4096, seconds, rounds: [], prefills, requests, switches: [], tierShare: {} };
+  return {
+    tokens: 4096,
+    seconds,
+    rounds: [],
+    prefills,
+    requests,
+    switches: [],
+    switchCount: 0,
+    tierShare: {},
+  };
 }
 
 Deno.test("prompt throughput is tokens over the time of prefill, not over what each request waited", () => {

@@ -83,6 +83,7 @@ Deno.test("tierShare weighs blocks by their time", () => {
     prefills: { tokens: 0, ms: 0 },
     requests: [],
     switches: [],
+    switchCount: 0,
     tierShare: shares,
   });
   deepEqual(tierShare([block(1, { 1: 1 }), block(3, { 1: 0.5, 3: 0.5 })]), { 1: 0.625, 3: 0.375 });

@@ -35,7 +35,16 @@ async function run({ plan = PLAN, session = fakeSession(), present = [], signal 
 function cell(spec: CellSpec, tokens: number): CellResult {
   const { requests } = fakeCell(spec);
   const prefills = { tokens: 0, ms: 0 };
-  return { tokens, seconds: 1, rounds: [], prefills, requests, switches: [], tierShare: {} };
+  return {
+    tokens,
+    seconds: 1,
+    rounds: [],
+    prefills,
+    requests,
+    switches: [],
+    switchCount: 0,
+    tierShare: {},
+  };
 }
 
 Deno.test("a sweep measures every arm once a block, after a warm-up that is not counted", async () => {

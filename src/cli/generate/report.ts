@@ -250,7 +250,7 @@ function adaptiveReport(
 function adaptiveRows(
   { status: { speculation, counts }, info: { tiers } }: Engine,
 ): [string, string][] {
-  const { policy, active_num_steps, switches, own, tier_ms } = speculation;
+  const { policy, active_num_steps, switches, switch_count, own, tier_ms } = speculation;
   if (policy === "static") return [];
   const { catchUps, catchUpMs } = counts;
   return [
@@ -259,7 +259,7 @@ function adaptiveRows(
     ["tier", `${active_num_steps} steps now`],
     ...own.rows.map(([name, text]): [string, string] => [name, text]),
     ["tier time", Object.entries(tier_ms).map(([n, ms]) => `${n}: ${seconds(ms)}`).join(", ")],
-    ["switches", String(switches.length)],
+    ["switches", String(switch_count)],
     ...switches.map(({ round, reason }): [string, string] => [`  round ${round}`, reason]),
     ...catchUps > 0
       ? [["catch-ups", `${catchUps}, ${seconds(catchUpMs)}`] as [string, string]]

@@ -57,7 +57,9 @@ export interface SpeculationReport {
   readonly rounds: number;
   /** Milliseconds of rounds by tier (`tierText`). */
   readonly tier_ms: Readonly<Record<string, number>>;
+  /** The latest of `switch_count` changes. */
   readonly switches: readonly TierSwitch[];
+  readonly switch_count: number;
   /** What the policy reports of itself. */
   readonly own: PolicyReport;
 }
@@ -94,7 +96,7 @@ export function openSpeculation<State>(
 ): Speculation {
   const switches: TierSwitch[] = [];
   const tierMs: Record<string, number> = {};
-  let rounds = 0;
+  let [rounds, changes] = [0, 0];
   let active = 0;
   let state = policy.start;
   /** What the policy threw. */
@@ -149,7 +151,9 @@ export function openSpeculation<State>(
         () => ({ state }),
       );
       state = learned.state;
-      if (learned.change) switches.push({ round: rounds, ...learned.change });
+      if (learned.change === undefined) return;
+      changes++;
+      switches.push({ round: rounds, ...learned.change });
       if (switches.length > MAX_SWITCHES) switches.shift();
     },
     get report(): SpeculationReport {
@@ -161,6 +165,7 @@ export function openSpeculation<State>(
         rounds,
         tier_ms: tierMs,
         switches,
+        switch_count: changes,
         own: failed,
       };
     },

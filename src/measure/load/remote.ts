@@ -63,7 +63,7 @@ async function runCell(server: Server, cell: LoadCell): Promise<LoadCellResult |
   return {
     ...driven,
     rounds: [],
-    switches: [],
+    switches: 0,
     preemptions: 0,
     acceptance: acceptance ?? null,
   };

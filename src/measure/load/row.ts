@@ -176,7 +176,7 @@ export function rowOf(
     peak_queue: served ? null : peak(requests.map(({ dueMs, runsMs }) => [dueMs, runsMs])),
     ...served ? serverAcceptance(acceptance) : acceptanceOf(rounds),
     num_steps_by_batch: stepsByBatch(rounds),
-    switches: result.switches.length,
+    switches: result.switches,
     preemptions: result.preemptions,
     timeline: timelineOf(result),
     input_lens: input,

@@ -12,7 +12,7 @@ import type { Acceptance } from "../../remote/acceptance.ts";
 import type { CostTable } from "../../speculate/costs/table.ts";
 import { chain, distinctTiers, type DraftShape } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
-import type { Subject, Switch } from "../runner.ts";
+import type { Subject } from "../runner.ts";
 import { idsOf, openMeasured, subjectOf } from "../bench_engine.ts";
 import { openCellScheduler, type ScheduledEngine } from "../cell_scheduler.ts";
 import { driveCell, type DrivenCell, type LoadCell } from "./drive_cell.ts";
@@ -56,7 +56,8 @@ export interface LoadMachine {
 export interface LoadCellResult extends DrivenCell {
   /** The rounds in their order; empty for a server, whose rounds are not known. */
   readonly rounds: readonly LoadRound[];
-  readonly switches: readonly Switch[];
+  /** Changes of the tier. */
+  readonly switches: number;
   readonly preemptions: number;
   /** Forwards of prompts within the measured time; absent for a server. */
   readonly prefills?: readonly PrefillSample[];
@@ -186,11 +187,10 @@ async function runCell(
     },
   });
   const { loop } = scheduler;
-  let before = { rounds: 0, switches: 0, preemptions: 0 };
+  let before = { switches: 0, preemptions: 0 };
   const driven = await driveCell(cell, engineSender(engine, loop), () => {
-    const { report: { rounds, switches } } = speculation;
     const { preemptions } = scheduler.counts;
-    before = { rounds, switches: switches.length, preemptions };
+    before = { switches: speculation.report.switch_count, preemptions };
     start = performance.now();
   });
   // Waits until the runner is free for the next measurement.
@@ -200,8 +200,7 @@ async function runCell(
     ...driven,
     rounds,
     prefills,
-    switches: speculation.report.switches.slice(before.switches)
-      .map(({ round, from, to, reason }) => ({ round: round - before.rounds, from, to, reason })),
+    switches: speculation.report.switch_count - before.switches,
     preemptions: scheduler.counts.preemptions - before.preemptions,
     machine: {
       maxBatch,

@@ -184,7 +184,7 @@ export function fakeLoadCell(
     seconds: now / 1000,
     preemptions: 0,
     machine: { maxBatch, kvTokens: 4096, prefillRows: 64, roundsPerSync: 1, costs: null },
-    switches: switched.map(({ numSteps }) => ({ round: 1, from: 0, to: numSteps, reason: "" })),
+    switches: switched.length,
   };
 }
 

@@ -52,7 +52,7 @@ const RESULT: LoadCellResult = {
   failed: [],
   rounds: [round(30, 20, 3, [2]), round(50, 10, 0, [0]), round(60, 10, 1, [1, 0])],
   seconds: 0.1,
-  switches: [{ round: 1, from: 3, to: 0, reason: "" }],
+  switches: 1,
   preemptions: 0,
 };
 
