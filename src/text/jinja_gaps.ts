@@ -8,7 +8,8 @@ type Value = ReturnType<Interpreter["evaluate"]>;
 /**
  * Adds what checkpoint templates use and the package lacks, as Jinja2 has it: objects whose keys are numbers
  * (Seed-OSS's budgets) in `dictsort` and in brackets, methods of objects that have a key of the same name, any value
- * on the left of `in`, `string`, `upper` and `lower` of any value, `map` with the name of a filter, and the characters
+ * on the left of `in`, lists and objects that are equal by what they contain (Mistral compares a message with the
+ * last question), `string`, `upper` and `lower` of any value, `map` with the name of a filter, and the characters
  * that `strip` takes away.
  */
 export class FullerInterpreter extends Interpreter {
@@ -112,27 +113,43 @@ export class FullerInterpreter extends Interpreter {
     return super.evaluate({ type: "ArrayLiteral", value } as unknown as Statement, environment);
   }
 
-  /** `in` with a value on the left that the package refuses, or compares by reference. */
+  /** `in` with a value on the left that the package refuses, and lists and objects, which it compares by reference. */
   #binary(statement: Statement, environment: Environment): Value {
-    const operator = field(field(statement, "operator"), "value");
-    if (operator !== "in" && operator !== "not in") return super.evaluate(statement, environment);
+    const operator = String(field(field(statement, "operator"), "value"));
+    if (!COMPARISONS.has(operator)) return super.evaluate(statement, environment);
     const left = this.evaluate(field(statement, "left") as Statement, environment);
     const right = this.evaluate(field(statement, "right") as Statement, environment);
-    const isEmpty = left.type === "UndefinedValue" || left.type === "NullValue";
-    const isNested = Array.isArray(left.value) || left.value instanceof Map;
-    // Keys of objects are texts.
-    const elements: unknown = isEmpty && right.type === "ObjectValue" ? [] : right.value;
-    if (!(isEmpty || isNested) || !Array.isArray(elements)) {
+    const holds = operator.endsWith("=") ? areEqual(left, right) : isIn(left, right);
+    if (holds === undefined) {
       const known = { ...statement, left: constant(left), right: constant(right) };
       return super.evaluate(known as Statement, environment);
     }
-    const isIn = elements.some((each) => pythonEquals(left, each));
-    return new Environment().set("isIn", isIn === (operator === "in"));
+    return new Environment().set("holds", holds === ["in", "=="].includes(operator));
   }
 
   #isNumbered({ value }: Value): boolean {
     return typeof value === "object" && value !== null && this.#numbered.has(value);
   }
+}
+
+const COMPARISONS: ReadonlySet<string> = new Set(["in", "not in", "==", "!="]);
+
+/** Whether values of which one is a list or an object are equal; undefined for values that the package compares. */
+function areEqual(left: Value, right: Value): boolean | undefined {
+  return isNested(left) || isNested(right) ? pythonEquals(left, right) : undefined;
+}
+
+/** Whether nothing, a list or an object is in a list; undefined for values that the package compares. */
+function isIn(left: Value, right: Value): boolean | undefined {
+  const isEmpty = left.type === "UndefinedValue" || left.type === "NullValue";
+  // Keys of objects are texts.
+  const elements: unknown = isEmpty && right.type === "ObjectValue" ? [] : right.value;
+  if (!(isEmpty || isNested(left)) || !Array.isArray(elements)) return undefined;
+  return elements.some((each) => pythonEquals(left, each));
+}
+
+function isNested({ value }: Value): boolean {
+  return Array.isArray(value) || value instanceof Map;
 }
 
 /** The type of a statement that holds an evaluated value. */

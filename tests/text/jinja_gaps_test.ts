@@ -40,6 +40,10 @@ const CASES: readonly (readonly [string, string])[] = [
   ["[{{ '🦊xa🦊x'.strip('x🦊') }}|{{ 'xx'.strip('x') }}|{{ ' a'.strip('') }}]", "[a|| a]"],
   ["{{ 1 if missing in ('a', 'b') else 2 }}", "2"],
   ["{{ 1 if missing not in ['a'] else 2 }} {{ 1 if missing in {'a': 1} else 2 }}", "1 2"],
+  ["{{ 1 if {'a': [1]} == {'a': [1]} }} {{ 1 if {'a': 1} == {} else 2 }}", "1 2"],
+  ["{{ 1 if {'a': 1} != {'a': 1} else 2 }} {{ 1 if ['a'] != ['b'] }}", "2 1"],
+  ["{{ 1 if ['a', none] == ['a', none] }} {{ 1 if ['a'] == 'a' else 2 }}", "1 2"],
+  ["{{ 1 if none == none }} {{ 1 if 1 == 1 }} {{ 1 if 'a' != 'a' else 2 }}", "1 1 2"],
   ["{{ 1 if none in [none] else 2 }} {{ 1 if none in {'a': 1} else 2 }}", "1 2"],
   [
     "{{ 1 if ['a', none] in (['a', none], 'b') else 2 }} {{ 1 if ['a'] in ('a', 1) else 2 }}",
