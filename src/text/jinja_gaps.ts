@@ -9,8 +9,8 @@ type Value = ReturnType<Interpreter["evaluate"]>;
  * Adds what checkpoint templates use and the package lacks, as Jinja2 has it: objects whose keys are numbers
  * (Seed-OSS's budgets) in `dictsort` and in brackets, methods of objects that have a key of the same name, any value
  * on the left of `in`, lists and objects that are equal by what they contain (Mistral compares a message with the
- * last question), `string`, `upper` and `lower` of any value, `map` with the name of a filter, and the characters
- * that `strip` takes away.
+ * last question), `string`, `upper`, `lower` and `trim` of any value, `map` with the name of a filter, and the
+ * characters that `trim` and `strip` take away.
  */
 export class FullerInterpreter extends Interpreter {
   /** The maps whose keys are the digits of numbers. */
@@ -78,6 +78,10 @@ export class FullerInterpreter extends Interpreter {
           : super.evaluate(known, environment);
       case "map()":
         return this.#mapped(known, operand, environment);
+      case "trim": {
+        const ends = { start: true, end: true };
+        return new Environment().set("trimmed", stripped(pythonText(operand), ends));
+      }
       default:
         // Of a text, `string` is the text itself.
         return super.evaluate(
@@ -166,7 +170,14 @@ const STRIPPED: ReadonlyMap<string, Ends> = new Map([
 ]);
 
 /** Filters that are changed here; with "()" those that have arguments. */
-const FILTERS: ReadonlySet<unknown> = new Set(["dictsort", "string", "upper", "lower", "map()"]);
+const FILTERS: ReadonlySet<unknown> = new Set([
+  "dictsort",
+  "string",
+  "upper",
+  "lower",
+  "trim",
+  "map()",
+]);
 
 function constant(value: Value): Statement {
   return { type: VALUE, value } as unknown as Statement;

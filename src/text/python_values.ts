@@ -68,10 +68,16 @@ export interface Ends {
   readonly end: boolean;
 }
 
+/** Python's white space: that of JavaScript and five control characters more, without the byte order mark. */
+function isSpace(character: string): boolean {
+  return "\x1c\x1d\x1e\x1f\x85".includes(character) ||
+    (character !== "\ufeff" && character.trim() === "");
+}
+
 /** Python's `strip`, `lstrip` and `rstrip`. @param chars default: white space. */
 export function stripped(text: string, { start, end }: Ends, chars?: string | null): string {
   const set = chars === undefined || chars === null ? undefined : new Set(chars);
-  const isStripped = (character: string) => set?.has(character) ?? character.trim() === "";
+  const isStripped = (character: string) => set?.has(character) ?? isSpace(character);
   let [from, to] = [0, text.length];
   while (start && from < to) {
     const character = String.fromCodePoint(text.codePointAt(from) ?? 0);

@@ -37,6 +37,8 @@ const CASES: readonly (readonly [string, string])[] = [
   ["[{{ '\\n\\n  a \\n'.lstrip('\\n') }}]", "[  a \n]"],
   ["[{{ ' \\n a \\n'.rstrip('\\n') }}|{{ ' \\n a\\n\\n'.strip('\\n') }}]", "[ \n a | \n a]"],
   ["[{{ ' \\n a \\n'.strip() }}|{{ ' a '.lstrip() }}|{{ ' a '.rstrip(none) }}]", "[a|a | a]"],
+  ["[{{ '\ufeff a\x1f\x85'.strip() }}|{{ '\u3000\x1c\ufeff' | trim }}]", "[\ufeff a|\ufeff]"],
+  ["[{{ missing | trim }}|{{ 12 | trim }}|{{ ' a\\n' | trim }}]", "[|12|a]"],
   ["[{{ '🦊xa🦊x'.strip('x🦊') }}|{{ 'xx'.strip('x') }}|{{ ' a'.strip('') }}]", "[a|| a]"],
   ["{{ 1 if missing in ('a', 'b') else 2 }}", "2"],
   ["{{ 1 if missing not in ['a'] else 2 }} {{ 1 if missing in {'a': 1} else 2 }}", "1 2"],
