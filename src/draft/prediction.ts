@@ -1,7 +1,7 @@
 import { NO_GUESS, type TextGuesser } from "./guess.ts";
 
 /** Tokens that may match. */
-const MOST = 12;
+const MAX = 12;
 /** Bonus, in matched tokens, if the output has followed the prediction since the last guess. */
 const FOLLOWED = 3;
 
@@ -24,7 +24,7 @@ export function predictedText(prediction: readonly number[], promptTokens: numbe
       // Advances over the tokens that follow the prediction; those that differ may replace any number of its tokens.
       const other = added.findIndex((id, i) => id !== prediction[reached + i]);
       reached += other < 0 ? added.length : other;
-      const output = ids.slice(Math.max(promptTokens, ids.length - MOST));
+      const output = ids.slice(Math.max(promptTokens, ids.length - MAX));
       const { length, end } = nearestMatch(prediction, output, reached);
       if (length === 0) return NO_GUESS;
       const followed = other < 0 && end === reached;

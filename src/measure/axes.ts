@@ -2,7 +2,7 @@
 const RANGE = /^(\d+)-(\d+)(?:([+*])(\d+))?$/;
 const NUMBER = /^(\d+\.?\d*|\.\d+)$/;
 /** The most values of a range; a longer one is taken for a typing mistake. */
-const MOST = 1000;
+const MAX = 1000;
 
 /**
  * The numbers of a list in the order written: `1,2,8-10` is 1, 2, 8, 9, 10. Undefined where the text
@@ -30,7 +30,7 @@ function walk(first: number, last: number, next: (at: number) => number): number
   const values: number[] = [];
   for (let at = first; at <= last; at = next(at)) {
     values.push(at);
-    if (next(at) <= at || values.length > MOST) return undefined;
+    if (next(at) <= at || values.length > MAX) return undefined;
   }
   return values.length === 0 ? undefined : values;
 }

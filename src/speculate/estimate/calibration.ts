@@ -73,11 +73,11 @@ export interface ConfidentChain extends TestedChain {
 }
 
 /** Probabilities are clamped to this and 1 less this, as in kernels/round/allocate.wgsl: their log-odds are finite. */
-const LEAST = 1e-6;
+const MIN = 1e-6;
 
 /** Log-odds ln(p / (1 - p)) of a clamped probability. */
 export function logit(probability: number): number {
-  const held = Math.min(1 - LEAST, Math.max(LEAST, probability));
+  const held = Math.min(1 - MIN, Math.max(MIN, probability));
   return Math.log(held / (1 - held));
 }
 
