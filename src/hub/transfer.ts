@@ -38,13 +38,12 @@ export async function transfer(route: Route, transport: Transport): Promise<void
   using _held = await lock(route.lock, transport.persistence.signal);
   if (sizeOf(blob) === file.size) return transport.onBytes(file.size);
   const path = `${blob}.incomplete`;
-  using partial = await openPartial(path, file);
+  using partial = await openPartial(path, file, transport.persistence.signal);
   transport.onBytes(partial.size());
-  const resumed = partial.size() > 0;
-  await receive(partial, route, transport);
+  const { resumed } = await receive(partial, route, transport);
   let hash = partial.hash();
   if (hash !== file.etag && resumed) {
-    // The bytes of an earlier call may be wrong: download the file once more from the start.
+    // What was there may be wrong, such as a proxy's page of an error: download the file once more from the start.
     transport.onBytes(-file.size);
     partial.restart();
     await receive(partial, route, transport);
@@ -71,7 +70,11 @@ interface Partial extends Disposable {
   flush(): Promise<void>;
 }
 
-async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
+async function openPartial(
+  path: string,
+  file: RemoteFile,
+  signal: AbortSignal | undefined,
+): Promise<Partial> {
   using stack = new DisposableStack();
   const handle = stack.use(writing(path, () => {
     Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
@@ -90,6 +93,7 @@ async function openPartial(path: string, file: RemoteFile): Promise<Partial> {
   const buffer = new Uint8Array(READ_BYTES);
   // Awaited reads: hashing gigabytes must not keep Ctrl+C from being handled.
   while (there <= file.size && size < there) {
+    signal?.throwIfAborted();
     const count = await handle.read(buffer.subarray(0, there - size));
     if (count === null) break;
     digest.update(buffer.subarray(0, count));
@@ -123,13 +127,14 @@ function openOwn(path: string): Deno.FsFile {
   return Deno.openSync(path, { read: true, write: true, createNew: !found?.isFile });
 }
 
-/** Asks for what is missing until nothing is. */
+/** Asks for what is missing until nothing is. Returns whether the bytes are of several answers or calls. */
 async function receive(
   partial: Partial,
   { file, url }: Route,
   { ask, persistence, idleMs, onBytes }: Transport,
-): Promise<void> {
+): Promise<{ readonly resumed: boolean }> {
   let received = 0;
+  let resumed = partial.size() > 0;
   const attempt = async (): Promise<void> => {
     if (partial.size() === file.size) return;
     using watch = watchIdle(idleMs);
@@ -142,6 +147,7 @@ async function receive(
       onBytes(-partial.size());
       partial.restart();
     }
+    resumed = partial.size() > 0;
     for await (const bytes of bodyOf(response, url)) {
       watch.reset();
       if (partial.size() + bytes.length > file.size) throw tooLong(url, file);
@@ -156,6 +162,7 @@ async function receive(
   };
   const cannot = `Cannot download "${url}"`;
   await persist(cannot, attempt, { ...persistence, received: () => received });
+  return { resumed };
 }
 
 /** Whether the body continues at `offset`; otherwise it holds the file from its start. @throws UsageError */
