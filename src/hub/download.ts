@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { UsageError } from "../errors.ts";
 import { cachedCommit, linkBlob, lstatOf, repoFolders, sizeOf, writeRef } from "./cache.ts";
 import type { RepoFolders } from "./cache.ts";
-import { asker } from "./http.ts";
+import { asker, RefusedError } from "./http.ts";
 import { isCommit, modelArgument, type ModelName, modelText } from "./names.ts";
 import { type RemoteFile, textFiles, weightFiles } from "./needed.ts";
 import { type Connect, reach } from "./reach.ts";
@@ -68,8 +68,10 @@ export async function download(asked: ModelName, hub: Hub): Promise<Snapshot> {
   try {
     return await fromHub(name, folders, { ...hub, waits });
   } catch (error) {
-    if (!(error instanceof UnreachableError)) throw error;
-    if ("missing" in cached) throw withAdvice(error, name, hub.settings);
+    const isUnreachable = error instanceof UnreachableError;
+    // As in Python, it does not matter that the model was removed or gated since, or that the token has expired.
+    if (!isUnreachable && !(error instanceof RefusedError)) throw error;
+    if ("missing" in cached) throw isUnreachable ? withAdvice(error, name, hub.settings) : error;
     hub.onWarning?.(`${error.message}; using ${cached.commit.slice(0, 7)} from the cache`);
     return cached;
   }

@@ -10,8 +10,11 @@ export type Ask = (url: string, init: RequestInit) => Promise<Response>;
 /** What may stand in a header. The check's own message names no character: it may be part of a secret. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
+/** The hub answers with something else than what was asked for; the cache may still have that. */
+export class RefusedError extends UsageError {}
+
 /** The hub has no model of this name, or does not show it to us. */
-export class NoSuchModelError extends UsageError {}
+export class NoSuchModelError extends RefusedError {}
 
 type Access = Pick<HubSettings, "endpoint" | "token" | "tokenFrom">;
 
@@ -21,7 +24,7 @@ const RETRIED = new Set([408, 429, 500, 502, 503, 504]);
  * Requests on behalf of one model. The token goes to the hub itself only, never to the servers it
  * redirects to.
  * @throws UsageError for an endpoint or a token that cannot be one.
- * @throws (each request) TransientError, or UsageError for what will not change by asking again.
+ * @throws (each request) TransientError, or RefusedError for what will not change by asking again.
  */
 export function asker(name: ModelName, access: Access): Ask {
   const { endpoint, token } = access;
@@ -98,7 +101,7 @@ function refusal(
   { name, ...access }: { name: ModelName } & Access,
 ): Error {
   const { endpoint, token, tokenFrom = "HF_TOKEN" } = access;
-  const cannot = (why: string) => new UsageError(`Cannot get "${modelText(name)}": ${why}`);
+  const cannot = (why: string) => new RefusedError(`Cannot get "${modelText(name)}": ${why}`);
   const none = (rest: string) =>
     new NoSuchModelError(
       `Cannot get "${modelText(name)}": there is no such model at ${endpoint}${rest}`,

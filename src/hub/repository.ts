@@ -1,6 +1,6 @@
 /** What the hub says about a model: which commit a revision is, and the files of it. */
 import { reason, UsageError } from "../errors.ts";
-import { type Ask, withoutToken } from "./http.ts";
+import { type Ask, lost, RefusedError, withoutToken } from "./http.ts";
 import { isCommit, type ModelName, modelText, namedRepo } from "./names.ts";
 import type { RemoteFile } from "./needed.ts";
 import { persist, type Persistence } from "./retry.ts";
@@ -34,7 +34,7 @@ const MAX_ANSWERS = 1000;
 
 /**
  * Asks which commit the revision is and what files it has.
- * @throws UsageError where the hub refuses, UnreachableError where it does not answer.
+ * @throws RefusedError where the hub refuses, UnreachableError where it does not answer.
  */
 export async function listRepository(
   name: ModelName,
@@ -44,21 +44,25 @@ export async function listRepository(
   },
 ): Promise<Listing> {
   const cannot = `Cannot get "${modelText(name)}"`;
-  const answer = (url: string) =>
-    persist(cannot, () => ask(url, { signal: limited(persistence.signal) }), persistence);
-  const read = bounded(answer, `${cannot}: ${endpoint}`);
+  const open = bounded(
+    (url) => ask(url, { signal: limited(persistence.signal) }),
+    `${cannot}: ${endpoint}`,
+  );
+  // An answer that breaks off is asked for again, like one that does not begin.
+  const read = (url: string) =>
+    persist(cannot, async () => bodyOf(url, await open(url)), persistence);
   const repository = `${endpoint}/api/models/${name.repo}`;
   try {
     const info = await read(
       `${repository}/revision/${encodeURIComponent(name.revision)}?${FIELDS}`,
     );
-    const { sha, cardData } = await info.json();
+    const { sha, cardData } = JSON.parse(info.text);
     if (typeof sha !== "string" || !isCommit(sha)) throw new TypeError("it names no commit");
     const entries: Entry[] = [];
     let page: string | undefined = `${repository}/tree/${sha}?recursive=true`;
     while (page !== undefined) {
-      const part: Response = await read(page);
-      entries.push(...await part.json());
+      const part: Answer = await read(page);
+      entries.push(...JSON.parse(part.text));
       page = nextPage(part.headers);
     }
     return {
@@ -70,10 +74,22 @@ export async function listRepository(
     persistence.signal?.throwIfAborted();
     if (error instanceof UsageError) throw error;
     const why = withoutToken(reason(error), { token });
-    throw new UsageError(`${cannot}: ${endpoint} does not answer as a hub does (${why})`, {
+    throw new RefusedError(`${cannot}: ${endpoint} does not answer as a hub does (${why})`, {
       cause: error,
     });
   }
+}
+
+interface Answer {
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+async function bodyOf(url: string, response: Response): Promise<Answer> {
+  const text = await response.text().catch((error) => {
+    throw error instanceof UsageError ? error : lost(new URL(url).host, error);
+  });
+  return { text, headers: response.headers };
 }
 
 /** The page after this one, as a Link header names it. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writing } from "../../src/hub/cache.ts";
 import { download, freeOn, type Hub } from "../../src/hub/download.ts";
 import { parseModelName } from "../../src/hub/names.ts";
+import { transfer, type Transport } from "../../src/hub/transfer.ts";
 import { COMMIT, testCache, toyFiles } from "./caches.ts";
 import { type Fault, sha256, startHub } from "./hub.ts";
 
@@ -20,6 +21,7 @@ const MENDED: Readonly<Record<string, readonly Fault[]>> = {
   ],
   "a signature that has expired": [{ kind: "cut", after: 40_000 }, { kind: "status", status: 403 }],
   "a cut, then a server without ranges": [{ kind: "cut", after: 40_000 }, { kind: "no-ranges" }],
+  "a page of a proxy": [{ kind: "page", bytes: 500 }],
 };
 
 for (const [name, faults] of Object.entries(MENDED)) {
@@ -40,6 +42,45 @@ Deno.test("a hub that is busy is asked again", async () => {
   using cache = testCache();
   server.fail("/revision/main", { kind: "status", status: 502 }, { kind: "status", status: 429 });
   assert.equal((await download(TOY, cache.hub(server))).commit, COMMIT);
+});
+
+Deno.test("a hub whose answer breaks off is asked again, and given up where it always does", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const cut = { kind: "cut", after: 30 } as const;
+  server.fail("/revision/main", cut, cut);
+  assert.equal((await download(TOY, cache.hub(server))).commit, COMMIT);
+  assert.deepEqual(cache.warnings, []);
+  server.fail("/revision/main", cut, cut);
+  assert.equal((await download(TOY, cache.hub(server))).commit, COMMIT);
+  assert.match(
+    cache.warnings.join(),
+    /^Cannot get "org\/toy": no connection .*, tried 2 times; using 1111111 from the cache$/,
+  );
+});
+
+Deno.test("a hub that refuses a model does not matter where the cache has it", async () => {
+  using cache = testCache();
+  {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    await download(TOY, cache.hub(server));
+    const { commit } = await download(TOY, cache.hub(server, { token: "hf_wrong" }));
+    assert.equal(commit, COMMIT);
+  }
+  await using server = startHub({ "org/other": [{ files: FILES, commit: COMMIT }] });
+  assert.equal((await download(TOY, cache.hub(server))).commit, COMMIT);
+  await using page = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    () => new Response("<html>"),
+  );
+  const endpoint = `http://127.0.0.1:${page.addr.port}`;
+  assert.equal((await download(TOY, cache.hub(undefined, { endpoint }))).commit, COMMIT);
+  const whys = [/does not accept the token/, /there is no such model/, /does not answer as a hub/];
+  assert.equal(cache.warnings.length, whys.length);
+  for (const [i, why] of whys.entries()) {
+    assert.match(cache.warnings[i] ?? "", why);
+    assert.match(cache.warnings[i] ?? "", /; using 1111111 from the cache$/);
+  }
 });
 
 Deno.test("cuts without end are given up; the beginning is kept and gone on from", async () => {
@@ -244,6 +285,28 @@ Deno.test("stopped by a signal: the beginning is kept, the next call goes on", a
     .filter(({ path, method }) => path === "/model.safetensors" && method === "GET")
     .map(({ range }) => range);
   assert.deepEqual(ranges, [`bytes=${there.length}-`]);
+});
+
+Deno.test("a signal stops the hashing of what is there", async () => {
+  const size = 2 ** 40; // A sparse file that takes many minutes to hash.
+  const stop = new AbortController();
+  using cache = testCache();
+  const blob = `${cache.path}/blob`;
+  using sparse = Deno.openSync(`${blob}.incomplete`, { write: true, createNew: true });
+  sparse.truncateSync(size);
+  const etag = "0".repeat(64);
+  const file = { path: "model.safetensors", size, etag, hash: "sha256" } as const;
+  const transport: Transport = {
+    ask: () => Promise.reject(new Error("nothing is asked for")),
+    persistence: { waits: [], signal: stop.signal },
+    idleMs: 30_000,
+    onBytes: () => {},
+  };
+  const route = { file, url: "http://hub.example/file", blob, lock: `${cache.path}/lock` };
+  const stopped = transfer(route, transport);
+  setTimeout(() => stop.abort(), 10);
+  await assert.rejects(stopped, { name: "AbortError" });
+  assert.equal(Deno.statSync(`${blob}.incomplete`).size, size);
 });
 
 Deno.test("two at once in one cache: each byte comes once, both have the model", async () => {

@@ -24,6 +24,8 @@ export type Fault =
   | { readonly kind: "stall"; readonly after: number }
   /** Bytes of the right number and the wrong content. */
   | { readonly kind: "corrupt" }
+  /** A page of a proxy instead of the file, with status 200. */
+  | { readonly kind: "page"; readonly bytes: number }
   /** A file of another length. */
   | { readonly kind: "longer" }
   | { readonly kind: "no-ranges" }
@@ -120,7 +122,10 @@ function hubServer(state: State, storage: string): (request: Request) => Respons
     if (found instanceof Response) return found;
     if (api?.[2] === "revision") {
       const fault = takeFault(state, pathname);
-      return fault?.kind === "status" ? statusOf(fault) : Response.json(infoOf(name, found));
+      if (fault?.kind === "status") return statusOf(fault);
+      const info = new TextEncoder().encode(JSON.stringify(infoOf(name, found)));
+      const headers = { "Content-Length": `${info.length}` };
+      return new Response(faultyStream(info, fault, () => {}), { headers });
     }
     if (api) return treeResponse(found, { cursor: searchParams.get("cursor"), pathname, origin });
     const path = decodeURIComponent(file?.[3] ?? "");
@@ -247,6 +252,7 @@ function fileResponse(
 ): Response {
   const fault = takeFault(state, path);
   if (fault?.kind === "status") return statusOf(fault);
+  if (fault?.kind === "page") return new Response(new Uint8Array(fault.bytes));
   const bytes = fault?.kind === "corrupt"
     ? whole.map((byte) => byte ^ 1)
     : fault?.kind === "longer"
