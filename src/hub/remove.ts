@@ -1,7 +1,7 @@
 /** Takes a model, or one revision of it, out of the cache. */
 import { UsageError } from "../errors.ts";
 import { ifThere, removeIfThere, repoFolders, writing } from "./cache.ts";
-import { isCommit, MAIN, type ModelName, modelText } from "./names.ts";
+import { isCommit, MAIN, type ModelName, modelText, parseModelName } from "./names.ts";
 import { type CachedRepo, type CachedRevision, filesUnder, scanRepo } from "./scan.ts";
 
 /** What would go. */
@@ -16,11 +16,18 @@ export interface Removal {
 }
 
 /**
- * What `name` stands for in the cache: all of a model, or the revision after the `@` (a branch, a
- * tag or the beginning of a commit).
+ * What each of the names stands for in the cache: all of a model, or the revision after the `@` (a branch, a tag or
+ * the beginning of a commit). Content that several of these revisions share goes with the last of them.
  * @throws UsageError where the cache has no such thing.
  */
-export function planRemoval(cache: string, text: string, name: ModelName): Removal {
+export function planRemovals(cache: string, names: readonly string[]): Removal[] {
+  const planned: Removal[] = [];
+  for (const text of names) planned.push(planRemoval(cache, text, planned));
+  return distinctRemovals(planned);
+}
+
+function planRemoval(cache: string, text: string, before: readonly Removal[]): Removal {
+  const name = parseModelName(text);
   const repo = scanRepo(cache, name.repo);
   const there = filesUnder(repo.folder).length > 0;
   if (!there) throw new UsageError(`Cannot remove "${text}": it is not in "${cache}"`);
@@ -29,14 +36,18 @@ export function planRemoval(cache: string, text: string, name: ModelName): Remov
     refs.includes(name.revision) || /^[0-9a-f]{4,}$/.test(name.revision) &&
       commit.startsWith(name.revision)
   );
-  if (revisions.length === 1) return revisionRemoval(repo, name, revisions);
+  if (revisions.length === 1) {
+    const gone = before.filter((other) => other.name.repo === name.repo)
+      .flatMap((other) => other.revisions.map(({ commit }) => commit));
+    return revisionRemoval(repo, name, revisions, new Set(gone));
+  }
   const has = repo.revisions.map(({ commit, refs }) => [...refs, commit.slice(0, 7)].join(" = "));
   const why = revisions.length === 0 ? "no such revision is in the cache" : "it is not unique";
   throw new UsageError(`Cannot remove "${text}": ${why}; there is ${has.join(", ") || "none"}`);
 }
 
 /** Leaves out removals that another one includes, because a name may be given twice. */
-export function distinctRemovals(removals: readonly Removal[]): Removal[] {
+function distinctRemovals(removals: readonly Removal[]): Removal[] {
   return removals.filter((one, at) =>
     !removals.some((other, i) => i !== at && covers(other, one) && (i < at || !covers(one, other)))
   );
@@ -58,9 +69,11 @@ function revisionRemoval(
   repo: CachedRepo,
   name: ModelName,
   revisions: readonly CachedRevision[],
+  gone: ReadonlySet<string>,
 ): Removal {
   const kept = new Set(
-    repo.revisions.filter((each) => !revisions.includes(each)).flatMap(({ blobs }) => [...blobs]),
+    repo.revisions.filter((each) => !revisions.includes(each) && !gone.has(each.commit))
+      .flatMap(({ blobs }) => [...blobs]),
   );
   // Python may keep content in a store that all repositories share: only our links to it are removed.
   const blobs = filesUnder(`${repo.folder}/blobs`)

@@ -32,11 +32,14 @@ export function scanCache(cache: string): CachedRepo[] {
   return cachedRepos(cache).map((repo) => scanRepo(cache, repo));
 }
 
-/** Names of the cached models, in alphabetical order. */
+/** Names of the cached models, in alphabetical order; the folder of one may be a link to another disk. */
 export function cachedRepos(cache: string): string[] {
-  return list(cache)
-    .flatMap(({ name, isDirectory }) => isDirectory ? repoOfFolder(name) ?? [] : [])
-    .toSorted();
+  const isFolder = (path: string) => ifThere(path, () => Deno.statSync(path))?.isDirectory;
+  return list(cache).flatMap(({ name, isDirectory, isSymlink }) => {
+    const repo = repoOfFolder(name);
+    if (repo === undefined) return [];
+    return isDirectory || isSymlink && isFolder(`${cache}/${name}`) ? repo : [];
+  }).toSorted();
 }
 
 /** One repository of the cache; without revisions where it is not there. */

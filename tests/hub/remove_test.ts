@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { linkBlob, repoFolders } from "../../src/hub/cache.ts";
 import { download } from "../../src/hub/download.ts";
 import { parseModelName } from "../../src/hub/names.ts";
-import { planRemoval, remove } from "../../src/hub/remove.ts";
-import { scanCache } from "../../src/hub/scan.ts";
+import { planRemovals, remove } from "../../src/hub/remove.ts";
+import { cachedRepos, scanCache } from "../../src/hub/scan.ts";
 import { COMMIT, noise, SECOND, type TestCache, testCache, text, toyFiles } from "./caches.ts";
 import { startHub } from "./hub.ts";
 
@@ -23,10 +23,10 @@ async function fill(cache: TestCache): Promise<void> {
   }
 }
 
-function removeNamed(cache: TestCache, name: string): number {
-  const removal = planRemoval(cache.path, name, parseModelName(name));
-  remove(cache.path, removal);
-  return removal.freedBytes;
+function removeNamed(cache: TestCache, ...names: string[]): number {
+  const removals = planRemovals(cache.path, names);
+  for (const removal of removals) remove(cache.path, removal);
+  return removals.reduce((sum, { freedBytes }) => sum + freedBytes, 0);
 }
 
 Deno.test("the cache is listed by name and revision", async () => {
@@ -68,6 +68,25 @@ for (const spelled of ["org/toy@v1", "org/toy@11111"]) {
     assert.equal(left.length, 3);
   });
 }
+
+Deno.test("revisions removed together leave nothing that only they shared", async () => {
+  using cache = testCache();
+  await fill(cache);
+  const names = ["org/toy@v1", "org/toy@main", "org/toy@v1"];
+  assert.equal(removeNamed(cache, ...names), 300_010 + 400_002 + 50_000);
+  assert.deepEqual(cache.tree().filter((path) => path.startsWith("models--org--toy/")), []);
+});
+
+Deno.test("a model whose folder is a link to another disk is listed and removed", async () => {
+  using cache = testCache();
+  await fill(cache);
+  Deno.renameSync(`${cache.path}/models--org--toy`, `${cache.path}/disk`);
+  Deno.symlinkSync("disk", `${cache.path}/models--org--toy`);
+  Deno.symlinkSync("nowhere", `${cache.path}/models--org--gone`);
+  assert.deepEqual(cachedRepos(cache.path), ["org/other", "org/toy"]);
+  assert.equal(removeNamed(cache, "org/toy"), 300_010 + 400_002 + 50_000);
+  assert.deepEqual(cachedRepos(cache.path), ["org/other"]);
+});
 
 Deno.test("a revision is removed where a link to content leads nowhere", async () => {
   using cache = testCache();

@@ -1,11 +1,4 @@
-import { parseModelName } from "../../hub/names.ts";
-import {
-  distinctRemovals,
-  planRemoval,
-  type Removal,
-  removalText,
-  remove,
-} from "../../hub/remove.ts";
+import { planRemovals, type Removal, removalText, remove } from "../../hub/remove.ts";
 import { bytesText } from "../../text/numbers.ts";
 import { type Line, pipedLines } from "../terminal/lines.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
@@ -18,9 +11,7 @@ export async function runRemove(
   io: Io,
 ): Promise<number> {
   const { cache } = hubOfEnvironment();
-  const removals = distinctRemovals(
-    names.map((text) => planRemoval(cache, text, parseModelName(text))),
-  );
+  const removals = planRemovals(cache, names);
   if (!options.force) {
     const answer = await ask(removals, io);
     if (answer.kind !== "line" || !/^y(es)?$/i.test(answer.text.trim())) {
