@@ -98,6 +98,21 @@ Deno.test("a folder in place of a file is told in one line", () => {
   });
 });
 
+Deno.test({
+  name: "a pipe or a device in place of a file is not opened: neither has an end",
+  ignore: Deno.build.os === "windows",
+  fn() {
+    withFolder({ ...CONFIG }, (folder) => {
+      const [weights, config] = [`${folder}/model.safetensors`, `${folder}/config.json`];
+      new Deno.Command("mkfifo", { args: [weights] }).outputSync();
+      rejects(() => openCheckpoint(folder), `Cannot open "${weights}": not a file`);
+      Deno.removeSync(config);
+      Deno.symlinkSync("/dev/zero", config);
+      rejects(() => openCheckpoint(folder), `Cannot open "${config}": not a file`);
+    });
+  },
+});
+
 Deno.test("a truncated file names file and tensor", () => {
   const whole = tensorFile({ a: [3], b: [8] });
   const files = { ...CONFIG, "model.safetensors": whole.slice(0, -1) };

@@ -112,17 +112,21 @@ export function readJson(folder: Folder, file: string): unknown {
 const MAX_BYTES = 256 << 20;
 
 function readWhole(path: string): Uint8Array {
-  const { size } = Deno.statSync(path);
+  const { size } = checkFile(path);
   if (size > MAX_BYTES) throw new Error(`${size} bytes, expected at most ${MAX_BYTES}`);
   return Deno.readFileSync(path);
 }
 
+/** Looks before the path is opened: opening a pipe waits for its writer, and a device may never end. */
+function checkFile(path: string): Deno.FileInfo {
+  const info = Deno.statSync(path);
+  if (!info.isFile) throw new Error("not a file");
+  return info;
+}
+
 function diskSource(path: string): ByteSource {
+  checkFile(path);
   const file = Deno.openSync(path);
-  if (!file.statSync().isFile) {
-    file.close();
-    throw new Error("not a file");
-  }
   return {
     size: file.statSync().size,
     read(offset, into) {
