@@ -32,8 +32,10 @@ export async function makeTemporary(to: string): Promise<TemporaryFolder> {
   return {
     path,
     async moveIn() {
-      release();
+      // The lock is held until the folder has its name: others would take an unlocked one for abandoned and remove it.
       await Deno.remove(`${path}/${LOCK}`);
+      // There a folder with an open file in it cannot be renamed.
+      if (Deno.build.os === "windows") release();
       await Deno.chmod(path, 0o777 & ~Deno.umask());
       if (!await isThere(to)) return await Deno.rename(path, to);
       const old = `${path}.old`;
