@@ -3,6 +3,7 @@ import { UsageError } from "../../src/errors.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import type { Checkpoint } from "../../src/model/files/checkpoint_type.ts";
 import { convertCheckpoint, type ConvertOptions } from "../../src/model/checkpoint/convert.ts";
+import { makeTemporary } from "../../src/model/checkpoint/temporary_folder.ts";
 import { quantizableTensors } from "../../src/model/weights/quantizable.ts";
 import { type Files, storedToy, tensorFile } from "./folders.ts";
 import { CONFIG, fileOf } from "./quantized/checkpoints.ts";
@@ -201,6 +202,37 @@ Deno.test("what a killed conversion left is removed by the next one, what lives 
     await convert(at, { force: true });
     assert.deepEqual(names(at), [".mine-1a2b.partial", "in", "other", "out"]);
     assert.deepEqual(names(`${at}/out`).filter((name) => name.startsWith(".")), []);
+  });
+});
+
+Deno.test("a file beside the weights that cannot be read is named, not the new folder", async () => {
+  await withInput(FILES, async (at) => {
+    Deno.symlinkSync("../../blobs/gone", `${at}/in/README.md`);
+    await refuses(() => convert(at), /^Cannot read ".*\/in\/README\.md": /);
+    assert.deepEqual(names(at), ["in"]);
+  });
+});
+
+Deno.test("a folder that is about to get its name is not taken for an abandoned one", async () => {
+  await withInput(FILES, async (at) => {
+    const temporary = await makeTemporary(`${at}/out`);
+    Deno.writeTextFileSync(`${temporary.path}/config.json`, "{}");
+    const { remove } = Deno;
+    try {
+      // Another process begins at the moment when this one removes its lock file.
+      Deno.remove = async (path, options) => {
+        Deno.remove = remove;
+        await using _other = await makeTemporary(`${at}/other`);
+        await Deno.remove(path, options);
+        await using _later = await makeTemporary(`${at}/later`);
+      };
+      await temporary.moveIn();
+    } finally {
+      Deno.remove = remove;
+      await temporary[Symbol.asyncDispose]();
+    }
+    assert.deepEqual(names(at), ["in", "out"]);
+    assert.deepEqual(names(`${at}/out`), ["config.json"]);
   });
 });
 

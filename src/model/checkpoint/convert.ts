@@ -154,12 +154,16 @@ async function writeAll(
   }
   for await (const { name } of Deno.readDir(from)) {
     if (!COMPANION.test(name) || WEIGHT_INDEX.test(name)) continue;
-    if (!(await Deno.stat(`${from}/${name}`)).isFile) continue;
+    const source = `${from}/${name}`;
+    if (!(await orUsage(source, () => Deno.stat(source), "read")).isFile) continue;
     if (name === "config.json" && quantize !== undefined) {
       const json = checkpoint.json(name) as Record<string, unknown>;
       const config = { ...json, quantization_config: blocksConfig(quantize.to) };
       await Deno.writeTextFile(`${folder}/${name}`, `${JSON.stringify(config, null, 2)}\n`);
-    } else await Deno.copyFile(`${from}/${name}`, `${folder}/${name}`);
+    } else {
+      const bytes = await orUsage(source, () => Deno.readFile(source), "read");
+      await Deno.writeFile(`${folder}/${name}`, bytes);
+    }
     names.push(name);
   }
   return names;
@@ -202,12 +206,16 @@ async function writeBytes(out: Deno.FsFile, bytes: Uint8Array): Promise<void> {
   for (let done = 0; done < bytes.length;) done += await out.write(bytes.subarray(done));
 }
 
-/** Turns errors of the operating system (a full disk, no permission) into a UsageError about `to`. */
-async function orUsage<T>(to: string, run: () => Promise<T>): Promise<T> {
+/** Turns errors of the operating system (a full disk, no permission) into a UsageError about `path`. */
+async function orUsage<T>(
+  path: string,
+  run: () => Promise<T>,
+  what: "read" | "write" = "write",
+): Promise<T> {
   try {
     return await run();
   } catch (error) {
     if (!(error instanceof Error && "code" in error)) throw error;
-    throw new UsageError(`Cannot write ${quote(to)}: ${reason(error)}`, { cause: error });
+    throw new UsageError(`Cannot ${what} ${quote(path)}: ${reason(error)}`, { cause: error });
   }
 }
