@@ -104,6 +104,7 @@ const GPTQ = gptq(32, 1);
 const AUTO_ROUND = LAYOUTS["auto-round as gptq"]!.config;
 const INT8 = LAYOUTS["int8"]!;
 const FP8 = LAYOUTS["fp8, blocks"]!;
+const NVFP4 = LAYOUTS["modelopt nvfp4"]!;
 const SIZE = { prefix: "m", rows: 128, cols: 128 };
 
 Deno.test("methods and settings that are not supported are named", () => {
@@ -248,14 +249,13 @@ Deno.test("scales of activations and KV caches are not used, also where the weig
     ...kvOnly,
     config_groups: { group_0: { targets: ["LlamaAttention"], weights: null } },
   };
-  const nvfp4 = LAYOUTS["modelopt nvfp4"]!;
   const cases: readonly [unknown, readonly Stored[]][] = [
     [kvOnly, []],
     [activationsOnly, []],
     [{ quant_method: "modelopt", quant_algo: null }, []],
     [{ quant_method: "fbgemm_fp8" }, []],
-    [nvfp4.config, nvfp4.write(SIZE).stored],
-    [undefined, nvfp4.write(SIZE).stored],
+    [NVFP4.config, NVFP4.write(SIZE).stored],
+    [undefined, NVFP4.write(SIZE).stored],
   ];
   for (const [config, others] of cases) {
     using checkpoint = open(config, [plain, ...scales, ...others]);
@@ -342,6 +342,15 @@ Deno.test("tensors that do not fit together are named", () => {
       FP8.config,
       changed(FP8.write(SIZE).stored, "m.weight", ({ bytes }) => ({ bytes: bytes.with(5, 0xff) })),
       /"m.weight" has a weight that is no number/,
+    ],
+    [
+      NVFP4.config,
+      changed(
+        NVFP4.write(SIZE).stored,
+        "m.weight_scale",
+        ({ bytes }) => ({ bytes: bytes.with(5, 0xff) }),
+      ),
+      /"m.weight_scale" has a scale that is no number/,
     ],
     [
       INT8.config,

@@ -101,6 +101,7 @@ function moduleOf(
         from.read(packed, first * weights * 4, new Uint8Array(numbers.buffer));
         const stored = new Uint8Array(count * cols / SHARED);
         from.read(scales, first * cols / SHARED, stored);
+        if (stored.some(isNan)) throw badTensor(from, scales, "has a scale that is no number");
         const groups = new Uint32Array(
           Uint16Array.from(stored, (byte) => halves[byte] ?? 0).buffer,
         );
@@ -122,11 +123,19 @@ function factorOf(from: Checkpoint, global: TensorInfo): number {
   throw badTensor(from, global, "is not one number above 0");
 }
 
-/** f16 bits of each e4m3 scale times `factor` / NVFP4_UNIT: the product of both scales is rounded to 11 bits. */
+/** Whether an e4m3 byte is NaN, which has all bits set except perhaps the sign. */
+function isNan(byte: number): boolean {
+  return (byte & 127) === 127;
+}
+
+/**
+ * f16 bits of each e4m3 scale times `factor` / NVFP4_UNIT: the product of both scales is rounded to 11 bits. Those of
+ * NaN are never used.
+ */
 function halfScales(from: Checkpoint, scales: TensorInfo, factor: number): Uint16Array {
   const halves = Float16Array.from(
     { length: 256 },
-    (_, byte) => (byte & 127) === 127 ? 0 : e4m3(byte) * factor / NVFP4_UNIT,
+    (_, byte) => isNan(byte) ? 0 : e4m3(byte) * factor / NVFP4_UNIT,
   );
   if (halves.every(Number.isFinite)) return new Uint16Array(halves.buffer);
   throw badTensor(from, scales, `has scales times ${factor}, which are too large`);
