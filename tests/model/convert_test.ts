@@ -172,19 +172,40 @@ Deno.test("an interrupted or failed conversion leaves nothing behind", async () 
   });
 });
 
+/** Runs a conversion in another process, which kills itself somewhere in it. */
+async function convertAndDie(at: string, setup: string): Promise<void> {
+  const module = new URL("../../src/model/checkpoint/convert.ts", import.meta.url);
+  const script = `
+    import { convertCheckpoint } from "${module}";
+    ${setup};
+    const [from, to] = ["${at}/in", "${at}/out"];
+    await convertCheckpoint({ from, to, force: false, shardBytes: 1e9, onProgress });
+  `;
+  Deno.writeTextFileSync(`${at}/in/killed.ts`, script);
+  const args = ["run", "-A", "--no-check", `${at}/in/killed.ts`];
+  const { signal } = await new Deno.Command(Deno.execPath(), { args }).output();
+  assert.equal(signal, "SIGKILL");
+}
+
+Deno.test("a conversion killed before its folder gets its name leaves nothing for good", async () => {
+  await withInput(FILES, async (at) => {
+    const setup = `
+      const onProgress = () => {};
+      const { rename } = Deno;
+      Deno.rename = async (from, to) => {
+        if (to === "${at}/out") Deno.kill(Deno.pid, "SIGKILL");
+        await rename(from, to);
+      }`;
+    await convertAndDie(at, setup);
+    assert.equal(names(at).length, 2, "in, and what was begun");
+    await convert(at);
+    assert.deepEqual(names(at), ["in", "out"]);
+  });
+});
+
 Deno.test("what a killed conversion left is removed by the next one, what lives is not", async () => {
   await withInput(FILES, async (at) => {
-    const module = new URL("../../src/model/checkpoint/convert.ts", import.meta.url);
-    const script = `
-      import { convertCheckpoint } from "${module}";
-      const onProgress = () => Deno.kill(Deno.pid, "SIGKILL");
-      const [from, to] = ["${at}/in", "${at}/out"];
-      await convertCheckpoint({ from, to, force: false, shardBytes: 1e9, onProgress });
-    `;
-    Deno.writeTextFileSync(`${at}/in/killed.ts`, script);
-    const args = ["run", "-A", "--no-check", `${at}/in/killed.ts`];
-    const { signal } = await new Deno.Command(Deno.execPath(), { args }).output();
-    assert.equal(signal, "SIGKILL");
+    await convertAndDie(at, "const onProgress = () => Deno.kill(Deno.pid, 'SIGKILL')");
     assert.equal(names(at).length, 2, "in, and what was begun");
     // Killed while it put the new one in the place of the old one; and somebody else's folder.
     for (const name of [".out-1a2b.partial.old", ".mine-1a2b.partial"]) {

@@ -32,21 +32,20 @@ export async function makeTemporary(to: string): Promise<TemporaryFolder> {
   return {
     path,
     async moveIn() {
-      // The lock is held until the folder has its name: others would take an unlocked one for abandoned and remove it.
-      await Deno.remove(`${path}/${LOCK}`);
-      // There a folder with an open file in it cannot be renamed.
-      if (Deno.build.os === "windows") release();
       await Deno.chmod(path, 0o777 & ~Deno.umask());
-      if (!await isThere(to)) return await Deno.rename(path, to);
-      const old = `${path}.old`;
-      await Deno.rename(to, old);
+      // The lock is held until the folder has its name: others would take an unlocked one for abandoned and remove it.
+      // Windows renames no folder with an open file in it.
+      if (Deno.build.os === "windows") release();
+      const old = await isThere(to) ? `${path}.old` : undefined;
+      if (old !== undefined) await Deno.rename(to, old);
       try {
         await Deno.rename(path, to);
       } catch (error) {
-        await Deno.rename(old, to);
+        if (old !== undefined) await Deno.rename(old, to);
         throw error;
       }
-      await Deno.remove(old, { recursive: true });
+      await Deno.remove(`${to}/${LOCK}`);
+      if (old !== undefined) await Deno.remove(old, { recursive: true });
     },
     async [Symbol.asyncDispose]() {
       release();
