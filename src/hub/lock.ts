@@ -21,7 +21,7 @@ export async function lock(path: string, signal: AbortSignal | undefined): Promi
   return { [Symbol.dispose]: () => file.close() };
 }
 
-/** File systems without locks (some network mounts) let everybody through; hashes still decide. */
+/** File systems without locks (some network mounts) let everybody through; hashes still decide, see transfer.ts. */
 function tryLock(file: Deno.FsFile): boolean {
   try {
     return file.tryLockSync(true);

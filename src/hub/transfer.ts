@@ -1,6 +1,6 @@
 /** One file from the hub into the cache: resumed, checked, and only then given its name. */
 import { UsageError } from "../errors.ts";
-import { cannotWrite, lstatOf, sizeOf, writing } from "./cache.ts";
+import { cannotWrite, isAbsent, lstatOf, sizeOf, writing } from "./cache.ts";
 import { startDigest } from "./digest.ts";
 import { type Ask, lost } from "./http.ts";
 import { lock } from "./lock.ts";
@@ -57,7 +57,14 @@ export async function transfer(route: Route, transport: Transport): Promise<void
     );
   }
   await partial.flush();
-  writing(blob, () => Deno.renameSync(path, blob));
+  writing(blob, () => {
+    try {
+      Deno.renameSync(path, blob);
+    } catch (error) {
+      // Where locks lock nobody out, another process that received the same bytes may have been first.
+      if (!isAbsent(error) || sizeOf(blob) !== file.size) throw error;
+    }
+  });
 }
 
 /** The bytes received so far, and their hash. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { writing } from "../../src/hub/cache.ts";
 import { download, freeOn, type Hub } from "../../src/hub/download.ts";
+import { asker } from "../../src/hub/http.ts";
 import { parseModelName } from "../../src/hub/names.ts";
 import { transfer, type Transport } from "../../src/hub/transfer.ts";
 import { COMMIT, testCache, toyFiles } from "./caches.ts";
@@ -307,6 +308,32 @@ Deno.test("a signal stops the hashing of what is there", async () => {
   setTimeout(() => stop.abort(), 10);
   await assert.rejects(stopped, { name: "AbortError" });
   assert.equal(Deno.statSync(`${blob}.incomplete`).size, size);
+});
+
+Deno.test("two at once where locks lock nobody out: both end well, with the right content", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const slow = { kind: "slow", bytes: 20_000, ms: 5 } as const;
+  server.fail("/model.safetensors", slow, slow);
+  const etag = sha256(WEIGHTS);
+  const { length: size } = WEIGHTS;
+  const file = { path: "model.safetensors", size, etag, hash: "sha256" } as const;
+  const blob = `${cache.path}/blob`;
+  const url = `${server.endpoint}/org/toy/resolve/${COMMIT}/model.safetensors`;
+  const ask = asker(TOY, { endpoint: server.endpoint, token: undefined });
+  let second: Promise<void> | undefined;
+  const start = (lock: string, onBytes: () => void) =>
+    transfer({ file, url, blob, lock: `${cache.path}/${lock}` }, {
+      ask,
+      persistence: { waits: [1] },
+      idleMs: 30_000,
+      onBytes,
+    });
+  // On some file systems every process gets every lock: here they are two locks.
+  await start("one", () => second ??= start("other", () => {}));
+  await second;
+  assert.deepEqual(Deno.readFileSync(blob), WEIGHTS);
+  assert.deepEqual(cache.tree().filter((path) => path.endsWith(".incomplete")), []);
 });
 
 Deno.test("two at once in one cache: each byte comes once, both have the model", async () => {
