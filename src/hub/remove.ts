@@ -1,6 +1,6 @@
 /** Takes a model, or one revision of it, out of the cache. */
 import { UsageError } from "../errors.ts";
-import { ifThere, removeIfThere, repoFolders, writing } from "./cache.ts";
+import { ifThere, lstatOf, removeIfThere, repoFolders, writing } from "./cache.ts";
 import { isCommit, MAIN, type ModelName, modelText, parseModelName } from "./names.ts";
 import { type CachedRepo, type CachedRevision, filesUnder, scanRepo } from "./scan.ts";
 
@@ -91,9 +91,11 @@ function revisionRemoval(
 function bytesOf(files: readonly string[]): number {
   const seen = new Set<string>();
   return files.reduce((total, path) => {
-    const { isFile, size, ino, dev } = Deno.lstatSync(path);
+    const found = lstatOf(path);
+    if (!found?.isFile) return total;
+    const { size, ino, dev } = found;
     const key = ino === null ? path : `${dev}:${ino}`;
-    if (!isFile || seen.has(key)) return total;
+    if (seen.has(key)) return total;
     seen.add(key);
     return total + size;
   }, 0);

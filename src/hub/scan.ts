@@ -2,7 +2,7 @@
  * What is in the cache. The package's `scanCacheDir` skips files in subfolders and drops
  * repositories without refs/, so that a removal by it could free what another snapshot needs.
  */
-import { ifThere, readText, repoFolders, repoOfFolder } from "./cache.ts";
+import { ifThere, lstatOf, readText, repoFolders, repoOfFolder } from "./cache.ts";
 
 /** One commit of a repository. */
 export interface CachedRevision {
@@ -56,7 +56,8 @@ export function scanRepo(cache: string, repo: string): CachedRepo {
     return { commit: name, folder, refs: refsHere.toSorted(), ...measure(folder) };
   });
   const begun = filesUnder(`${root}/blobs`).filter((path) => path.endsWith(".incomplete"));
-  const begunBytes = begun.reduce((sum, path) => sum + Deno.lstatSync(path).size, 0);
+  // One may have got its name since.
+  const begunBytes = begun.reduce((sum, path) => sum + (lstatOf(path)?.size ?? 0), 0);
   return {
     repo,
     folder: root,
@@ -70,11 +71,12 @@ function measure(folder: string): Pick<CachedRevision, "bytes" | "blobs" | "used
   let bytes = 0;
   let used = 0;
   for (const path of filesUnder(folder)) {
-    const info = ifThere(path, () => Deno.statSync(path)); // absent: the link leads nowhere
-    if (info === undefined) continue;
-    blobs.add(Deno.realPathSync(path));
-    bytes += info.size;
-    used = Math.max(used, info.atime?.getTime() ?? 0, info.mtime?.getTime() ?? 0);
+    const found = ifThere(path, () => ({ ...Deno.statSync(path), real: Deno.realPathSync(path) }));
+    if (found === undefined) continue; // The link leads nowhere, or it is gone.
+    const { size, atime, mtime, real } = found;
+    blobs.add(real);
+    bytes += size;
+    used = Math.max(used, atime?.getTime() ?? 0, mtime?.getTime() ?? 0);
   }
   return { bytes, blobs, usedAt: used === 0 ? undefined : new Date(used) };
 }

@@ -3,7 +3,7 @@ import { linkBlob, repoFolders } from "../../src/hub/cache.ts";
 import { download } from "../../src/hub/download.ts";
 import { parseModelName } from "../../src/hub/names.ts";
 import { planRemovals, remove } from "../../src/hub/remove.ts";
-import { cachedRepos, scanCache } from "../../src/hub/scan.ts";
+import { cachedRepos, scanCache, scanRepo } from "../../src/hub/scan.ts";
 import { COMMIT, noise, SECOND, type TestCache, testCache, text, toyFiles } from "./caches.ts";
 import { startHub } from "./hub.ts";
 
@@ -75,6 +75,32 @@ Deno.test("revisions removed together leave nothing that only they shared", asyn
   const names = ["org/toy@v1", "org/toy@main", "org/toy@v1"];
   assert.equal(removeNamed(cache, ...names), 300_010 + 400_002 + 50_000);
   assert.deepEqual(cache.tree().filter((path) => path.startsWith("models--org--toy/")), []);
+});
+
+Deno.test("files that another process removes or renames meanwhile are left out", async () => {
+  using cache = testCache();
+  await fill(cache);
+  const passing = /\.incomplete$|^passing/;
+  const toy = `${cache.path}/models--org--toy`;
+  const { readDirSync } = Deno;
+  const whileListing = <T>(look: () => T): T => {
+    Deno.writeFileSync(`${toy}/blobs/x.incomplete`, noise(1000));
+    Deno.writeFileSync(`${toy}/snapshots/${COMMIT}/passing`, noise(1000));
+    Deno.readDirSync = (path) => {
+      const entries = [...readDirSync(path)];
+      for (const { name } of entries) if (passing.test(name)) Deno.removeSync(`${path}/${name}`);
+      return entries.values();
+    };
+    try {
+      return look();
+    } finally {
+      Deno.readDirSync = readDirSync;
+    }
+  };
+  const repo = whileListing(() => scanRepo(cache.path, "org/toy"));
+  assert.deepEqual(repo.revisions.map(({ bytes }) => bytes).toSorted(), [350_010, 450_002]);
+  const [removal] = whileListing(() => planRemovals(cache.path, ["org/toy"]));
+  assert.equal(removal?.freedBytes, 300_010 + 400_002 + 50_000);
 });
 
 Deno.test("a model whose folder is a link to another disk is listed and removed", async () => {
