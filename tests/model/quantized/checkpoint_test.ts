@@ -281,9 +281,9 @@ Deno.test("rows that are not whole groups are an error only where they are read"
   }
 });
 
-Deno.test("FP8 of all experts in one tensor, with a scale an expert or a block: rows of one matrix", () => {
+Deno.test("FP8 of all experts in one tensor, with scales of experts, halves or blocks: rows of one matrix", () => {
   const name = "layers.0.mlp.experts.down_proj";
-  const cases = [[64, 1, 1], [64], [32]] as const;
+  const cases = [[64, 1, 1], [64], [32], [32, 2, 1]] as const;
   for (const [i, [high, ...shape]] of cases.entries()) {
     const block = i === 2 ? [32, 64] : undefined;
     const config = { quant_method: "fp8", weight_block_size: block };

@@ -164,9 +164,15 @@ function stackOf(
   const [experts = 0, out = 0, cols = 0] = values.shape;
   if (!STACK.test(values.name) || values.dtypeName !== STORED.fp8) return undefined;
   if (values.shape.length !== 3 || scales === undefined) return undefined;
-  const ofExpert = scales.shape.slice(1).reduce((product, size) => product * size, 1);
-  const found = ofExpert === 1 ? { rows: out, cols: Infinity } : block;
-  if (cols % GROUP !== 0 || found === undefined || out % found.rows !== 0) {
+  // Without blocks in config.json, or with one scale an expert, the scales divide it, as in transformers: gate_up_proj
+  // may have one for gate and one for up.
+  const [, high = 1, wide = 1] = scales.shape;
+  const found = block !== undefined && high * wide > 1
+    ? block
+    : { rows: out / high, cols: wide === 1 ? Infinity : cols / wide };
+  const whole = Number.isInteger(found.rows) && out % found.rows === 0 && cols % GROUP === 0 &&
+    (found.cols === Infinity || found.cols % GROUP === 0);
+  if (!whole) {
     const why = `has shape ${quote(values.shape)}, which its scales ${
       quote(scales.shape)
     } do not divide`;
