@@ -150,7 +150,14 @@ async function receive(
       headers: { Range: `bytes=${partial.size()}-` },
       signal: AbortSignal.any(signals),
     });
-    if (!continues(response, partial.size(), file)) {
+    let isRest: boolean;
+    try {
+      isRest = continues(response, partial.size(), file);
+    } catch (error) {
+      await response.body?.cancel();
+      throw error;
+    }
+    if (!isRest) {
       onBytes(-partial.size());
       partial.restart();
     }
@@ -172,9 +179,19 @@ async function receive(
   return { resumed };
 }
 
-/** Whether the body continues at `offset`; otherwise it holds the file from its start. @throws UsageError */
+/**
+ * Whether the body continues at `offset`; otherwise it holds the file from its start.
+ * @throws UsageError for another file than the hub lists, TransientError for something else than a file.
+ */
 function continues(response: Response, offset: number, file: RemoteFile): boolean {
-  if (response.status !== 206) return offset === 0;
+  if (response.status !== 206) {
+    const length = response.headers.get("Content-Length");
+    // A proxy's page of an error, for example: what has been received is kept.
+    if (length !== null && Number(length) !== file.size) {
+      throw new TransientError(`the server sent ${length} bytes instead of ${file.size}`);
+    }
+    return offset === 0;
+  }
   const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("Content-Range") ?? "");
   if (range?.[2] !== undefined && range[2] !== "*" && Number(range[2]) !== file.size) {
     throw new UsageError(

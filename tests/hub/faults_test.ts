@@ -22,7 +22,7 @@ const MENDED: Readonly<Record<string, readonly Fault[]>> = {
   ],
   "a signature that has expired": [{ kind: "cut", after: 40_000 }, { kind: "status", status: 403 }],
   "a cut, then a server without ranges": [{ kind: "cut", after: 40_000 }, { kind: "no-ranges" }],
-  "a page of a proxy": [{ kind: "page", bytes: 500 }],
+  "a page of a proxy": [{ kind: "page", bytes: 500, headed: false }],
 };
 
 for (const [name, faults] of Object.entries(MENDED)) {
@@ -37,6 +37,20 @@ for (const [name, faults] of Object.entries(MENDED)) {
     assert.deepEqual(cache.tree().filter((path) => path.endsWith(".incomplete")), []);
   });
 }
+
+Deno.test("a page of a proxy in the middle of a transfer does not lose what was received", async () => {
+  await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+  using cache = testCache();
+  const page = { kind: "page", bytes: 500, headed: true } as const;
+  server.fail("/model.safetensors", { kind: "cut", after: 40_000 }, page);
+  await download(TOY, cache.hub(server));
+  const ranges = server.asked.filter(({ path }) => path === "/model.safetensors")
+    .map(({ range }) => range);
+  assert.equal(ranges.length, 3);
+  assert.equal(ranges[0], "bytes=0-");
+  assert.notEqual(ranges[1], "bytes=0-");
+  assert.equal(ranges[2], ranges[1]);
+});
 
 Deno.test("a hub that is busy is asked again", async () => {
   await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });

@@ -24,8 +24,8 @@ export type Fault =
   | { readonly kind: "stall"; readonly after: number }
   /** Bytes of the right number and the wrong content. */
   | { readonly kind: "corrupt" }
-  /** A page of a proxy instead of the file, with status 200. */
-  | { readonly kind: "page"; readonly bytes: number }
+  /** A page of a proxy instead of the file, with status 200; its length may be in a header or not. */
+  | { readonly kind: "page"; readonly bytes: number; readonly headed: boolean }
   /** A file of another length. */
   | { readonly kind: "longer" }
   | { readonly kind: "no-ranges" }
@@ -252,7 +252,10 @@ function fileResponse(
 ): Response {
   const fault = takeFault(state, path);
   if (fault?.kind === "status") return statusOf(fault);
-  if (fault?.kind === "page") return new Response(new Uint8Array(fault.bytes));
+  if (fault?.kind === "page") {
+    const page = new Uint8Array(fault.bytes);
+    return new Response(fault.headed ? page : ReadableStream.from([page]));
+  }
   const bytes = fault?.kind === "corrupt"
     ? whole.map((byte) => byte ^ 1)
     : fault?.kind === "longer"
