@@ -45,6 +45,10 @@ export interface Hub {
 /** Files received side by side. */
 const PARALLEL = 4;
 const IDLE_MS = 30_000;
+/** Limit of an answer about a repository. */
+const ANSWER_MS = 30_000;
+/** The same where the cache has the model; Python's HF_HUB_ETAG_TIMEOUT. */
+const CACHED_ANSWER_MS = 10_000;
 /**
  * Makes sure that the cache has what Eyrie reads of a model.
  * @throws UsageError; whatever happens, a later call goes on from what was received.
@@ -66,7 +70,8 @@ export async function download(asked: ModelName, hub: Hub): Promise<Snapshot> {
   const patience = hub.waits ?? WAITS;
   const waits = "missing" in cached ? patience : patience.slice(0, 1);
   try {
-    return await fromHub(name, folders, { ...hub, waits });
+    const answerMs = "missing" in cached ? ANSWER_MS : CACHED_ANSWER_MS;
+    return await fromHub(name, folders, { ...hub, waits }, answerMs);
   } catch (error) {
     const isUnreachable = error instanceof UnreachableError;
     // As in Python, it does not matter that the model was removed or gated since, or that the token has expired.
@@ -92,7 +97,7 @@ export async function downloadFile(asked: ModelName, path: string, hub: Hub): Pr
   if (hub.settings.offline) {
     throw new UsageError(`${what}: HF_HUB_OFFLINE is set, and the cache does not have it`);
   }
-  const remote = await openRemote(name, folders, hub);
+  const remote = await openRemote(name, folders, hub, ANSWER_MS);
   const file = remote.files.find((each) => each.path === path);
   if (file === undefined) throw new UsageError(`${what}: the repository has no such file`);
   await fetchFiles([file], remote.place, hub, remote.fetching);
@@ -100,8 +105,14 @@ export async function downloadFile(asked: ModelName, path: string, hub: Hub): Pr
   return `${folders.snapshots}/${remote.commit}/${path}`;
 }
 
-async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise<Snapshot> {
-  const { commit, files, madeFrom, place, fetching } = await openRemote(name, folders, hub);
+async function fromHub(
+  name: ModelName,
+  folders: RepoFolders,
+  hub: Hub,
+  answerMs: number,
+): Promise<Snapshot> {
+  const remote = await openRemote(name, folders, hub, answerMs);
+  const { commit, files, madeFrom, place, fetching } = remote;
   const quietly = { ...hub, onWeights: undefined };
   const texts = await fetchFiles(textFiles(files), place, quietly, fetching);
   const snapshot = `${folders.snapshots}/${commit}`;
@@ -114,7 +125,7 @@ async function fromHub(name: ModelName, folders: RepoFolders, hub: Hub): Promise
 }
 
 /** Lists the repository, for what is fetched of it. */
-async function openRemote(name: ModelName, folders: RepoFolders, hub: Hub) {
+async function openRemote(name: ModelName, folders: RepoFolders, hub: Hub, answerMs: number) {
   const { endpoint, token } = hub.settings;
   const stop = new AbortController();
   const signal = hub.signal ? AbortSignal.any([hub.signal, stop.signal]) : stop.signal;
@@ -126,7 +137,7 @@ async function openRemote(name: ModelName, folders: RepoFolders, hub: Hub) {
   const ask = asker(name, hub.settings);
   const { connect } = hub;
   await reach(`Cannot get "${modelText(name)}"`, hub.settings, { ...persistence, connect });
-  const listed = await listRepository(name, { endpoint, token, ask, persistence });
+  const listed = await listRepository(name, { endpoint, token, ask, persistence, answerMs });
   const place: Place = { name, commit: listed.commit, folders, endpoint };
   const fetching = { ask, persistence, idleMs: hub.idleMs ?? IDLE_MS, stop };
   return { ...listed, place, fetching };

@@ -27,7 +27,6 @@ interface Entry {
 
 /** What the hub is to say of a revision. */
 const FIELDS = "expand=sha&expand=cardData";
-const ANSWER_MS = 30_000;
 /** What all answers about a model may come to: a page lists 1000 files in about 350 kB. */
 const MAX_BYTES = 64 << 20;
 const MAX_ANSWERS = 1000;
@@ -38,14 +37,16 @@ const MAX_ANSWERS = 1000;
  */
 export async function listRepository(
   name: ModelName,
-  { endpoint, token, ask, persistence }: Pick<HubSettings, "endpoint" | "token"> & {
+  { endpoint, token, ask, persistence, answerMs }: Pick<HubSettings, "endpoint" | "token"> & {
     readonly ask: Ask;
     readonly persistence: Persistence;
+    /** Limit of one answer. */
+    readonly answerMs: number;
   },
 ): Promise<Listing> {
   const cannot = `Cannot get "${modelText(name)}"`;
   const open = bounded(
-    (url) => ask(url, { signal: limited(persistence.signal) }),
+    (url) => ask(url, { signal: limited(persistence.signal, answerMs) }),
     `${cannot}: ${endpoint}`,
   );
   // An answer that breaks off is asked for again, like one that does not begin.
@@ -127,8 +128,8 @@ function bounded(
   };
 }
 
-function limited(signal: AbortSignal | undefined): AbortSignal {
-  const limit = AbortSignal.timeout(ANSWER_MS);
+function limited(signal: AbortSignal | undefined, ms: number): AbortSignal {
+  const limit = AbortSignal.timeout(ms);
   return signal === undefined ? limit : AbortSignal.any([signal, limit]);
 }
 

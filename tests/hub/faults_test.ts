@@ -74,6 +74,31 @@ Deno.test("a hub whose answer breaks off is asked again, and given up where it a
   );
 });
 
+Deno.test("a hub that takes connections and says nothing is waited for less where the cache has the model", async () => {
+  using cache = testCache();
+  using silent = Deno.listen({ port: 0, hostname: "127.0.0.1" });
+  const hub = cache.hub(undefined, { endpoint: `http://127.0.0.1:${silent.addr.port}` });
+  /** The limits of connecting and of answers that `run` sets; the latter end after 20 ms here. */
+  const limitsOf = async (run: () => Promise<unknown>): Promise<number[]> => {
+    const { timeout } = AbortSignal;
+    const limits: number[] = [];
+    AbortSignal.timeout = (ms) => {
+      limits.push(ms);
+      return timeout.call(AbortSignal, ms >= 10_000 ? 20 : ms);
+    };
+    await run().finally(() => AbortSignal.timeout = timeout);
+    return limits;
+  };
+  const none = () => assert.rejects(download(TOY, hub), { message: /, tried 4 times/ });
+  assert.deepEqual(await limitsOf(none), [2000, 30_000, 30_000, 30_000, 30_000]);
+  {
+    await using server = startHub({ "org/toy": [{ files: FILES, commit: COMMIT }] });
+    await download(TOY, cache.hub(server));
+  }
+  assert.deepEqual(await limitsOf(() => download(TOY, hub)), [2000, 10_000, 10_000]);
+  assert.match(cache.warnings.join(), /, tried 2 times; using 1111111 from the cache$/);
+});
+
 Deno.test("a hub that refuses a model does not matter where the cache has it", async () => {
   using cache = testCache();
   {
