@@ -3,7 +3,7 @@ import { type Constraint, openConstraint } from "./constraint.ts";
 import { grammarFault } from "./fault.ts";
 import { openCounter } from "./counts.ts";
 import { mendedEbnf } from "./rules/ebnf_text.ts";
-import { type Grammar, GrammarError } from "./rules/grammar.ts";
+import { type Grammar, GrammarError, GrammarInterrupted } from "./rules/grammar.ts";
 import { formRules } from "./json/forms.ts";
 import { schemaRules } from "./json/schema.ts";
 import { openMatcher } from "./matcher.ts";
@@ -55,11 +55,18 @@ export interface Vocabulary {
 /** Compiled grammars that are kept for requests that want the same. */
 export const KEPT = 16;
 
-/** @param from which counted repeats are counted outside xgrammar; default: those that are slow to compile. */
+/**
+ * @param of.from which counted repeats are counted outside xgrammar; default: those that are slow to compile.
+ * @param of.check called often while xgrammar works; may throw a GrammarInterrupted.
+ */
 export function openGrammars(
   vocabulary: Vocabulary,
-  from: CountedFrom = COUNTED_FROM,
+  { from = COUNTED_FROM, check }: {
+    readonly from?: CountedFrom;
+    readonly check?: () => void;
+  } = {},
 ): LocalGrammars {
+  const probe = openProbe(check);
   let module: Promise<Compiling> | undefined;
   let classes: TokenClasses | undefined;
   /** Compiled grammars by their text, the least recently used first. */
@@ -75,14 +82,17 @@ export function openGrammars(
       return compiledIn(before ?? await openModule(), text);
     } catch (error) {
       // The memory may be full of other grammars: what a fresh instance cannot compile is too large.
-      if (before?.xgrammar.aborted !== true) throw error;
+      if (before?.xgrammar.aborted !== true || error instanceof GrammarInterrupted) throw error;
       await alive();
       return compiledIn(await openModule(), text);
     }
   }
 
   function openModule(): Promise<Compiling> {
-    return module ??= openCompiling(vocabulary);
+    module ??= openCompiling(vocabulary, check);
+    // It may have been interrupted.
+    module.catch(() => void (module = undefined));
+    return module;
   }
 
   /** The instance that compiles, unless it was aborted. */
@@ -97,13 +107,13 @@ export function openGrammars(
 
   return {
     async load() {
-      await Promise.all([module ??= openCompiling(vocabulary), probing ??= openXGrammar()]);
+      await Promise.all([openModule(), probe.load()]);
     },
     open: (grammar, { ignoreEos }) =>
       usable(async () => {
         const { vocabSize, eosTokenIds } = vocabulary;
         const { text, rules } = timeLimited(() => ebnfOf(grammar, { vocabSize, from }));
-        if (!compiled.has(text)) await probe(text);
+        if (!compiled.has(text)) await probe.parse(text);
         const found = await compile(text);
         compiled.set(text, found);
         const [oldest] = compiled;
@@ -137,13 +147,40 @@ function compiledIn(of: Compiling, text: string) {
   return { grammar, of };
 }
 
+/** Parses grammars in an instance of its own first, because a mistake in one aborts the instance. */
+interface Probe {
+  load(): Promise<void>;
+  /** @throws GrammarError for a text that cannot be parsed. */
+  parse(text: string): Promise<void>;
+}
+
+function openProbe(check?: () => void): Probe {
+  let instance: Promise<XGrammar> | undefined;
+  return {
+    async load() {
+      await (instance ??= openXGrammar(check));
+    },
+    async parse(text) {
+      const { attempt } = await (instance ??= openXGrammar(check));
+      try {
+        attempt(({ Grammar }) => Grammar.FromEBNF(text, "root").delete());
+      } catch (error) {
+        instance = undefined;
+        throw error;
+      }
+    },
+  };
+}
+
+const checking = openProbe();
+
 /**
  * Whether a grammar can be used at all, with no vocabulary yet.
  *
  * @throws UsageError where it cannot.
  */
 export function checkGrammar(grammar: Grammar): Promise<void> {
-  return usable(() => probe(timeLimited(() => ebnfOf(grammar)).text));
+  return usable(() => checking.parse(timeLimited(() => ebnfOf(grammar)).text));
 }
 
 interface Compiling {
@@ -153,9 +190,12 @@ interface Compiling {
   readonly stripsSpace: boolean;
 }
 
-async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Promise<Compiling> {
+async function openCompiling(
+  { tokens, vocabSize, eosTokenIds }: Vocabulary,
+  check: (() => void) | undefined,
+): Promise<Compiling> {
   const { bytes, stripsSpace } = tokens();
-  const xgrammar = await openXGrammar();
+  const xgrammar = await openXGrammar(check);
   const compiler = xgrammar.attempt((binding) => {
     const vocabulary = binding.vecStringFromJSArray(bytes);
     const stops = binding.vecIntFromJSArray(eosTokenIds);
@@ -165,19 +205,6 @@ async function openCompiling({ tokens, vocabSize, eosTokenIds }: Vocabulary): Pr
     return new binding.GrammarCompiler(info, 1, false);
   });
   return { xgrammar, compiler, bytes, stripsSpace };
-}
-
-let probing: Promise<XGrammar> | undefined;
-
-/** Parses the grammar in an instance of its own first, because a mistake in it aborts the instance. */
-async function probe(text: string): Promise<void> {
-  const { attempt } = await (probing ??= openXGrammar());
-  try {
-    attempt(({ Grammar }) => Grammar.FromEBNF(text, "root").delete());
-  } catch (error) {
-    probing = undefined;
-    throw error;
-  }
 }
 
 /** A grammar as EBNF for xgrammar, and its rules if they contain counts that are handled outside xgrammar. */

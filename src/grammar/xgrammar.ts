@@ -1,5 +1,6 @@
 /** `@mlc-ai/web-xgrammar`: grammars over a vocabulary, in WebAssembly. */
 import { createRequire } from "node:module";
+import { interruptible } from "./interruptible.ts";
 import { packageText } from "./package_text.ts";
 import { GrammarError } from "./rules/grammar.ts";
 
@@ -81,24 +82,43 @@ const HEAP_MAX = "getHeapMax=()=>2147483648";
 const HEAP_BYTES = 256 * 1024 ** 2;
 const TOO_LARGE = `compiled, it takes more than ${HEAP_BYTES / 1024 ** 2} MB`;
 
+/** The module as base64, and its clock: a function that it imports, which `interruptible` lets it call often. */
+const MODULE = /data:application\/octet-stream;base64,([A-Za-z0-9+/=]{1000,})/;
+const CLOCK = "_emscripten_get_now=()=>performance.now()";
+const CLOCK_IMPORT = /(\w+):_emscripten_get_now\b/;
+
+let patched: Promise<string> | undefined;
+
+async function patchedText(): Promise<string> {
+  const published = await packageText();
+  const [module = "", clock = ""] = [MODULE, CLOCK_IMPORT].map((part) => part.exec(published)?.[1]);
+  for (const [name, part] of Object.entries({ HELD, HEAP_MAX, CLOCK, module, clock })) {
+    if (part !== "" && published.includes(part)) continue;
+    throw new Error(`web-xgrammar is another one: there is no ${name} in it`);
+  }
+  return published.replace(HELD, `${HELD} exports.binding = () => binding;`)
+    .replace(HEAP_MAX, `getHeapMax=()=>${HEAP_BYTES}`)
+    .replace(CLOCK, "_emscripten_get_now=()=>(check(),performance.now())")
+    .replace(module, interruptible(Uint8Array.fromBase64(module), clock).toBase64());
+}
+
 /**
  * Opens a new instance. The published package (0.1.27) cannot be imported: it is CommonJS, but its package.json
  * says that it is not. So its source is run as a function. This also gives each instance its own memory, its own
  * `console` (the only place where the reason of an abort is reported), and access to the private binding.
+ *
+ * @param check called about once in a millisecond while the instance works; what it throws ends that work, as a check
+ * that fails does.
  */
-export async function openXGrammar(): Promise<XGrammar> {
-  const published = await packageText();
-  for (const part of [HELD, HEAP_MAX]) {
-    if (!published.includes(part)) throw new Error(`web-xgrammar is another one: no "${part}"`);
-  }
-  const text = published.replace(HELD, `${HELD} exports.binding = () => binding;`)
-    .replace(HEAP_MAX, `getHeapMax=()=>${HEAP_BYTES}`);
+export async function openXGrammar(check: () => void = () => {}): Promise<XGrammar> {
+  const text = await (patched ??= patchedText());
   const said: string[] = [];
   const say = (...words: readonly unknown[]) => void said.push(words.join(" "));
   const console = { log: () => {}, warn: () => {}, error: say };
   const made: Partial<Package> = {};
-  new Function("exports", "module", "require", "__filename", "console", text)(
-    ...[made, { exports: made }, createRequire("file:///xgrammar.js"), "/xgrammar.js", console],
+  const require = createRequire("file:///xgrammar.js");
+  new Function("exports", "module", "require", "__filename", "console", "check", text)(
+    ...[made, { exports: made }, require, "/xgrammar.js", console, check],
   );
   const { Grammar, binding: bindingOf } = made as Package;
   await Grammar.fromEBNF('root ::= ""'); // starts the module

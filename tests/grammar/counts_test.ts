@@ -65,7 +65,7 @@ const counted = openGrammars({
   tokens: () => ({ bytes: BYTES, stripsSpace: false }),
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
-}, { max: Infinity, wide: 0, tokens: 0 });
+}, { from: { max: Infinity, wide: 0, tokens: 0 } });
 const xgrammar = await openXGrammar();
 const compiler = xgrammar.attempt((binding) =>
   new binding.GrammarCompiler(

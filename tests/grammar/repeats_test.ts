@@ -52,8 +52,8 @@ const VOCABULARY = {
   vocabSize: BYTES.length,
   eosTokenIds: [EOS],
 };
-const COUNTED = openGrammars(VOCABULARY, { max: 1, wide: 0, tokens: 0 });
-const WRITTEN_OUT = openGrammars(VOCABULARY, { max: Infinity, wide: 0, tokens: 0 });
+const COUNTED = openGrammars(VOCABULARY, { from: { max: 1, wide: 0, tokens: 0 } });
+const WRITTEN_OUT = openGrammars(VOCABULARY, { from: { max: Infinity, wide: 0, tokens: 0 } });
 
 /** Whether a written-out grammar accepts the token byte by byte, because xgrammar's masks sometimes lack a token. */
 async function takes(grammar: Grammar, walked: readonly number[], token: number): Promise<boolean> {

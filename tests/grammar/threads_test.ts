@@ -22,6 +22,15 @@ const LARGE: Grammar = {
   },
 };
 
+/** Each rule is each other's beginning: hours to compile. */
+const CYCLIC: Grammar = {
+  kind: "ebnf",
+  text: Array.from({ length: 12 }, (_, i) => {
+    const pairs = Array.from({ length: 12 }, (_, j) => `r${j} r${(i + j) % 12}`);
+    return `${i === 0 ? "root" : `r${i}`} ::= ${pairs.join(" | ")} | [a-z ]`;
+  }).join("\n").replaceAll(/\br0\b/g, "root"),
+};
+
 function openThreads(options?: Parameters<typeof openGrammarThreads>[1]) {
   const grammars = openGrammarThreads(fledglingVocabulary(), options);
   return { grammars, [Symbol.dispose]: () => grammars.close() };
@@ -92,6 +101,17 @@ Deno.test("a grammar that takes too long is refused; those that run go on, the s
   await assert.rejects(threads.grammars.open(LARGE, AS_EVER), expected);
   walked(running, 2);
   running.close();
+});
+
+Deno.test("a compilation that takes too long ends, and its thread compiles the next grammar", async () => {
+  using threads = openThreads({ compileMs: 3000, threads: 1 });
+  await assert.rejects(threads.grammars.open(CYCLIC, AS_EVER), {
+    name: "UsageError",
+    message: /takes more than 3 s to compile/,
+  });
+  const next = await threads.grammars.open(regex("[ab]{9}"), AS_EVER);
+  walked(next, 2);
+  next.close();
 });
 
 Deno.test("who leaves while a grammar is compiled is not kept", async () => {

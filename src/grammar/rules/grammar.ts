@@ -43,3 +43,8 @@ type Around = readonly [before: string, after: string];
 export class GrammarError extends Error {
   override readonly name: string = "GrammarError";
 }
+
+/** Thrown inside of xgrammar to end what it does. */
+export class GrammarInterrupted extends GrammarError {
+  override readonly name: string = "GrammarInterrupted";
+}

@@ -83,8 +83,8 @@ export function openGrammarThreads(
   }
 
   /**
-   * Opens a text in a thread. The request may be aborted before the constraint is ready. A compilation cannot be
-   * stopped, so the thread stays busy until it ends, and keeps the compiled grammar.
+   * Opens a text in a thread. The request may be aborted before the constraint is ready. The thread then
+   * compiles on, for at most the time that it has, and keeps the compiled grammar.
    */
   function openIn(thread: GrammarThread, { key, grammar, ignoreEos, signal }: ConstraintRequest) {
     const { promise, resolve, reject } = Promise.withResolvers<Constraint>();
@@ -106,6 +106,7 @@ export function openGrammarThreads(
             "alternatives take less";
           refuse(key, message);
           reject(new UsageError(message));
+          thread.interrupt();
           changed();
         }, compileMs);
         const answer = await thread.open(grammar, ignoreEos);

@@ -28,6 +28,8 @@ const FAILED = 4;
 const VALUE = 5;
 /** Tokens of the proposal in the data, of a call or of an answer. */
 const TOKENS = 6;
+/** 1: the other thread is to end what it does. */
+const INTERRUPT = 7;
 const HEADER = 8;
 
 /** Values of the word STATE. */
@@ -86,7 +88,16 @@ export class Mailbox {
     return { value: header[VALUE] as number, proposal: this.#readProposal() };
   }
 
-  /** Answers calls until `answer` returns an answer with `leave` true. */
+  /** Lets the other thread end what it does, or continue. */
+  set interrupted(interrupted: boolean) {
+    Atomics.store(this.#header, INTERRUPT, Number(interrupted));
+  }
+
+  get interrupted(): boolean {
+    return Atomics.load(this.#header, INTERRUPT) === 1;
+  }
+
+  /** Answers calls until `answer` returns an answer with `leave` true, or until it is interrupted. */
   serve(answer: (call: Call) => Answer & { readonly leave?: boolean }): void {
     const header = this.#header;
     for (let leave = false; !leave;) {
@@ -109,6 +120,7 @@ export class Mailbox {
       } catch (error) {
         header[FAILED] = 1;
         this.#writeText(grammarFault(error).message);
+        leave = this.interrupted;
       }
       Atomics.store(header, STATE, ANSWERED);
       Atomics.notify(header, STATE);

@@ -1,6 +1,7 @@
 import type { Constraint } from "../constraint.ts";
 import type { LocalGrammars } from "../grammars.ts";
 import { grammarFault } from "../fault.ts";
+import { GrammarInterrupted } from "../rules/grammar.ts";
 import {
   type Answer,
   type Call,
@@ -34,7 +35,7 @@ export function serveGrammars(port: GrammarPort): void {
       const { openGrammars } = await import("../grammars.ts");
       const vocabulary = vocabularyOf(message.vocabulary);
       words = Math.ceil(vocabulary.vocabSize / 32);
-      grammars = openGrammars(vocabulary);
+      grammars = openGrammars(vocabulary, { check: checkInterrupted });
       mailbox = new Mailbox(message.mailbox);
       await grammars.load();
       return { kind: "ready" };
@@ -48,6 +49,10 @@ export function serveGrammars(port: GrammarPort): void {
     } catch (error) {
       return { kind: "refused", message: grammarFault(error).message };
     }
+  }
+
+  function checkInterrupted(): void {
+    if (mailbox.interrupted) throw new GrammarInterrupted("it was interrupted");
   }
 
   function answer({ command, handle, argument = 0, proposal }: Call): Answer & { leave?: boolean } {

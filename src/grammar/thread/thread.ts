@@ -63,8 +63,14 @@ export class GrammarThread {
     if (this.live > 0) this.call({ command: LEAVE, handle: 0 });
     if (this.#failure) throw this.#failure;
     this.#answered = Promise.withResolvers();
+    this.#mailbox.interrupted = false;
     this.#worker.postMessage({ kind: "open", grammar, ignoreEos } satisfies ToGrammars);
     return await this.#answered.promise;
+  }
+
+  /** Lets `open` fail soon, so that the thread can open something else. */
+  interrupt(): void {
+    this.#mailbox.interrupted = true;
   }
 
   /** @throws Error as the thread reports it, or where it does not answer. */
@@ -82,12 +88,13 @@ export class GrammarThread {
   }
 
   /**
-   * Ends the thread: its calls fail from now on. A worker that is inside of a loop goes on, and takes a core, until it
-   * leaves that loop: Deno does not interrupt it there.
+   * Ends the thread: its calls fail from now on. A worker that is terminated inside of a loop goes on, and takes a
+   * core, until it leaves that loop, so it is interrupted too.
    */
   end(error: Error): void {
     if (this.#failure) return;
     this.#failure = error;
+    this.interrupt();
     this.#worker.terminate();
     this.#answered.promise.catch(() => {});
     this.#answered.reject(error);
