@@ -19,6 +19,15 @@ export interface Constraint {
    */
   take(token: number): void;
   /**
+   * Begins to find what may follow these tokens, which became output: `take` of each comes next, once the promise
+   * resolves, or at once if there is none. Absent: `take` itself finds it.
+   */
+  advance?(tokens: readonly number[]): Promise<void> | undefined;
+  /** Resolves when anything but `take` and `advance` answers soon; absent: now. */
+  readonly busy?: Promise<void> | undefined;
+  /** Whether masks took so long lately that drafts, which need several, are not worth it. */
+  readonly slow?: boolean;
+  /**
    * A chain of at most `depth` tokens for the text that the grammar forces next, spelled with the longest
    * tokens. It is only a guess if the masks cannot show what else the grammar allows.
    */
@@ -36,6 +45,9 @@ export interface Constraint {
 
 /** If more tokens may follow, nothing is taken to be forced: comparing them all would take too long. */
 const MAX_SPELLINGS = 1024;
+
+/** Milliseconds after which no more drafts are looked at: others wait for this, and each may take a second. */
+const DRAFTS_MS = 100;
 
 /** A position of the output; made once and then found through the tokens that lead to it. */
 interface State {
@@ -118,7 +130,8 @@ export function openConstraint(
     }
   }
 
-  function walk({ tokens, parents }: Proposal): Walked {
+  /** @param end drafts that are not reached by this time are as if they were not allowed. */
+  function walk({ tokens, parents }: Proposal, end = Infinity): Walked {
     const walked: Walked = [root];
     const below: number[][] = Array.from({ length: tokens.length + 1 }, () => []);
     for (const [i, parent] of parents.entries()) below[parent]?.push(i);
@@ -126,7 +139,7 @@ export function openConstraint(
       walked[row] = state;
       for (const i of below[row] ?? []) {
         const token = tokens[i] as number;
-        if (!allows(state.mask, token)) continue;
+        if (!allows(state.mask, token) || performance.now() > end) continue;
         if (eosTokenIds.includes(token)) walked[i + 1] = "end";
         else within(state, token, (after) => visit(i + 1, after));
       }
@@ -165,13 +178,15 @@ export function openConstraint(
         step(matcher, token);
         root = behind(root, token);
       }, undefined);
+      if (!failure && eosTokenIds.length > 0 && isEmpty(root.mask)) failure = nowhere();
       if (failure) throw failure;
-      if (eosTokenIds.length > 0 && isEmpty(root.mask)) throw nowhere();
     },
     forced(depth) {
       const tokens: number[] = [];
+      const end = performance.now() + DRAFTS_MS;
       const go = (state: State): void => {
-        const token = tokens.length < depth ? only(state.mask) : undefined;
+        const goesOn = tokens.length < depth && performance.now() < end;
+        const token = goesOn ? only(state.mask) : undefined;
         if (token === undefined) return;
         tokens.push(token);
         within(state, token, go);
@@ -180,7 +195,7 @@ export function openConstraint(
       return { tokens, parents: tokens.map((_, i) => i) };
     },
     pruned(proposal) {
-      const walked = attempt(() => walk(proposal), []);
+      const walked = attempt(() => walk(proposal, performance.now() + DRAFTS_MS), []);
       /** Maps rows of the proposal to rows of the pruned proposal. */
       const rows = new Map([[0, 0]]);
       const tokens: number[] = [];

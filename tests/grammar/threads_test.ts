@@ -140,6 +140,32 @@ Deno.test("the same text at once is compiled once, another waits for a thread", 
   (await other).close();
 });
 
+Deno.test("what may follow is found while another grammar's constraint goes on", async () => {
+  using threads = openThreads();
+  const { bytes } = fledglingBytes();
+  const letters = bytes.findIndex((text) => /^[a-z]{6,}$/.test(new TextDecoder().decode(text)));
+  // The longer the text, the more ways there are to read it.
+  const text = "root ::= root root | root root root | [a-z ]";
+  const slow = await threads.grammars.open({ kind: "ebnf", text }, AS_EVER);
+  const other = await threads.grammars.open(regex("[ab]{1000}"), AS_EVER);
+  let late = 0;
+  for (let count = 0; !slow.slow; count++) {
+    assert.ok(count < 1000, "its masks are not slow any more: the test needs another grammar");
+    const found = slow.advance?.([letters]);
+    if (found) {
+      late++;
+      assert.ok(slow.busy && !other.busy);
+      walked(other, 100);
+      await found;
+      assert.ok(!slow.busy);
+    }
+    slow.take(letters);
+  }
+  assert.ok(late > 1 && !other.slow && !slow.complete);
+  slow.close();
+  other.close();
+});
+
 Deno.test("closed: what is open fails, and nothing can be opened", async () => {
   const { grammars } = openThreads();
   const constraint = await grammars.open(regex("ab"), AS_EVER);

@@ -14,7 +14,7 @@ import {
   rowsWithin,
   type StoringPrompt,
 } from "./prompt_chunks.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { type RequestState, tellPrefill, waitsForGrammar } from "./request_state.ts";
 import type { Requests } from "./requests.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { SyncInterval } from "./sync_interval.ts";
@@ -115,7 +115,7 @@ export function openPrefill(
   function* step(
     beginGroup?: (expectedMs: number) => Promise<boolean>,
   ): Coroutine<number | undefined> {
-    const all = requests.running.filter(({ decoding }) => !decoding);
+    const all = requests.running.filter((state) => !state.decoding && !waitsForGrammar(state));
     const [oldest] = all;
     if (oldest === undefined) return undefined;
     const answers = storesAnswer(oldest.sequence);

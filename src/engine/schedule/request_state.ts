@@ -25,6 +25,8 @@ export interface RequestState {
   /** Prompt tokens whose keys and values were cached when it was first admitted. */
   cached: number | undefined;
   cancelled: boolean;
+  /** Its last tokens are not taken yet, because its grammar has not found what may follow them. */
+  awaitsGrammar: boolean;
   /** What the request's own code threw where the request could not be ended at once. */
   failure: Failure | undefined;
   done: boolean;
@@ -41,11 +43,16 @@ export interface DraftHistory {
   readonly accepted: number[];
 }
 
-/** What each request asked for (`GenerateRequest.numSteps`). */
-export function askedSteps(
-  states: readonly Pick<RequestState, "request">[],
-): readonly (number | undefined)[] {
-  return states.map(({ request }) => request.numSteps);
+/** What the request asked for (`GenerateRequest.numSteps`), and nothing while its grammar is slow: see `Constraint`. */
+export function stepsOf(
+  { request, constraint }: Pick<RequestState, "request" | "constraint">,
+): number | undefined {
+  return constraint?.slow ? 0 : request.numSteps;
+}
+
+/** Whether it takes no part in a round, because the others would wait for its grammar. */
+export function waitsForGrammar({ awaitsGrammar, constraint }: RequestState): boolean {
+  return awaitsGrammar || constraint?.busy !== undefined;
 }
 
 /** Called with how much of the prompt is stored, and which kernels it waits for. */

@@ -7,7 +7,7 @@ import { newSequence, rewind, storesAnswer } from "../device/sequence.ts";
 import type { EngineEvent, GenerateRequest } from "./events.ts";
 import { type Failure, openOutput, type OutputConfig, type RoundOutput } from "./output.ts";
 import type { RunQueue } from "./run_queue.ts";
-import { type RequestState, tellPrefill } from "./request_state.ts";
+import { type RequestState, tellPrefill, waitsForGrammar } from "./request_state.ts";
 import { requestDrafter } from "./rounds/proposing.ts";
 import type { SequencePages } from "./sequence_pages.ts";
 import type { Coroutine } from "./coroutine.ts";
@@ -26,7 +26,10 @@ export interface Requests {
   readonly running: readonly RequestState[];
   /** Takes a request that was checked. */
   enqueue(request: GenerateRequest, onEvent: (event: EngineEvent) => void): RequestState;
-  /** Ends requests that were cancelled or aborted, and those that failed during the last round. */
+  /**
+   * Handles what came meanwhile: tokens whose grammar has found what may follow, requests that were cancelled or
+   * aborted, and those that failed during the last round.
+   */
   endCancelled(): void;
   /**
    * Admits waiting requests until the running ones have at least `rows` prompt tokens left to store. If no request runs
@@ -34,9 +37,11 @@ export interface Requests {
    * there is nothing to wait for.
    */
   admit(rows: number): Coroutine<boolean>;
+  /** If all running requests wait for their grammars, waits until one of them need not, or something else changed. */
+  awaitGrammars(): Coroutine<void>;
   /** Ends a request before the next round. */
   cancel(state: RequestState): void;
-  /** Gives tokens to a request, which may end it. */
+  /** Gives tokens to a request, which may end it: at once, or when its grammar has found what may follow them. */
   take(state: RequestState, taken: RoundOutput): void;
   /**
    * Runs code of one request. Whatever it throws ends the request with that error: its slot and pages are freed, and
@@ -159,7 +164,24 @@ export function openRequests(
     return cancelled || (signal?.aborted ?? false);
   }
 
+  /** Tokens whose grammars have found what may follow them. */
+  const advanced: { readonly state: RequestState; readonly taken: RoundOutput }[] = [];
+
+  function take(state: RequestState, taken: RoundOutput): void {
+    attempt(state, () => {
+      if (state.failure) throw state.failure.thrown;
+      for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
+      if (state.output.failure) throw state.output.failure.thrown;
+      // A callback may have closed the engine.
+      if (state.output.finished && !state.done) finish(state);
+    });
+  }
+
   function endCancelled(): void {
+    for (const { state, taken } of advanced.splice(0)) {
+      state.awaitsGrammar = false;
+      take(state, taken);
+    }
     enqueueOpened();
     for (const state of [...waiting, ...running, ...opening.keys()]) {
       const { failure } = state;
@@ -210,6 +232,7 @@ export function openRequests(
         decoding: false,
         cached: undefined,
         cancelled: false,
+        awaitsGrammar: false,
         failure: undefined,
         done: false,
         draftHistory: { depth: undefined, accepted: [] },
@@ -246,13 +269,23 @@ export function openRequests(
       opening.get(state)?.abort();
       woken();
     },
+    *awaitGrammars() {
+      const waits = advanced.length === 0 && running.length > 0 && running.every(waitsForGrammar);
+      if (!waits) return;
+      yield Promise.race([
+        wake.promise,
+        ...running.map(({ constraint }) => constraint?.busy)
+          .filter((busy) => busy !== undefined),
+      ]);
+    },
     take(state, taken) {
-      attempt(state, () => {
-        if (state.failure) throw state.failure.thrown;
-        for (const event of state.output.take(taken, state.constraint)) state.onEvent(event);
-        if (state.output.failure) throw state.output.failure.thrown;
-        // A callback may have closed the engine.
-        if (state.output.finished && !state.done) finish(state);
+      let advancing: Promise<void> | undefined;
+      attempt(state, () => void (advancing = state.constraint?.advance?.(taken.ids)));
+      if (advancing === undefined) return take(state, taken);
+      state.awaitsGrammar = true;
+      advancing.then(() => {
+        advanced.push({ state, taken });
+        woken();
       });
     },
     attempt,

@@ -228,7 +228,7 @@ export function openScheduler(
   function* runGroup(): Coroutine<void> {
     const ran = begun ?? (yield* begin(groups.pick()));
     begun = undefined;
-    if (ran === undefined) return;
+    if (ran === undefined) return yield* requests.awaitGrammars();
     const { group, began, catchUpMs } = ran;
     // The device runs the next group while the host reads and handles the results of this one.
     const ahead = runner.overlaps && !options.messageWaits?.()
@@ -270,7 +270,8 @@ export function openScheduler(
       const ended = yield* prefill.step(behind);
       if (begun && ended !== undefined) begun = { ...begun, began: ended };
       const more = waiting.length < length || running.some(({ decoding }) => !decoding);
-      if (!promptsFirst || !more) return true;
+      // Without a forward, prompts wait for their grammars.
+      if (!promptsFirst || !more || ended === undefined) return true;
     }
   }
 

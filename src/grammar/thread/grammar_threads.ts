@@ -114,7 +114,7 @@ export function openGrammarThreads(
         if (answer.kind !== "opened") throw new Error(`"${answer.kind}" after "open"`);
         keep(thread, key);
         const { handle, complete } = answer;
-        if (!waits) return void thread.call({ command: CLOSE, handle });
+        if (!waits) return void await thread.callLater({ command: CLOSE, handle });
         thread.live++;
         thread.liveText = key;
         const leave = () => {

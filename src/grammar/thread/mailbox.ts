@@ -26,11 +26,13 @@ const ARGUMENT = 3;
 /** Words of the answer: whether the call failed, and its value. */
 const FAILED = 4;
 const VALUE = 5;
-/** Tokens of the proposal in the data, of a call or of an answer. */
+/** Tokens of the proposal in the data, of a call or of an answer; those of TAKE are a chain. */
 const TOKENS = 6;
 /** 1: the other thread is to end what it does. */
 const INTERRUPT = 7;
-const HEADER = 8;
+/** 1: a message is to follow the answer. */
+const ANNOUNCE = 8;
+const HEADER = 9;
 
 /** Values of the word STATE. */
 const ANSWERED = 0;
@@ -69,13 +71,8 @@ export class Mailbox {
     this.masks = new Uint32Array(memory, 4 * (HEADER + DATA));
   }
 
-  /**
-   * Makes a call and blocks until it is answered.
-   *
-   * @returns undefined if there is no answer after `ms`.
-   * @throws UsageError as the other thread reports it.
-   */
-  call({ command, handle, argument = 0, proposal }: Call, ms: number): Answer | undefined {
+  /** Makes a call; the one before must be answered. */
+  begin({ command, handle, argument = 0, proposal }: Call): void {
     const header = this.#header;
     header[COMMAND] = command;
     header[HANDLE] = handle;
@@ -83,9 +80,25 @@ export class Mailbox {
     this.#writeProposal(proposal);
     Atomics.store(header, STATE, CALLED);
     Atomics.notify(header, STATE);
+  }
+
+  /**
+   * Blocks until the call is answered.
+   *
+   * @returns undefined if there is no answer after `ms`.
+   * @throws UsageError as the other thread reports it.
+   */
+  answer(ms: number): Answer | undefined {
+    const header = this.#header;
     if (Atomics.wait(header, STATE, CALLED, ms) === "timed-out") return undefined;
     if (header[FAILED] === 1) throw new UsageError(this.#readText());
     return { value: header[VALUE] as number, proposal: this.#readProposal() };
+  }
+
+  /** Lets a message follow the answer, which may come twice or late; false if there is an answer already. */
+  announced(): boolean {
+    Atomics.store(this.#header, ANNOUNCE, 1);
+    return Atomics.load(this.#header, STATE) === CALLED;
   }
 
   /** Lets the other thread end what it does, or continue. */
@@ -97,8 +110,15 @@ export class Mailbox {
     return Atomics.load(this.#header, INTERRUPT) === 1;
   }
 
-  /** Answers calls until `answer` returns an answer with `leave` true, or until it is interrupted. */
-  serve(answer: (call: Call) => Answer & { readonly leave?: boolean }): void {
+  /**
+   * Answers calls until `answer` returns an answer with `leave` true, or until it is interrupted.
+   *
+   * @param announce sends the message that follows an answer.
+   */
+  serve(
+    answer: (call: Call) => Answer & { readonly leave?: boolean },
+    announce: () => void,
+  ): void {
     const header = this.#header;
     for (let leave = false; !leave;) {
       const state = Atomics.load(header, STATE);
@@ -124,13 +144,14 @@ export class Mailbox {
       }
       Atomics.store(header, STATE, ANSWERED);
       Atomics.notify(header, STATE);
+      if (Atomics.exchange(header, ANNOUNCE, 0) === 1) announce();
     }
   }
 
   #writeProposal(proposal: Proposal | undefined): void {
     const { tokens, parents } = proposal ?? { tokens: [], parents: [] };
-    if (tokens.length >= MAX_ROWS) {
-      throw new Error(`a proposal has ${tokens.length} tokens, of at most ${MAX_ROWS - 1}`);
+    if (tokens.length > MAX_ROWS) {
+      throw new Error(`a call has ${tokens.length} tokens, of at most ${MAX_ROWS}`);
     }
     this.#header[TOKENS] = tokens.length;
     this.#data.set(tokens);

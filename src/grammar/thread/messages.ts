@@ -29,6 +29,8 @@ export type FromGrammars =
   | { readonly kind: "started" }
   /** Answer to "vocabulary". */
   | { readonly kind: "ready" }
+  /** A call of the mailbox is answered that was not answered soon. */
+  | { readonly kind: "called" }
   /** Answer to "open". */
   | { readonly kind: "opened"; readonly handle: number; readonly complete: boolean }
   | { readonly kind: "refused"; readonly message: string };

@@ -1,9 +1,13 @@
 import type { UsageError } from "../../errors.ts";
-import { NO_PROPOSAL } from "../../speculate/trees.ts";
+import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
 import type { Constraint } from "../constraint.ts";
 import { grammarFault } from "../fault.ts";
-import { CLOSE, FILL, FORCED, PRUNED, TAKE } from "./mailbox.ts";
+import { type Answer, CLOSE, FILL, FORCED, PRUNED, TAKE } from "./mailbox.ts";
 import type { GrammarThread } from "./thread.ts";
+
+function chainOf(tokens: readonly number[]): Proposal {
+  return { tokens, parents: tokens.map((_, i) => i) };
+}
 
 /**
  * A constraint in another thread.
@@ -11,7 +15,7 @@ import type { GrammarThread } from "./thread.ts";
  * @param of.closed called once, when it is closed.
  */
 export function remoteConstraint(
-  thread: Pick<GrammarThread, "call" | "masks">,
+  thread: Pick<GrammarThread, "call" | "callLater" | "waiting" | "slow" | "masks">,
   { handle, complete, closed }: {
     readonly handle: number;
     readonly complete: boolean;
@@ -19,6 +23,8 @@ export function remoteConstraint(
   },
 ): Constraint {
   let ends = complete;
+  /** Tokens that the thread has taken and `take` has not, and whether the output ends behind them. */
+  let ahead = { tokens: 0, ends: false };
   let open = true;
   /** The thread failed: the next token ends the output with this error. */
   let failure: UsageError | undefined;
@@ -31,6 +37,11 @@ export function remoteConstraint(
       failure = grammarFault(error);
       return otherwise;
     }
+  }
+
+  /** @param answer to TAKE. */
+  function keep({ value }: Answer): void {
+    ahead = { tokens: value >>> 1, ends: (value & 1) === 1 };
   }
 
   const asked = (command: number, of: { argument?: number; proposal?: typeof NO_PROPOSAL }) =>
@@ -46,12 +57,31 @@ export function remoteConstraint(
     get complete() {
       return ends;
     },
+    get busy() {
+      return thread.waiting;
+    },
+    get slow() {
+      return thread.slow;
+    },
+    advance(tokens) {
+      const call = { command: TAKE, handle, proposal: chainOf(tokens) };
+      const answer = attempt(() => thread.callLater(call), { value: 0 });
+      if (answer instanceof Promise) {
+        return answer.then(keep, (error) => void (failure = grammarFault(error)));
+      }
+      keep(answer);
+      return undefined;
+    },
     take(token) {
-      const { value } = attempt(() => thread.call({ command: TAKE, handle, argument: token }), {
-        value: 0,
-      });
+      if (ahead.tokens === 0) {
+        attempt(
+          () => keep(thread.call({ command: TAKE, handle, proposal: chainOf([token]) })),
+          undefined,
+        );
+      }
       if (failure) throw failure;
-      ends = value === 1;
+      ahead.tokens--;
+      ends = ahead.ends && ahead.tokens === 0;
     },
     forced: (depth) => asked(FORCED, { argument: depth }),
     pruned: (proposal) => asked(PRUNED, { proposal }),
@@ -67,8 +97,9 @@ export function remoteConstraint(
       open = false;
       // Also after a failure: the thread answers calls while any constraint is open.
       failure = undefined;
-      attempt(() => void thread.call({ command: CLOSE, handle }), undefined);
-      closed();
+      const answer = attempt(() => thread.callLater({ command: CLOSE, handle }), undefined);
+      if (answer instanceof Promise) answer.then(closed, closed);
+      else closed();
     },
   };
 }

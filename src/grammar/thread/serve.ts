@@ -61,8 +61,7 @@ export function serveGrammars(port: GrammarPort): void {
     if (!constraint || !proposal) throw new Error(`the constraint ${handle} is not open`);
     switch (command) {
       case TAKE:
-        constraint.take(argument);
-        return { value: Number(constraint.complete) };
+        return { value: taken(constraint, proposal.tokens) };
       case FORCED:
         return { value: 0, proposal: constraint.forced(argument) };
       case PRUNED:
@@ -83,7 +82,25 @@ export function serveGrammars(port: GrammarPort): void {
 
   port.onmessage = async ({ data }) => {
     port.postMessage(await receive(data));
-    if (open.size > 0) mailbox.serve(answer);
+    if (open.size > 0) mailbox.serve(answer, () => port.postMessage({ kind: "called" }));
   };
   port.postMessage({ kind: "started" });
+}
+
+/**
+ * Takes tokens up to one that fails or behind which the output ends. One that fails fails again.
+ *
+ * @returns twice their number, and 1 more if the output ends.
+ */
+function taken(constraint: Constraint, tokens: readonly number[]): number {
+  for (const [i, token] of tokens.entries()) {
+    try {
+      constraint.take(token);
+    } catch (error) {
+      if (i === 0) throw error;
+      return 2 * i;
+    }
+    if (constraint.complete) return 2 * i + 3;
+  }
+  return 2 * tokens.length;
 }

@@ -1,4 +1,5 @@
-// Requests whose grammars are still being opened: nobody waits for them, and they can be cancelled.
+// Requests whose grammars are still being opened, or find what may follow: nobody waits for them, and they can be
+// cancelled.
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { type GenerateRequest, resultOf } from "../../../src/engine/schedule/events.ts";
@@ -146,4 +147,61 @@ Deno.test("a closed engine ends what waits for its grammar", async () => {
   await assert.rejects(waits, /the engine is closed/);
   assert.equal(signals[0]?.aborted, true);
   await loop.idle();
+});
+
+/** Allows anything, and after 4 tokens finds what may follow only when `found` is called. */
+function slowLater(): Constraint & { open: boolean; found: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let [taken, busy] = [0, true];
+  return {
+    ...anything(),
+    found: () => {
+      busy = false;
+      resolve();
+    },
+    advance: () => taken >= 4 && busy ? promise : undefined,
+    take: () => void taken++,
+  };
+}
+
+Deno.test("others are answered while a grammar finds what may follow; its text is the same", async () => {
+  const { loop, asked } = openFake();
+  const plain = await resultOf(loop.submit(ASKED));
+  const slow = loop.submit(CONSTRAINED);
+  const texts: string[] = [];
+  slow.listen((event) => event.kind === "text" && texts.push(event.text));
+  const constraint = slowLater();
+  asked[0]?.resolve(constraint);
+  const others = await Promise.all([ASKED, ASKED].map((one) => resultOf(loop.submit(one))));
+  assert.deepEqual(others.map(({ outputIds }) => outputIds), [plain.outputIds, plain.outputIds]);
+  assert.ok(texts.length > 0);
+  assert.ok(texts.join("").length < plain.text.length);
+  constraint.found();
+  await loop.idle();
+  assert.equal(texts.join(""), plain.text);
+});
+
+Deno.test("a request whose grammar finds nothing for long can be cancelled", async () => {
+  const { loop, asked } = openFake();
+  const slow = loop.submit(CONSTRAINED);
+  const constraint = slowLater();
+  asked[0]?.resolve(constraint);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  slow.listen(({ kind }) => kind === "finish" && resolve(kind));
+  for (let turn = 0; turn < 100; turn++) await setImmediate();
+  slow.cancel();
+  assert.equal(await promise, "finish");
+  await loop.idle();
+  constraint.found();
+});
+
+Deno.test("nothing is drafted for a request whose grammar is slow", async () => {
+  const { loop, asked } = openFake();
+  const plain = await resultOf(loop.submit(ASKED));
+  const slow = resultOf(loop.submit(CONSTRAINED));
+  asked[0]?.resolve({ ...anything(), slow: true });
+  const { outputIds, speculative } = await slow;
+  assert.deepEqual(outputIds, plain.outputIds);
+  assert.ok(plain.speculative.draft_tokens > 0);
+  assert.equal(speculative.draft_tokens, 0);
 });

@@ -4,7 +4,7 @@ import type { EngineSizes } from "../../device/buffers.ts";
 import type { HostProposal } from "../../../draft/host_drafter.ts";
 import type { HostRound } from "./proposing.ts";
 import type { Requests } from "../requests.ts";
-import type { RequestState } from "../request_state.ts";
+import { type RequestState, stepsOf } from "../request_state.ts";
 
 /** What this needs of the engine. */
 interface Parts extends Pick<Requests, "attempt"> {
@@ -70,8 +70,9 @@ function drafted(
 }
 
 /** The next tokens that a request's grammar forces, as far as they may become output. */
-function forcedOf({ constraint, output, request }: RequestState, depth: number): Proposal {
-  if (constraint === undefined || request.numSteps === 0) return NO_PROPOSAL;
+function forcedOf(state: RequestState, depth: number): Proposal {
+  const { constraint, output } = state;
+  if (constraint === undefined || stepsOf(state) === 0) return NO_PROPOSAL;
   return constraint.forced(Math.min(depth, output.left - 1));
 }
 

@@ -8,7 +8,7 @@ import type { ElasticDraft } from "../elastic_draft.ts";
 import type { ItlLimit } from "../itl_limit.ts";
 import type { OutputConfig } from "../output.ts";
 import type { RunQueue } from "../run_queue.ts";
-import type { RequestState } from "../request_state.ts";
+import { type RequestState, waitsForGrammar } from "../request_state.ts";
 import type { Requests } from "../requests.ts";
 import { NO_DRAFTS, type Speculation } from "../speculation.ts";
 import type { RoundResult } from "../../device/round_result.ts";
@@ -30,8 +30,8 @@ export interface PickedGroup {
 /** Picks the next group of rounds for all decoding requests. */
 export interface GroupPicker {
   /**
-   * The next group, with its pages reserved; undefined where nothing decodes. Pages may be short, and
-   * a drafter or a grammar that fails ends its request.
+   * The next group, with its pages reserved; undefined where nothing decodes that does not wait for its grammar. Pages
+   * may be short, and a drafter or a grammar that fails ends its request.
    */
   pick(): PickedGroup | undefined;
   /**
@@ -190,7 +190,7 @@ export function openGroupPicker(
 
   function pick(): PickedGroup | undefined {
     while (true) {
-      const grown = runQueue.grow();
+      const grown = runQueue.grow().filter((state) => !waitsForGrammar(state));
       const proposed = propose(grown);
       const states = grown.filter(({ done }) => !done);
       if (states.length === 0) return undefined;

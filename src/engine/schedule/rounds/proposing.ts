@@ -6,7 +6,7 @@ import { type DraftShape, isChain, MAX_ROWS } from "../../../speculate/round_sha
 import { depthsOf, NO_PROPOSAL } from "../../../speculate/trees.ts";
 import { proposalFault } from "../../device/proposals.ts";
 import type { GenerateRequest } from "../events.ts";
-import type { RequestState } from "../request_state.ts";
+import { type RequestState, stepsOf } from "../request_state.ts";
 
 /** Opens the drafter for a request; undefined if nothing will be drafted for it. */
 export function requestDrafter(
@@ -26,19 +26,17 @@ export function requestDrafter(
  */
 export function proposalOf(
   { name, shapes }: Pick<HostDrafter, "name" | "shapes">,
-  { request, output, sequence, drafter }: Pick<
-    RequestState,
-    "request" | "output" | "sequence" | "drafter"
-  >,
+  state: Pick<RequestState, "request" | "constraint" | "output" | "sequence" | "drafter">,
   { vocabSize, device, most = Infinity }: {
     readonly vocabSize: number;
     readonly device: number;
     readonly most?: number | undefined;
   },
 ): HostProposal {
+  const { output, sequence, drafter } = state;
   const shape = shapes.at(-1) as DraftShape;
   const depth = Math.min(shape.depth, output.left - 1, most);
-  if (drafter === undefined || request.numSteps === 0 || depth < 1) return NO_PROPOSAL;
+  if (drafter === undefined || stepsOf(state) === 0 || depth < 1) return NO_PROPOSAL;
   const proposal = drafter.propose(sequence.ids, { depth, count: shape.rows - 1, device });
   const fault = proposalFault(proposal, { ...shape, vocabSize });
   if (fault === undefined) return proposal;
@@ -48,11 +46,9 @@ export function proposalOf(
 /** Tokens that the device drafts for each request by the policy's choice. */
 export function deviceSteps(
   { tier, depths }: Decision,
-  states: readonly Pick<RequestState, "request">[],
+  states: readonly Pick<RequestState, "request" | "constraint">[],
 ): number[] {
-  return states.map(({ request: { numSteps = Infinity } }, i) =>
-    Math.min(numSteps, depths?.[i] ?? tier.depth)
-  );
+  return states.map((state, i) => Math.min(stepsOf(state) ?? Infinity, depths?.[i] ?? tier.depth));
 }
 
 /** What is drafted for a sequence: by the host where there is a proposal, else by the device. */

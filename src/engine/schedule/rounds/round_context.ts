@@ -7,7 +7,7 @@ import {
 } from "../../../speculate/policy.ts";
 import { type DraftShape, isChain } from "../../../speculate/round_shape.ts";
 import type { SequenceResult } from "../../device/round_result.ts";
-import { askedSteps, type RequestState } from "../request_state.ts";
+import { type RequestState, stepsOf } from "../request_state.ts";
 
 /** What a context has besides the requests of the round. */
 export type RoundSurroundings = Pick<
@@ -24,7 +24,7 @@ export function roundContext(
   return {
     ...surroundings,
     batchSize: states.length,
-    asked: askedSteps(states),
+    asked: states.map(stepsOf),
     get sequences() {
       return sequences ??= states.map(sequenceContext);
     },
@@ -58,14 +58,15 @@ export function roundOutcome(
 
 /** What the round did for a request; it is also stored in the request's history, which later contexts contain. */
 function sequenceOutcome(
-  { id, request, output, draftHistory }: RequestState,
+  state: RequestState,
   { drafts, accepted, confidences = [] }: SequenceResult,
   tier: DraftShape,
 ): SequenceOutcome {
+  const { id, request, output, draftHistory } = state;
   const depth = isChain(tier) ? drafts.length : tier.depth;
   draftHistory.depth = depth;
   draftHistory.accepted.push(accepted);
   if (draftHistory.accepted.length > RECENT_ROUNDS) draftHistory.accepted.shift();
   const position = request.promptIds.length + output.tokens - 1;
-  return { id, asked: request.numSteps, depth, accepted, confidences, position };
+  return { id, asked: stepsOf(state), depth, accepted, confidences, position };
 }

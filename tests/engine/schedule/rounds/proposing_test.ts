@@ -39,6 +39,7 @@ Deno.test("beside trees the device drafts nothing: its chains have other rows", 
 Deno.test("the device drafts as the policy says, and nothing for who asked for none", () => {
   const states = [{}, { numSteps: 0 }, { numSteps: 2 }]
     .map((asked) => ({
+      constraint: undefined,
       request: {
         ...asked,
         promptIds: [1],

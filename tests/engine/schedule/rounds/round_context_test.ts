@@ -61,6 +61,7 @@ function running(id: number, numSteps?: number): RequestState {
     cached: 0,
     decoding: true,
     cancelled: false,
+    awaitsGrammar: false,
     failure: undefined,
     done: false,
     constraint: undefined,
