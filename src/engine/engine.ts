@@ -2,7 +2,7 @@ import type { DeviceInfo } from "../gpu/device.ts";
 import type { KvDtype } from "../gpu/kv.ts";
 import type { EventStream } from "./schedule/event_stream.ts";
 import type { GenerateRequest } from "./schedule/events.ts";
-import type { DecodedTokens, EngineText, PromptInput } from "./load/text.ts";
+import type { EngineText, PromptInput, TokenPiece } from "./load/text.ts";
 import type { EngineOptions } from "./options.ts";
 import type { WeightReport } from "./load/quantize.ts";
 import type { UnitsReport } from "./matrices/units_report.ts";
@@ -77,7 +77,9 @@ export interface Engine extends AsyncDisposable {
    *
    * @throws UsageError for an id that is no token and for more than a million ids.
    */
-  decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens>;
+  decode(ids: readonly number[], signal?: AbortSignal): Promise<string>;
+  /** Each token alone; @throws UsageError as `decode`. */
+  pieces(ids: readonly number[], signal?: AbortSignal): Promise<readonly TokenPiece[]>;
   /**
    * Runs a request in a batch with all others. Its text depends on the request alone. A request that cannot be used
    * ends with a UsageError. An engine in another thread ends a request within INTERRUPT_MS of an abort, whatever the

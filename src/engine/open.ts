@@ -246,6 +246,8 @@ export async function openEngine(
     encodePrompt: async (input) => text.encodePrompt(input),
     // deno-lint-ignore require-await -- as above
     decode: async (ids) => text.decode(ids),
+    // deno-lint-ignore require-await -- as above
+    pieces: async (ids) => text.pieces(ids),
     get status() {
       return status();
     },

@@ -17,6 +17,8 @@ export interface Described {
 }
 
 const JSON_TYPE = "application/json";
+/** The bytes of a token that is no text. */
+const piece = z.union([z.string(), z.array(z.int().min(0).max(255))]);
 const count = z.int().min(0);
 const ms = z.number().min(0);
 
@@ -270,7 +272,7 @@ export const ANSWERS: Readonly<Record<string, Described>> = {
     z.array(z.looseObject({ id: count, n_ctx: count, is_processing: z.boolean() })),
   ),
   "post /tokenize": json(z.looseObject({
-    tokens: z.array(z.union([count, z.looseObject({ id: count, piece: z.string() })])),
+    tokens: z.array(z.union([count, z.looseObject({ id: count, piece })])),
     count,
     max_model_len: count,
   })),

@@ -268,7 +268,7 @@ Deno.test("Anthropic: the stop sequence is the engine's, whatever its text has l
   const engine = stoppedEngine("Yes ", () => stop);
   await using server = await fakeServer({}, engine);
   // The output's tokens have special ones inside, which its text has not.
-  engine.decode = () => Promise.resolve({ text: "<|channel|>Yes <|end|>END", pieces: [] });
+  engine.decode = () => Promise.resolve("<|channel|>Yes <|end|>END");
   const body = { ...HELLO, max_tokens: 9, stop_sequences: ["END", "Yes"] };
   const ends = async () => {
     const { stop_reason, stop_sequence } = await server.json("/v1/messages", body);

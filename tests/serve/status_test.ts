@@ -47,6 +47,12 @@ Deno.test("what a server tells of itself", async (t) => {
     const { tokens: pieces } = await server.json("/tokenize", { prompt: text, with_pieces: true });
     assert.deepEqual(pieces.map(({ id }: Json) => id), tokens);
     assert.equal(pieces[0].piece, "<|im_start|>");
+    const joined = pieces.flatMap(({ piece }: Json) =>
+      typeof piece === "string" ? [...new TextEncoder().encode(piece)] : piece
+    );
+    assert.equal(new TextDecoder().decode(Uint8Array.from(joined)), text);
+    const { tokens: parts } = await server.json("/tokenize", { content: "𝄞", with_pieces: true });
+    assert.deepEqual(parts.flatMap(({ piece }: Json) => piece), [0xf0, 0x9d, 0x84, 0x9e]);
     for (const body of [{}, { content: "a", prompt: "b" }]) {
       assert.equal((await server.ask("/tokenize", body)).status, 400);
     }

@@ -39,12 +39,8 @@ export type PromptInput = {
   readonly allowSpecial?: boolean | undefined;
 };
 
-/** Tokens as text. */
-export interface DecodedTokens {
-  readonly text: string;
-  /** The text of each token alone; an incomplete character is U+FFFD. */
-  readonly pieces: readonly string[];
-}
+/** The text of a token alone; its bytes if they are not UTF-8, as those of a part of a character. */
+export type TokenPiece = string | readonly number[];
 
 /** What an engine knows of a checkpoint's text. */
 export interface EngineText {
@@ -60,20 +56,19 @@ export interface EngineText {
   /** Token ids of a text as it is, or of a conversation through the chat template. */
   encodePrompt(input: PromptInput): number[];
   /** @throws UsageError for what is no token and for more than MAX_DECODED of them. */
-  decode(ids: readonly number[]): DecodedTokens;
+  decode(ids: readonly number[]): string;
+  /** @throws UsageError as `decode`. */
+  pieces(ids: readonly number[]): readonly TokenPiece[];
 }
 
-/** Token ids that are decoded at once, each also alone: they take about 2 s. */
+/** Token ids that are decoded at once: as pieces they take about 2 s. */
 const MAX_DECODED = 1_000_000;
 
-function decodeTokens(
+/** @throws UsageError for what is no token and for more than MAX_DECODED of them. */
+function checkIds(
   ids: readonly number[],
-  { name, vocabSize, tokenizer }: {
-    readonly name: string;
-    readonly vocabSize: number;
-    readonly tokenizer: Tokenizer;
-  },
-): DecodedTokens {
+  { name, vocabSize }: { readonly name: string; readonly vocabSize: number },
+): void {
   if (ids.length > MAX_DECODED) {
     throw new UsageError(`Cannot decode ${ids.length} token ids: the most is ${MAX_DECODED}`);
   }
@@ -83,8 +78,19 @@ function decodeTokens(
       `Cannot decode token id ${unknown}: "${name}" has ids 0 to ${vocabSize - 1}`,
     );
   }
-  return { text: tokenizer.decode(ids), pieces: ids.map((id) => tokenizer.decode([id])) };
 }
+
+function pieceOf(id: number, tokenizer: Tokenizer, bytes: Uint8Array | undefined): TokenPiece {
+  // Special tokens have no bytes.
+  if (bytes === undefined || bytes.length === 0) return tokenizer.decode([id]);
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    return [...bytes];
+  }
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Made-up weights come without a vocabulary: their tokens are no text. */
 export function noText(name: string, vocabSize: number): EngineText {
@@ -109,7 +115,14 @@ export function noText(name: string, vocabSize: number): EngineText {
     reasoning: reasoningOf(tokenizer, undefined),
     generation: {},
     encodePrompt: () => tokenizer.encode(""),
-    decode: (ids) => decodeTokens(ids, { name, vocabSize, tokenizer }),
+    decode(ids) {
+      checkIds(ids, { name, vocabSize });
+      return "";
+    },
+    pieces(ids) {
+      checkIds(ids, { name, vocabSize });
+      return ids.map(() => "");
+    },
   };
 }
 
@@ -139,16 +152,36 @@ export function openText(
   const template = chatTemplate(jinja, tokenizerConfig, checkpoint.json("chat_template.json"));
   const reasoning = reasoningOf(tokenizer, template);
   const { name } = checkpoint;
-  let tokens: TokenBytes | undefined;
+  let known: TokenBytes | undefined;
+  const tokens = () => known ??= tokenBytes(tokenizerJson, { name, vocabSize, tokenizer });
+
+  /** None where the tokenizer's decoder does not tell the bytes of its tokens. */
+  function bytesOf(): TokenBytes["bytes"] {
+    try {
+      return tokens().bytes;
+    } catch (error) {
+      if (error instanceof UsageError) return [];
+      throw error;
+    }
+  }
+
   const userText = openUserText({ name, tokenizerJson, tokenizerConfig, vocabSize, tokenizer });
   return {
     tokenizer,
-    tokens: () => tokens ??= tokenBytes(tokenizerJson, { name, vocabSize, tokenizer }),
+    tokens,
     hasChatTemplate: template !== undefined,
     chatTemplate: template,
     reasoning,
     generation: generationDefaults(checkpoint.json("generation_config.json"), onWarning),
-    decode: (ids) => decodeTokens(ids, { name, vocabSize, tokenizer }),
+    decode(ids) {
+      checkIds(ids, { name, vocabSize });
+      return tokenizer.decode(ids);
+    },
+    pieces(ids) {
+      checkIds(ids, { name, vocabSize });
+      const bytes = bytesOf();
+      return ids.map((id) => pieceOf(id, tokenizer, bytes[id]));
+    },
     encodePrompt(input: PromptInput): number[] {
       if ("raw" in input) {
         return tokenizer.encode(input.raw, { addSpecialTokens: input.addSpecialTokens ?? true });

@@ -83,6 +83,7 @@ function client(channel: Channel, { info, status }: OpenedEngine, text: TextThre
     submit,
     encodePrompt: (input, signal) => text.encode(input, signal),
     decode: (ids, signal) => text.decode(ids, signal),
+    pieces: (ids, signal) => text.pieces(ids, signal),
     ping: async (signal) => {
       signal?.throwIfAborted();
       return await unlessAborted(channel.ping(), signal);

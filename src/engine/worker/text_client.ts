@@ -1,11 +1,11 @@
-import type { DecodedTokens } from "../load/text.ts";
+import type { TokenPiece } from "../load/text.ts";
 import { receivedError } from "./errors.ts";
 import type { ModelOptions } from "../options.ts";
-import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
+import type { FromText, TextAnswer, TextQuestion, ToText } from "./text_messages.ts";
 
 interface PendingQuestion {
   readonly question: TextQuestion;
-  readonly resolve: (value: readonly number[] | DecodedTokens) => void;
+  readonly resolve: (value: TextAnswer) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -45,8 +45,12 @@ export class TextThread {
     return await this.#ask({ kind: "encode", input }, signal) as readonly number[];
   }
 
-  async decode(ids: readonly number[], signal?: AbortSignal): Promise<DecodedTokens> {
-    return await this.#ask({ kind: "decode", ids }, signal) as DecodedTokens;
+  async decode(ids: readonly number[], signal?: AbortSignal): Promise<string> {
+    return await this.#ask({ kind: "decode", ids }, signal) as string;
+  }
+
+  async pieces(ids: readonly number[], signal?: AbortSignal): Promise<readonly TokenPiece[]> {
+    return await this.#ask({ kind: "pieces", ids }, signal) as readonly TokenPiece[];
   }
 
   /** Ends the thread; everything that waits gets the error. */
@@ -61,10 +65,10 @@ export class TextThread {
   async #ask(
     question: TextQuestion,
     signal: AbortSignal | undefined,
-  ): Promise<readonly number[] | DecodedTokens> {
+  ): Promise<TextAnswer> {
     signal?.throwIfAborted();
     if (this.#failure) throw this.#failure;
-    const { promise, resolve, reject } = Promise.withResolvers<readonly number[] | DecodedTokens>();
+    const { promise, resolve, reject } = Promise.withResolvers<TextAnswer>();
     const asked: PendingQuestion = { question, resolve, reject };
     const abort = () => {
       reject(signal?.reason);

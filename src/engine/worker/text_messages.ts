@@ -1,11 +1,14 @@
 /** What goes between a text thread and the thread of its client. */
-import type { DecodedTokens, PromptInput } from "../load/text.ts";
+import type { PromptInput, TokenPiece } from "../load/text.ts";
 import type { ModelOptions } from "../options.ts";
 import type { SentError } from "./messages.ts";
 
 export type TextQuestion =
   | { readonly kind: "encode"; readonly input: PromptInput }
-  | { readonly kind: "decode"; readonly ids: readonly number[] };
+  | { readonly kind: "decode" | "pieces"; readonly ids: readonly number[] };
+
+/** Ids, a text, or pieces, by the question. */
+export type TextAnswer = readonly number[] | string | readonly TokenPiece[];
 
 export type ToText =
   | { readonly kind: "open text"; readonly model: ModelOptions }
@@ -15,5 +18,5 @@ export type ToText =
 export type FromText =
   /** Messages are received from now on. */
   | { readonly kind: "ready" }
-  | { readonly kind: "answer"; readonly value: readonly number[] | DecodedTokens }
+  | { readonly kind: "answer"; readonly value: TextAnswer }
   | { readonly kind: "error"; readonly error: SentError };

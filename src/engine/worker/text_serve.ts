@@ -3,15 +3,15 @@ import { parseModelConfig } from "../../model/config/config.ts";
 import type { Checkpoint } from "../../model/files/checkpoint_type.ts";
 import { diskFolder, readJson, readText } from "../../model/files/folder.ts";
 import { randomCheckpoint } from "../../model/weights/random_checkpoint.ts";
-import { type DecodedTokens, noText, openText } from "../load/text.ts";
+import { noText, openText } from "../load/text.ts";
 import { sentError } from "./errors.ts";
 import type { Port } from "./port.ts";
 import type { ModelOptions } from "../options.ts";
-import type { FromText, TextQuestion, ToText } from "./text_messages.ts";
+import type { FromText, TextAnswer, TextQuestion, ToText } from "./text_messages.ts";
 
 /** Renders templates and tokenizes for the thread at the other end, from its "open text" on. */
 export function serveText(port: Port<ToText, FromText>): void {
-  let answer: (question: TextQuestion) => readonly number[] | DecodedTokens = () => {
+  let answer: (question: TextQuestion) => TextAnswer = () => {
     throw new Error('"ask" before "open text"');
   };
   port.onmessage = ({ data }) => {
@@ -43,20 +43,22 @@ function textFiles({ model, random }: ModelOptions): Pick<Checkpoint, "name" | "
 /** @throws UsageError where the checkpoint's text cannot be used. */
 function openAnswers(
   options: ModelOptions,
-): (question: TextQuestion) => readonly number[] | DecodedTokens {
+): (question: TextQuestion) => TextAnswer {
   const checkpoint = textFiles(options);
   const { name } = checkpoint;
   const generation = checkpoint.json("generation_config.json");
   const { vocabSize } = parseModelConfig(name, checkpoint.json("config.json"), generation);
   // The engine's own thread has already given the warnings.
-  const { encodePrompt, decode } = options.random ? noText(name, vocabSize) : openText(checkpoint, {
-    vocabSize,
-    onWarning: undefined,
-    allowSpecial: options.allowSpecial,
-  });
+  const { encodePrompt, decode, pieces } = options.random
+    ? noText(name, vocabSize)
+    : openText(checkpoint, {
+      vocabSize,
+      onWarning: undefined,
+      allowSpecial: options.allowSpecial,
+    });
 
   return (question) => {
     if (question.kind === "encode") return encodePrompt(question.input);
-    return decode(question.ids);
+    return question.kind === "decode" ? decode(question.ids) : pieces(question.ids);
   };
 }

@@ -31,7 +31,7 @@ export const TOKEN_ROUTES: readonly Route[] = [
       const ready = modelNamed(service, body.model);
       const text = textOf(body);
       const ids = await service.table.encoding(trace.id, () => promptTokens(ready, text, signal));
-      const pieces = body.with_pieces ? (await ready.engine.decode(ids)).pieces : undefined;
+      const pieces = body.with_pieces ? await ready.engine.pieces(ids) : undefined;
       return Response.json({
         tokens: pieces ? ids.map((id, i) => ({ id, piece: pieces[i] })) : ids,
         count: ids.length,
@@ -72,7 +72,7 @@ async function decoded(
   tokens: readonly number[],
 ): Promise<string> {
   try {
-    return (await engine.decode(tokens)).text;
+    return await engine.decode(tokens);
   } catch (error) {
     if (error instanceof UsageError) throw invalid(error.message, "tokens");
     throw error;

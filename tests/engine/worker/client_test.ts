@@ -72,7 +72,7 @@ Deno.test("an engine in a worker", async (t) => {
   await t.step("tokens as text, and what the engine does now", async () => {
     const text = "<|im_start|>amber, é";
     const whole = await engine.encodePrompt({ raw: text, addSpecialTokens: false });
-    const { text: again, pieces } = await engine.decode(whole);
+    const [again, pieces] = [await engine.decode(whole), await engine.pieces(whole)];
     assert.deepEqual([again, pieces.length, pieces[0]], [text, whole.length, "<|im_start|>"]);
     await assert.rejects(engine.decode([99_999]), UsageError);
     const { pages, counts } = await engine.readStatus();
@@ -85,7 +85,7 @@ Deno.test("an engine in a worker", async (t) => {
     const begun = await engine.encodePrompt({ ...user("Hello!"), begin: "Sure" });
     const plain = ids[3] ?? [];
     assert.deepEqual(begun.slice(0, plain.length), plain);
-    assert.equal((await engine.decode(begun.slice(plain.length))).text, "Sure");
+    assert.equal(await engine.decode(begun.slice(plain.length)), "Sure");
   });
 
   await t.step("four callers: one leaves, one is refused, two finish", async () => {
