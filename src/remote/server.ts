@@ -17,24 +17,41 @@ export interface Server {
   readonly model: string;
 }
 
+/** A server that is busy answers this later than others, but one that is quiet for so long hangs. */
+const MODELS_MS = 20_000;
+
 /**
  * Asks the server what it serves.
  *
  * @param model default the only one that it serves.
  * @throws UsageError where nothing is there, it refuses the key, or several models are served and
- * none is named.
+ * none is named; RemoteError where it does not answer in time.
  */
 export async function openServer(
   endpoint: Endpoint,
-  { model, signal }: { readonly model?: string | undefined; readonly signal: AbortSignal },
+  { model, signal, modelsMs = MODELS_MS }: {
+    readonly model?: string | undefined;
+    readonly signal: AbortSignal;
+    /** For so long the server may say nothing. */
+    readonly modelsMs?: number;
+  },
 ): Promise<Server> {
   const url = `${endpoint.api}/models`;
-  const response = await ask(endpoint, {
-    url,
-    absent: model === undefined ? [] : [404, 405],
-    signal,
-  });
-  const json = parsed(await textIn(response, signal));
+  const within = AbortSignal.any([signal, AbortSignal.timeout(modelsMs)]);
+  const absent = model === undefined ? [] : [404, 405];
+  let response: Response;
+  let text: string;
+  try {
+    response = await ask(endpoint, { url, absent, signal: within });
+    text = await textIn(response, within);
+  } catch (error) {
+    if (signal.aborted || !within.aborted) throw error;
+    throw new RemoteError(
+      `Cannot use "${endpoint.shown}": it has not said which models it serves within ` +
+        `${modelsMs / 1000} s`,
+    );
+  }
+  const json = parsed(text);
   if (response.ok && !isObject(json)) {
     throw new RemoteError(
       `Cannot use "${endpoint.shown}": its ${new URL(url).pathname} is no JSON, or was cut off; ` +

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { UsageError } from "../../src/errors.ts";
+import { RemoteError, UsageError } from "../../src/errors.ts";
 import { acceptanceRate, counted, together, total } from "../../src/remote/acceptance.ts";
 import { between, countersIn } from "../../src/remote/counters.ts";
 import { endpointOf } from "../../src/remote/endpoint.ts";
 import { infoOf, settingText, speculationText } from "../../src/remote/reading.ts";
+import { openServer } from "../../src/remote/server.ts";
 import { recorded } from "./playback.ts";
 
 const NO_ENV = () => undefined;
@@ -39,6 +40,26 @@ Deno.test("addresses that are none are refused, and a password is not repeated",
   const secret = message("http://me:secret@x.y");
   assert.match(secret, /EYRIE_REMOTE_KEY/);
   assert.doesNotMatch(secret, /secret/);
+});
+
+Deno.test("a server that accepts the connection and says nothing is given up, with a reason", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const accepted = listener.accept();
+  const { port } = listener.addr as Deno.NetAddr;
+  const endpoint = endpointOf(`http://127.0.0.1:${port}`, NO_ENV);
+  const { signal } = new AbortController();
+  await assert.rejects(openServer(endpoint, { signal, modelsMs: 100 }), (error) => {
+    assert.ok(error instanceof RemoteError);
+    assert.match(
+      error.message,
+      /^Cannot use "http:.*": it has not said which models it serves within 0.1 s$/,
+    );
+    return true;
+  });
+  const stopped = AbortSignal.abort(new Error("stopped"));
+  await assert.rejects(openServer(endpoint, { signal: stopped }), /stopped/);
+  (await accepted).close();
+  listener.close();
 });
 
 Deno.test("a key for OpenAI goes to OpenAI alone", () => {
