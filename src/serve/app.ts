@@ -9,7 +9,7 @@ import { ollamaError } from "./ollama/errors.ts";
 import { ROUTES } from "./routes.ts";
 import { type Log, reported } from "./service/log.ts";
 import type { Service } from "./service/service.ts";
-import { openTrace, type Trace } from "./service/trace.ts";
+import { idHeaders, openTrace, type Trace } from "./service/trace.ts";
 
 /** Answers what the routes answer, and writes each request to the service's log. */
 export function openApp(service: Service): Handler {
@@ -75,10 +75,8 @@ export function openApp(service: Service): Handler {
       service.metrics.http({ method, route, status: ended.status });
     });
     const response = await answered(request, trace);
-    response.headers.set("x-request-id", trace.id);
-    // Anthropic's clients read this name.
-    response.headers.set("request-id", trace.id);
-    for (const [name, value] of Object.entries(NOSNIFF)) response.headers.set(name, value);
+    const added = { ...idHeaders(trace.id), ...NOSNIFF };
+    for (const [name, value] of Object.entries(added)) response.headers.set(name, value);
     return response;
   };
 }

@@ -4,6 +4,7 @@ import type { LoadProgress } from "../engine/load/load.ts";
 import { openApp, refused } from "./app.ts";
 import { type ConnectionLimits, listen, type Listener, type Unread } from "./http/listener.ts";
 import type { LiveRequest } from "./service/table.ts";
+import { idHeaders, newRequestId } from "./service/trace.ts";
 import { openService, type Service, type ServiceOptions, setReady } from "./service/service.ts";
 
 export interface ServerOptions extends ServiceOptions {
@@ -95,13 +96,17 @@ async function listening(service: Service, options: ServerOptions): Promise<List
   const { host, port, limits, log } = options;
   const onUnread = (unread: Unread) => log.unread(unread);
   const answer = openApp(service);
+  /** The answer to a request that has no URL. */
+  const onError = (error: unknown) => {
+    const id = newRequestId();
+    const response = refused(error, { log });
+    for (const [name, value] of Object.entries(idHeaders(id))) response.headers.set(name, value);
+    log.unread({ id, status: response.status, reason: reason(error), address: undefined });
+    return response;
+  };
   try {
-    return await listen(answer, (error) => refused(error, { log }), {
-      host,
-      port,
-      limits,
-      onUnread,
-    });
+    const of = { host, port, limits, newId: newRequestId, onUnread };
+    return await listen(answer, onError, of);
   } catch (error) {
     throw new UsageError(`Cannot listen on ${host}:${port}: ${reason(error)}`, { cause: error });
   }

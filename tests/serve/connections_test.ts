@@ -94,7 +94,7 @@ Deno.test("nothing is written after the end of a stream whose client has closed 
   const server = await listen(
     () => Promise.resolve(new Response(event, { headers })),
     () => new Response(),
-    { host: "127.0.0.1", port: 0, limits: LIMITS, onUnread: () => {} },
+    { host: "127.0.0.1", port: 0, limits: LIMITS, newId: () => "id", onUnread: () => {} },
   );
   const client = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await client.write(new TextEncoder().encode(`${GET}\r\n`));
@@ -165,6 +165,7 @@ Deno.test("headers: a flood is 431, and what two servers could read in two ways 
   for (const request of smuggled) {
     const answer = await rawHttp(url, request);
     assert.match(answer, /^HTTP\/1.1 400 /, request);
+    assert.match(answer, /^x-request-id: req_\w+\r$/im, request);
     assert.ok(!answer.includes("HTTP/1.1 200"), request);
   }
   const hosts = `${GET}Host: evil.example.com\r\nConnection: close\r\n\r\n`;

@@ -177,8 +177,8 @@ Deno.test("log: what is no request has a line with its status and reason", async
   assert.match(await rawHttp(server.url, long), /^HTTP\/1.1 431 /);
   await rawHttp(server.url, "", { closeWrite: true });
   const [first = "", second = ""] = await server.lines(2);
-  assert.match(first, /^\d\d:\d\d:\d\d \S*127\.0\.0\.1 no request 400: HPE_\w+$/);
-  assert.match(second, / no request 431: HPE_HEADER_OVERFLOW$/);
+  assert.match(first, /^\d\d:\d\d:\d\d \S*127\.0\.0\.1 no request 400: HPE_\w+ \[req_\w+\]$/);
+  assert.match(second, / no request 431: HPE_HEADER_OVERFLOW \[req_\w+\]$/);
   assert.equal(server.written.length, 2);
 });
 

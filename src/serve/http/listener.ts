@@ -52,22 +52,28 @@ export interface Listener {
  * 400, 431 or 408 and is closed.
  *
  * @param onError makes the answer for an error that `handler` threw; for an invalid URL it gets an ApiError.
+ * @param of.newId makes the id of a request that `handler` never gets.
  * @param of.onUnread called where a connection was closed because it sent no valid request.
  * @throws what opening the listener throws.
  */
 export async function listen(
   handler: Handler,
   onError: (error: unknown) => Response,
-  { host, port, limits, onUnread }: {
+  { host, port, limits, newId, onUnread }: {
     readonly host: string;
     readonly port: number;
     readonly limits: ConnectionLimits;
+    readonly newId: () => string;
     readonly onUnread: (unread: Unread) => void;
   },
 ): Promise<Listener> {
   const types: ContentTypes = new WeakMap();
   const answered: FetchCallback = async (request, env) => {
     const [incoming, outgoing] = [env.incoming as IncomingMessage, env.outgoing as ServerResponse];
+    if (incoming.httpVersion !== "1.0" && incoming.headers.host === undefined) {
+      const headers = { connection: "close" };
+      throw new ApiError(400, "the request has no Host header", { headers });
+    }
     const response = await handler(request, exchangeOf(incoming, outgoing));
     types.set(outgoing, response.headers.get("content-type") ?? "");
     return response;
@@ -83,6 +89,8 @@ export async function listen(
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     connectionsCheckingInterval: Math.min(1000, limits.headersMs / 2),
+    // Node would answer without an id.
+    requireHostHeader: false,
   }, oneByOne(answer, { most: limits.pipelined, types }));
   server.maxConnections = limits.connections;
   // Deno's types do not have it.
@@ -95,7 +103,7 @@ export async function listen(
     socket.removeAllListeners("data");
     if (refused.has(socket)) return;
     refused.add(socket);
-    const unread = refuseUnread(error, socket as Socket);
+    const unread = refuseUnread(error, socket as Socket, newId());
     if (unread) onUnread(unread);
   });
   let closing = false;
@@ -137,6 +145,8 @@ function exchangeOf(incoming: IncomingMessage, outgoing: ServerResponse): Exchan
 
 /** Data from a connection that could not be parsed as a request. */
 export interface Unread {
+  /** The id that its answer has. */
+  readonly id: string;
   readonly status: number;
   /** The reason by node's name: `HPE_HEADER_OVERFLOW`. */
   readonly reason: string;
@@ -156,18 +166,20 @@ const UNREAD_STATUS: Readonly<Record<string, string>> = {
 function refuseUnread(
   error: Error & { readonly code?: string },
   socket: Socket,
+  id: string,
 ): Unread | undefined {
   const { code = error.message } = error;
   const { remoteAddress: address, bytesRead } = socket;
   const line = UNREAD_STATUS[code] ?? "400 Bad Request";
   const { _httpMessage: current } = socket as Socket & { readonly _httpMessage?: ServerResponse };
   if (socket.writable && !current?.headersSent) {
-    socket.write(`HTTP/1.1 ${line}\r\nConnection: close\r\n\r\n`);
+    const ids = `X-Request-Id: ${id}\r\nRequest-Id: ${id}`;
+    socket.write(`HTTP/1.1 ${line}\r\n${ids}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
   }
   socket.destroySoon();
   // Any other error code means that the client has reset the connection.
   if (bytesRead === 0 || !/^(HPE_|ERR_HTTP_)/.test(code)) return undefined;
-  return { status: Number.parseInt(line), reason: code.slice(0, 100), address };
+  return { id, status: Number.parseInt(line), reason: code.slice(0, 100), address };
 }
 
 type NodeListener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown;

@@ -17,7 +17,7 @@ export interface Log {
   once(key: string, text: string): void;
   /** A request whose connection is done with its answer. */
   access(trace: Trace, ended: EndedAnswer): void;
-  /** A connection that was closed because what it sent is no request. */
+  /** What a client sent that is no request. */
   unread(unread: Unread): void;
   /** A request that has a slot, for which the engine has done nothing for so long. */
   stall(entry: LiveRequest, silentMs: number): void;
@@ -95,11 +95,15 @@ export function openLog(
         for (const text of textLines(trace)) write(text);
       }
     },
-    unread({ status, reason, address = "-" }) {
+    unread({ id, status, reason, address = "-" }) {
       if (format === "none") return;
       if (format === "json") {
-        json("warn", { message: "no request", client: address, status, reason });
-      } else write(`${clock(date())} ${address} no request ${status}: ${printable(reason)}`);
+        json("warn", { message: "no request", id, client: address, status, reason });
+      } else {
+        write(
+          `${clock(date())} ${address} no request ${status}: ${printable(cut(reason))} [${id}]`,
+        );
+      }
     },
     stall(entry, silentMs) {
       if (format === "none") return;

@@ -46,5 +46,14 @@ export function openTrace(
 /** The id that a client gave, at most 128 letters, digits and `._:/=+@-`; another is made here. */
 function requestId(given: string | null): string {
   const kept = (given ?? "").replaceAll(/[^\w.:/=+@-]/g, "").slice(0, 128);
-  return kept === "" ? `req_${randomId(24)}` : kept;
+  return kept === "" ? newRequestId() : kept;
+}
+
+export function newRequestId(): string {
+  return `req_${randomId(24)}`;
+}
+
+/** The headers that tell a client its request's id; the second is the name that Anthropic's clients read. */
+export function idHeaders(id: string): Readonly<Record<string, string>> {
+  return { "x-request-id": id, "request-id": id };
 }
