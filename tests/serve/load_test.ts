@@ -257,6 +257,40 @@ Deno.test("one request whose computation fails ends alone, with 500", async () =
   assert.equal((await other).choices[0].finish_reason, "stop");
 });
 
+Deno.test("a grammar that fails while the text is written is the request's mistake: 400", async () => {
+  const engine = fakeEngine();
+  engine.submit = () =>
+    streamOf((async function* (): AsyncGenerator<EngineEvent, void, void> {
+      yield { kind: "prefill", done: 3, total: 3, cached: 0 };
+      await Promise.resolve();
+      const message = "Cannot constrain the output: its next tokens are not found in 10 s";
+      throw new UsageError(message, { field: "grammar" });
+    })());
+  await using server = await fakeServer({}, engine);
+  const body = { ...BODY, response_format: { type: "json_object" } };
+  const response = await server.ask(CHAT, body);
+  assert.equal(response.status, 400);
+  const { error } = await response.json();
+  assert.match(error.message, /are not found in 10 s/);
+  assert.equal(error.param, "response_format");
+});
+
+Deno.test("an engine's thread that ended while nothing ran: 503 at once with the reason, one fault in the log", async () => {
+  const engine = fakeEngine();
+  await using server = await fakeServer({}, engine);
+  assert.equal((await server.ask(CHAT, BODY)).status, 200);
+  engine.ping = () => Promise.reject(new Error("the thread has ended"));
+  assert.equal((await server.ask("/health")).status, 503);
+  for (let i = 0; i < 2; i++) {
+    const refused = await server.ask(CHAT, BODY);
+    assert.equal(refused.status, 503);
+    assert.match((await refused.json()).error.message, /has failed: the thread has ended/);
+    await server.ask("/health");
+  }
+  assert.equal(server.log.length, 1);
+  assert.match(server.log[0] ?? "", /^Error: the thread has ended\n/);
+});
+
 Deno.test("a mistake of the server after the status was sent is in the log with its stack, whichever API", async () => {
   const engine = fakeEngine();
   engine.submit = () =>
@@ -343,7 +377,7 @@ Deno.test("an engine that has failed answers nothing more, and /health says so",
     return stream;
   };
   await using server = await fakeServer({}, engine);
-  assert.equal((await server.ask(CHAT, BODY)).status, 500);
+  assert.equal((await server.ask(CHAT, BODY)).status, 503);
   const health = await server.ask("/health");
   assert.equal(health.status, 503);
   assert.match((await health.json()).error.message, /the device is lost/);

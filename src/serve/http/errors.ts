@@ -73,6 +73,11 @@ export function unavailable(message: string): ApiError {
   return new ApiError(503, message, { type: "unavailable_error", code: 503, headers: RETRY_AFTER });
 }
 
+/** No request is answered any more. */
+export function engineFailed({ message }: Error): ApiError {
+  return new ApiError(503, `the engine has failed: ${message}`, { code: 503 });
+}
+
 /** OpenAI's error object. */
 export function errorBody({ message, type, param, code, fields }: ApiError): {
   readonly error: Readonly<Record<string, unknown>>;

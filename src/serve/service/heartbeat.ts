@@ -10,8 +10,14 @@ export interface Heartbeat {
   check(ms: number): Promise<void>;
 }
 
-/** @param ping resolves when the engine's thread has answered. */
-export function openHeartbeat(ping: () => Promise<unknown>): Heartbeat {
+/**
+ * @param ping resolves when the engine's thread has answered.
+ * @param onFailure called with the first of failures that follow each other.
+ */
+export function openHeartbeat(
+  ping: () => Promise<unknown>,
+  onFailure: (error: Error) => void,
+): Heartbeat {
   let open: { readonly since: number; readonly answered: Promise<void> } | undefined;
   let failure: Error | undefined;
 
@@ -20,7 +26,9 @@ export function openHeartbeat(ping: () => Promise<unknown>): Heartbeat {
       await ping();
       failure = undefined;
     } catch (error) {
+      const before = failure;
       failure = error instanceof Error ? error : new Error(String(error));
+      if (before === undefined) onFailure(failure);
     }
     open = undefined;
   }

@@ -2,7 +2,7 @@ import type { Engine } from "../../engine/engine.ts";
 import type { LoadProgress } from "../../engine/load/load.ts";
 import type { SamplingChoice } from "../../engine/sampling.ts";
 import { type RequestTable, requestTable } from "./table.ts";
-import { ApiError, unavailable } from "../http/errors.ts";
+import { ApiError, engineFailed, unavailable } from "../http/errors.ts";
 import type { Access } from "../http/guard.ts";
 import type { Log } from "./log.ts";
 import { type Metrics, openMetrics } from "./metrics.ts";
@@ -97,7 +97,10 @@ export function openService(options: ServiceOptions): Service {
 export function setReady(service: Service, engine: Engine): void {
   const { modelName, shownName } = service.options;
   const model = modelName ?? shownName(engine.info.name);
-  const heartbeat = openHeartbeat(() => engine.ping());
+  const heartbeat = openHeartbeat(() => engine.ping(), (error) => {
+    // A request that failed with the engine has reported it.
+    if (service.table.failure === undefined) service.log.fault(error);
+  });
   service.phase = {
     kind: "ready",
     ready: { engine, model, tools: toolFamily(engine.info), heartbeat },
@@ -107,10 +110,10 @@ export function setReady(service: Service, engine: Engine): void {
 /** @throws ApiError (503) while there is no engine that answers. */
 export function readyOf({ phase, stopping, table }: Service): Ready {
   if (stopping) throw unavailable("the server is stopping");
-  const failure = phase.kind === "failed" ? phase.error : table.failure;
-  if (failure !== undefined) {
-    throw new ApiError(503, `the engine has failed: ${failure.message}`, { code: 503 });
-  }
+  const failure = phase.kind === "failed"
+    ? phase.error
+    : table.failure ?? (phase.kind === "ready" ? phase.ready.heartbeat.failure : undefined);
+  if (failure !== undefined) throw engineFailed(failure);
   if (phase.kind !== "ready") throw unavailable("Loading model");
   return phase.ready;
 }

@@ -2,7 +2,7 @@ import type { Engine } from "../../engine/engine.ts";
 import { EventStream } from "../../engine/schedule/event_stream.ts";
 import type { EngineEvent, GenerateRequest } from "../../engine/schedule/events.ts";
 import { UsageError } from "../../errors.ts";
-import { ApiError, invalid, tooMany } from "../http/errors.ts";
+import { ApiError, engineFailed, invalid, tooMany } from "../http/errors.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** One answer that is asked for. Times are performance.now(). */
@@ -66,7 +66,8 @@ export interface RequestTable {
    * Runs a request until its end or until its signal aborts, and gives its place back. A client that
    * reads slowly does not slow the engine down.
    *
-   * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed.
+   * @throws ApiError: 400 where the request cannot be used, 500 where its computation failed, 503 where the engine had
+   * failed before.
    */
   generate(
     engine: Engine,
@@ -249,15 +250,21 @@ const PARAMS: Readonly<Record<string, string>> = {
   stop: "stop",
 };
 
-/** The engine's error as an ApiError. A UsageError before the request was admitted is the request's mistake. */
-function engineError(error: unknown, { admitted, grammarField }: LiveRequest): ApiError {
+/**
+ * The engine's error as an ApiError. A UsageError before the request was admitted is the request's mistake, and one of
+ * its grammar always is.
+ */
+function engineError(error: Error, { admitted, grammarField }: LiveRequest): ApiError {
   if (error instanceof ApiError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof UsageError && admitted === undefined) {
-    const { field = "" } = error;
-    return invalid(message, field === "grammar" ? grammarField ?? null : PARAMS[field] ?? null);
+  const { message } = error;
+  if (!(error instanceof UsageError)) {
+    return admitted === undefined ? engineFailed(error) : new ApiError(500, message);
   }
-  return new ApiError(500, message);
+  const { field = "" } = error;
+  if (field === "grammar") return invalid(message, grammarField ?? null);
+  return admitted === undefined
+    ? invalid(message, PARAMS[field] ?? null)
+    : new ApiError(500, message);
 }
 
 /** The lowest number that no running request has. */
