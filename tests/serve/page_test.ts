@@ -202,6 +202,39 @@ Deno.test({
       },
     );
 
+    await t.step(
+      '"New" before the first token keeps the question for whoever comes back',
+      async () => {
+        const engine = engineOf(server);
+        const { encodePrompt } = engine;
+        const gate = Promise.withResolvers<void>();
+        engine.encodePrompt = async (...asked) => {
+          await gate.promise;
+          return await encodePrompt(...asked);
+        };
+        const typed = () => page.$eval("#text", (e) => (e as unknown as { value: string }).value);
+        await page.click("#new");
+        await page.type("#text", PROMPT);
+        await page.keyboard.press("Enter");
+        await page.waitForFunction('document.querySelector("#send").textContent === "Stop"');
+        await page.click("#new");
+        await page.waitForFunction('document.querySelector("#send").textContent === "Send"');
+        assert.deepEqual([await texts(page, "article"), await typed()], [[], ""]);
+        gate.resolve();
+        engine.encodePrompt = encodePrompt;
+        const [id = ""] = await page.$$eval(
+          "#conversations option:not(:checked)",
+          (found) => found.map((each) => (each as unknown as { value: string }).value),
+        );
+        await page.select("#conversations", id);
+        assert.deepEqual([await texts(page, "article"), await typed()], [[], PROMPT]);
+        await page.focus("#text");
+        await page.keyboard.press("Enter");
+        assert.deepEqual(await said(page, 1), [expected.text]);
+        assert.equal(await typed(), "");
+      },
+    );
+
     await t.step("two tabs keep each other's conversations", async () => {
       const other = await browser.newPage();
       await other.goto(server.url);

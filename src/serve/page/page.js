@@ -578,12 +578,29 @@ function failed(error, { turns, first, earlier }) {
   if (!stopped) notify(...noticeOf(error));
 }
 
-/** Nothing was answered: the earlier answer stays, and a message without one goes back to where it was typed. */
+/**
+ * Nothing was answered: the earlier answer stays, and a message without one goes back to where it was typed, or waits
+ * for that in a conversation that is not shown any more.
+ */
 function withdraw(turns, earlier) {
   if (earlier) turns.push(earlier);
-  const question = earlier ? undefined : turns.pop();
   if (turns !== current.turns) return;
-  if (question) text.value = [question.content, text.value].filter(Boolean).join("\n\n");
+  retype();
+  showConversation();
+}
+
+/** Puts a message at the conversation's end that has no answer back to where it was typed. */
+function retype() {
+  const { turns } = current;
+  if (turns.at(-1)?.role !== "user") return;
+  text.value = [turns.pop().content, text.value].filter(Boolean).join("\n\n");
+}
+
+function openConversation(next) {
+  running?.controller.abort();
+  current = next;
+  retype();
+  notify("");
   showConversation();
 }
 
@@ -619,12 +636,7 @@ function dropOldest() {
 }
 
 function startNew() {
-  running?.controller.abort();
-  const { system } = current;
-  current = newConversation();
-  current.system = system;
-  notify("");
-  showConversation();
+  openConversation({ ...newConversation(), system: current.system });
   text.focus();
 }
 
@@ -644,18 +656,12 @@ document.addEventListener("keydown", (event) => {
 });
 byId("new").addEventListener("click", startNew);
 byId("delete").addEventListener("click", () => {
-  running?.controller.abort();
   conversations = conversations.filter(({ id }) => id !== current.id);
-  current = conversations[0] ?? newConversation();
+  openConversation(conversations[0] ?? newConversation());
   keepConversations();
-  notify("");
-  showConversation();
 });
 byId("conversations").addEventListener("change", ({ target }) => {
-  running?.controller.abort();
-  current = conversations.find(({ id }) => id === Number(target.value)) ?? current;
-  notify("");
-  showConversation();
+  openConversation(conversations.find(({ id }) => id === Number(target.value)) ?? current);
 });
 byId("system").addEventListener("change", ({ target }) => {
   current.system = target.value;
@@ -684,5 +690,5 @@ for (const id of SETTINGS) {
   byId(id).addEventListener("change", ({ target }) => store(`eyrie.${id}`, target.value));
 }
 key.value = stored("key", "sessionStorage") ?? "";
-showConversation();
+openConversation(current);
 showModel();
