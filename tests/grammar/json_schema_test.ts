@@ -53,6 +53,13 @@ const CASES:
       ['["a", 1, null]', '["a", 1, null, null]'],
       ['["a", 1]', '["a"]', '["a", 1, 2]'],
     ],
+    [{ prefixItems: [{ type: "integer" }, false] }, ["[1]"], ["[1, 2]", "[null]"]],
+    [{ type: "array", prefixItems: [false] }, ["[]"], ["[1]"]],
+    [{ const: -0 }, ["0"], ["1"]],
+    [{ enum: [1, 0], const: -0 }, ["0"], ["1"]],
+    [{ allOf: [{ const: { a: [-0], b: 1 } }, { const: { b: 1, a: [0] } }] }, [
+      '{"b":1,"a":[0]}',
+    ], ['{"b":1,"a":[1]}']],
     [{ type: "string", minLength: 2, maxLength: 3 }, ['"ab"', '"äöü"', '"\\n😀"'], [
       '"a"',
       '"abcd"',
@@ -231,6 +238,10 @@ const MISTAKES: readonly (readonly [schema: unknown, why: string])[] = [
     'at "#": "oneOf" is supported where its schemas exclude each other by type, const, enum or a required property; 0 and 1 do not ("anyOf" has no such limit)',
   ],
   [
+    { oneOf: [{ const: 0 }, { const: -0 }] },
+    'at "#": "oneOf" is supported where its schemas exclude each other by type, const, enum or a required property; 0 and 1 do not ("anyOf" has no such limit)',
+  ],
+  [
     { allOf: [{ pattern: "a" }, { pattern: "b" }] },
     'at "#": two different "pattern" that are both to hold',
   ],
@@ -248,6 +259,7 @@ const NO_TEXT: readonly unknown[] = [
   { type: "integer", minimum: 5, maximum: 3 },
   { properties: { a: { $ref: "#" } }, required: ["a"] },
   { type: "array", minItems: 3, maxItems: 1 },
+  { type: "array", prefixItems: [{}, false], minItems: 2 },
   { allOf: [{ type: "string" }, { type: "null" }] },
   { required: ["a"], additionalProperties: false },
 ];

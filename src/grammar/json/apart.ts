@@ -1,8 +1,7 @@
 /** Whether alternatives of `oneOf` exclude each other. */
-import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../objects.ts";
 import { checkTime } from "../rules/time_limit.ts";
-import { type Schema, typeOf, typesOf } from "./keywords.ts";
+import { isSame, type Schema, typeOf, typesOf } from "./keywords.ts";
 
 /** True where surely no value satisfies both; `resolved` follows a schema's `$ref`. */
 export function areApart(
@@ -18,7 +17,7 @@ export function areApart(
   if (mine && others) {
     return !mine.some((one) => {
       checkTime();
-      return others.some((other) => isDeepStrictEqual(one, other));
+      return others.some((other) => isSame(one, other));
     });
   }
   if (!shareType(left, right)) return true;

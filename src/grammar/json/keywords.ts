@@ -1,4 +1,5 @@
 /** What JSON Schema's keywords are to us. */
+import { isObject } from "../../objects.ts";
 import { GrammarError } from "../rules/grammar.ts";
 
 /** A schema that is no boolean. */
@@ -92,6 +93,18 @@ export function typeOf(value: unknown): Type {
   if (Array.isArray(value)) return "array";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
   return typeof value as Type;
+}
+
+/** Whether two values of JSON are the same; -0 is 0, and properties have no order. */
+export function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((each, i) => isSame(each, b[i]));
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length &&
+    names.every((name) => Object.hasOwn(b, name) && isSame(a[name], b[name]));
 }
 
 /** A number of something, 0 or more. */

@@ -1,8 +1,7 @@
 /** Two schemas that hold at once as one. */
-import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../objects.ts";
 import { checkTime } from "../rules/time_limit.ts";
-import { constraints, fault, type Schema, type Type, TYPES, typesOf } from "./keywords.ts";
+import { constraints, fault, isSame, type Schema, type Type, TYPES, typesOf } from "./keywords.ts";
 
 /**
  * A schema of what satisfies both; false where nothing can.
@@ -19,7 +18,7 @@ export function merged(a: unknown, b: unknown, path: string): unknown {
   const made: Record<string, unknown> = { ...left, ...right };
   for (const keyword of Object.keys(left)) {
     const [mine, other] = [left[keyword], right[keyword]];
-    if (other === undefined || isDeepStrictEqual(mine, other)) continue;
+    if (other === undefined || isSame(mine, other)) continue;
     const join = JOINS[keyword];
     if (join === undefined) throw fault(path, `two different "${keyword}" that are both to hold`);
     made[keyword] = join(mine, other, path);
@@ -62,7 +61,7 @@ const JOINS: Readonly<Record<string, Join>> = {
   enum: (a, b, path) =>
     listOf(a, path).filter((one) => {
       checkTime();
-      return listOf(b, path).some((two) => isDeepStrictEqual(one, two));
+      return listOf(b, path).some((two) => isSame(one, two));
     }),
 };
 

@@ -1,5 +1,4 @@
 /** A grammar of the JSON that is valid for a schema. */
-import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../../objects.ts";
 import { type ArgumentSyntax, GrammarError } from "../rules/grammar.ts";
 import { regexExpression } from "../rules/regex.ts";
@@ -19,6 +18,7 @@ import {
   constraints,
   countOf,
   fault,
+  isSame,
   type Schema,
   textOf,
   type Type,
@@ -209,7 +209,7 @@ class SchemaGrammar implements SchemaContext {
     const types = type === undefined ? undefined : typesOf({ type }, path);
     const fits = (value: unknown) => {
       const own = typeOf(value);
-      if (Object.hasOwn(rest, "const") && !isDeepStrictEqual(value, rest.const)) return false;
+      if (Object.hasOwn(rest, "const") && !isSame(value, rest.const)) return false;
       return types === undefined || types.includes(own) ||
         (own === "integer" && types.includes("number"));
     };
@@ -291,7 +291,10 @@ class SchemaGrammar implements SchemaContext {
       0,
     );
     const min = countOf(schema, "minItems", path) ?? 0;
-    const max = countOf(schema, "maxItems", path);
+    // No array reaches an item that nothing is valid for.
+    const never = first.indexOf(false);
+    const ends = [countOf(schema, "maxItems", path) ?? Infinity, never < 0 ? Infinity : never];
+    const max = Math.min(...ends) === Infinity ? undefined : Math.min(...ends);
     if (max !== undefined && max < min) return NOTHING;
     const items = tuple ? schema.additionalItems : schema.items;
     const more = items ?? (first.length === 0 || min > first.length);
