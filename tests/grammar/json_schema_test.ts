@@ -15,6 +15,28 @@ const NODE = {
   $ref: "#/$defs/node",
 };
 
+/** References are relative to the nearest `$id` around them; what only looks like one is none. */
+const IDENTIFIED = {
+  $id: "https://example.org/root",
+  type: "object",
+  properties: {
+    a: { $ref: "item" },
+    b: { $ref: "https://example.org/item#/$defs/a%20part" },
+    c: { $ref: "#/$defs/part" },
+    $id: { const: { $id: "item", $ref: "nowhere" } },
+  },
+  required: ["a", "b", "c"],
+  $defs: {
+    "x/item": {
+      $id: "item",
+      type: "array",
+      items: { $ref: "#/$defs/a%20part" },
+      $defs: { "a part": { type: "integer" } },
+    },
+    part: { type: "string" },
+  },
+};
+
 const CASES:
   readonly (readonly [schema: unknown, good: readonly string[], bad: readonly string[]])[] = [
     [true, ["1", '"x"', '{"a": [null]}', "-0.5e+10"], ["", "{a}", "[1,2]", "01", "1e999"]],
@@ -152,6 +174,11 @@ const CASES:
       ['{"a": 1}', '{"a": 2, "b": null}'],
       ['{"b": null}', '{"a": 0}', '{"a": 3}', '{"a": 1.5}'],
     ],
+    [IDENTIFIED, ['{"a": [1], "b": 2, "c": "x"}'], [
+      '{"a": ["x"], "b": 2, "c": "x"}',
+      '{"a": [1], "b": "x", "c": "x"}',
+      '{"a": [1], "b": 2, "c": 3}',
+    ]],
     [NODE, ['{"a/b": 1}', '{"a/b": 1, "next": {"a/b": 2}}'], ['{"next": {"a/b": 2}}', "{}"]],
     [{ type: "object", properties: { x: false, y: true } }, ["{}", '{"y": [1]}'], ['{"x": 1}']],
   ];

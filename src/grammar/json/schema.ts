@@ -25,6 +25,7 @@ import {
   typeOf,
   typesOf,
 } from "./keywords.ts";
+import { withPointers } from "./ids.ts";
 import { merged } from "./merge.ts";
 import { type Bounds, decimal, integer } from "./number.ts";
 import { chained, objectExpression, type SchemaContext } from "./object.ts";
@@ -51,8 +52,9 @@ export function argumentRules(
   syntax: ArgumentSyntax,
   budget: Budget,
 ): Rules {
-  const whole = (grammar: SchemaGrammar) => grammar.arguments(schema, syntax);
-  return new SchemaGrammar(schema, whole, { budget }).rules;
+  const local = withPointers(schema);
+  const whole = (grammar: SchemaGrammar) => grammar.arguments(local, syntax);
+  return new SchemaGrammar(local, whole, { budget }).rules;
 }
 
 /**
@@ -70,10 +72,11 @@ export function schemaRules(
     readonly budget?: Budget;
   } = {},
 ): Rules {
-  const asked = objects ? { allOf: [schema, { type: "object" }] } : schema;
+  const local = withPointers(schema);
+  const asked = objects ? { allOf: [local, { type: "object" }] } : local;
   const whole = (grammar: SchemaGrammar) => grammar.value(asked, "#");
   // A reference to the whole schema means all of its values, not only objects.
-  return new SchemaGrammar(schema, whole, { budget, ...objects ? {} : { name: "root" } }).rules;
+  return new SchemaGrammar(local, whole, { budget, ...objects ? {} : { name: "root" } }).rules;
 }
 
 class SchemaGrammar implements SchemaContext {
