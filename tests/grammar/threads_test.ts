@@ -162,6 +162,14 @@ Deno.test("what may follow is found while another grammar's constraint goes on",
     slow.take(letters);
   }
   assert.ok(late > 1 && !other.slow && !slow.complete);
+  // The thread of a slow grammar answers nothing while it opens another constraint.
+  const opening = threads.grammars.open({ kind: "ebnf", text }, AS_EVER);
+  for (let turn = 0; turn < 20; turn++) await null;
+  assert.ok(slow.busy);
+  const again = await opening;
+  await slow.busy;
+  assert.ok(!slow.busy);
+  again.close();
   slow.close();
   other.close();
 });

@@ -36,6 +36,8 @@ export class GrammarThread {
   /** Resolves when the call that was not answered soon is answered. */
   #called: PromiseWithResolvers<void> | undefined;
   #waiting: Promise<void> | undefined;
+  /** Resolves when the text that is being opened is open: calls are answered only then. */
+  #opening: Promise<void> | undefined;
   /** Each late answer adds `SLOW.late`, any other takes 1 off. */
   #lateness = 0;
   #ready: Promise<unknown>;
@@ -79,7 +81,11 @@ export class GrammarThread {
     this.#answered = Promise.withResolvers();
     this.#mailbox.interrupted = false;
     this.#worker.postMessage({ kind: "open", grammar, ignoreEos } satisfies ToGrammars);
-    return await this.#answered.promise;
+    const answered = this.#answered.promise;
+    this.#opening = answered.then(() => {}, () => {}).then(() => {
+      this.#opening = undefined;
+    });
+    return await answered;
   }
 
   /** Lets `open` fail soon, so that the thread can open something else. */
@@ -95,9 +101,9 @@ export class GrammarThread {
     throw this.#late(CALL_MS);
   }
 
-  /** Resolves when a call is answered soon; undefined: now. */
+  /** Resolves when a call is answered soon; undefined: now. Opening takes as long as the first mask. */
   get waiting(): Promise<void> | undefined {
-    return this.#waiting;
+    return this.#waiting ?? (this.slow ? this.#opening : undefined);
   }
 
   /** Whether answers were late lately, and not once only. */
