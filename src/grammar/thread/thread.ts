@@ -17,7 +17,7 @@ const CALL_MS = 5000;
 const SOON_MS = { quick: 20, slow: 1 } as const;
 
 /** A thread is slow after more late answers than one, until about so many were not late. */
-const SLOW = { late: 8, most: 32 } as const;
+const SLOW = { late: 8, max: 32 } as const;
 
 /** A worker that compiles and matches grammars. */
 export class GrammarThread {
@@ -119,7 +119,7 @@ export class GrammarThread {
     if (this.#waiting === undefined) {
       const answer = this.#begin(call, this.slow ? SOON_MS.slow : SOON_MS.quick);
       const lateness = this.#lateness + (answer ? -1 : SLOW.late);
-      this.#lateness = Math.min(Math.max(0, lateness), SLOW.most);
+      this.#lateness = Math.min(Math.max(0, lateness), SLOW.max);
       if (answer) return answer;
     }
     const promise = this.#waiting
