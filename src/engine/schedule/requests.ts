@@ -32,9 +32,9 @@ export interface Requests {
    */
   endCancelled(): void;
   /**
-   * Admits waiting requests until the running ones have at least `rows` prompt tokens left to store. If no request runs
-   * and none can be admitted, it waits until a grammar is open, a request arrives or one is cancelled. Returns false if
-   * there is nothing to wait for.
+   * Admits waiting requests until those that run and do not wait for their grammars have at least `rows` prompt tokens
+   * left to store. If no request runs and none can be admitted, it waits until a grammar is open, a request arrives or
+   * one is cancelled. Returns false if there is nothing to wait for.
    */
   admit(rows: number): Coroutine<boolean>;
   /** If all running requests wait for their grammars, waits until one of them need not, or something else changed. */
@@ -126,6 +126,8 @@ export function openRequests(
   /** Results of opening grammars, which the next step handles. */
   const opened: { readonly state: RequestState; readonly error?: unknown }[] = [];
   let wake = Promise.withResolvers<void>();
+  /** Resolves with the first change since `endCancelled` last looked. */
+  let changed = wake.promise;
 
   function woken(): void {
     wake.resolve();
@@ -178,6 +180,7 @@ export function openRequests(
   }
 
   function endCancelled(): void {
+    changed = wake.promise;
     for (const { state, taken } of advanced.splice(0)) {
       state.awaitsGrammar = false;
       take(state, taken);
@@ -193,9 +196,9 @@ export function openRequests(
     }
   }
 
-  /** Prompt tokens of the running requests that are still to be stored. */
+  /** Prompt tokens of the running requests that the next forward may store. */
   function promptTokens(): number {
-    return running.filter(({ decoding }) => !decoding)
+    return running.filter((state) => !state.decoding && !waitsForGrammar(state))
       .reduce((sum, { sequence: { ids, stored } }) => sum + ids.length - stored, 0);
   }
 
@@ -246,7 +249,6 @@ export function openRequests(
     endCancelled,
     *admit(rows) {
       while (true) {
-        const changed = wake.promise;
         endCancelled();
         let admitted = false;
         while (promptTokens() < rows) {
@@ -270,10 +272,9 @@ export function openRequests(
       woken();
     },
     *awaitGrammars() {
-      const waits = advanced.length === 0 && running.length > 0 && running.every(waitsForGrammar);
-      if (!waits) return;
+      if (running.length === 0 || !running.every(waitsForGrammar)) return;
       yield Promise.race([
-        wake.promise,
+        changed,
         ...running.map(({ constraint }) => constraint?.busy)
           .filter((busy) => busy !== undefined),
       ]);

@@ -195,6 +195,47 @@ Deno.test("a request whose grammar finds nothing for long can be cancelled", asy
   constraint.found();
 });
 
+Deno.test("a request that comes during the forward after which all others wait for their grammars is answered", async () => {
+  const { loop, asked } = openFake();
+  const plain = await resultOf(loop.submit(ASKED));
+  const slow = resultOf(loop.submit(CONSTRAINED));
+  let found = () => {};
+  const advanced = new Promise<void>((resolve) => void (found = resolve));
+  let later: ReturnType<typeof resultOf> | undefined;
+  asked[0]?.resolve({
+    ...anything(),
+    advance() {
+      // As a message does that is received before the forward's result is handled.
+      later ??= resultOf(loop.submit(ASKED));
+      return advanced;
+    },
+  });
+  while (later === undefined) await setImmediate();
+  assert.deepEqual((await later).outputIds, plain.outputIds);
+  found();
+  assert.deepEqual((await slow).outputIds, plain.outputIds);
+});
+
+Deno.test("requests are admitted beside a long prompt that waits for its grammar", async () => {
+  const { loop, asked } = openFake();
+  const plain = await resultOf(loop.submit(ASKED));
+  const promptIds = Array.from({ length: 40 }, (_, i) => 5 + i % 3);
+  const slow = resultOf(loop.submit({ ...CONSTRAINED, promptIds }));
+  let busy: Promise<void> | undefined = new Promise(() => {});
+  asked[0]?.resolve({
+    ...anything(),
+    get busy() {
+      return busy;
+    },
+  });
+  for (let turn = 0; turn < 100; turn++) await setImmediate();
+  const later = await resultOf(loop.submit(ASKED));
+  assert.deepEqual(later.outputIds, plain.outputIds);
+  busy = undefined;
+  await resultOf(loop.submit(ASKED));
+  assert.equal((await slow).outputIds.length, plain.outputIds.length);
+});
+
 Deno.test("nothing is drafted for a request whose grammar is slow", async () => {
   const { loop, asked } = openFake();
   const plain = await resultOf(loop.submit(ASKED));
