@@ -60,6 +60,8 @@ export function expertsStoreScales(
  * Whether the matmul of experts by a matrix takes x as `halfRows` stores it, in forwards of more rows than a round has.
  * Otherwise each of its workgroups, of which many read the same rows, rounds them. With two f16 numbers for each of x
  * it was not worth a dispatch.
+ *
+ * @param of.rows of the forward.
  */
 export function expertsTakeF16(
   matrix: Pick<Matrix, "format" | "shards">,

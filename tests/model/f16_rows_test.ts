@@ -130,3 +130,41 @@ Deno.test("attention rounds x of a prompt's matmul, at any length of context, wh
     assert.ok(kernels.some(([, name]) => name === "half_rows"));
   }
 });
+
+/** Labels and kernels of the experts of a mixture for some rows of a forward. */
+function expertsOf(rows: number): [string, string][] {
+  const routing = {
+    scores: "softmax",
+    numExperts: 32,
+    topK: 8,
+    groups: 1,
+    topGroups: 1,
+    groupBest: 1,
+    normalize: true,
+    scale: 1,
+  } as const;
+  const [gateUp, down] = [matrix(32 * 1024, HIDDEN), matrix(32 * HIDDEN, 512)];
+  const stored = { scales: LARGE, stored: "f16_tiles" } as const;
+  const shards = [...gateUp.shards, ...down.shards].map((shard) => [shard, stored] as const);
+  const tensor = { ...onUnits([], "f16"), experts: new Map(shards) };
+  const rules = { ...tuning(false, LIMITS), tensor };
+  const graph = new Graph("all");
+  const x = graph.input("x", rows, HIDDEN, LARGE);
+  const logits = graph.linear(x, matrix(32, HIDDEN), { label: "router" });
+  const jobs = { routing, shared: 0 };
+  const of = { bias: undefined, factors: undefined, jobs };
+  const { experts, shares } = graph.route(logits, of, "route");
+  const both = graph.expertLinear(x, { matrix: gateUp, experts, jobs, perJob: false }, "gateUp");
+  const act = graph.gate(both, "silu", "gate");
+  const outputs = graph.expertLinear(act, { matrix: down, experts, jobs, perJob: true }, "down");
+  graph.add(x, graph.combine(outputs, shares, "combine"), "out", LARGE);
+  return lower(graph, contextOf({ hidden: HIDDEN, cells: 512, rows, tuning: rules })).part("all")
+    .map(({ label, kernel }) => [label, kernel.name]);
+}
+
+Deno.test("a dispatch rounds x of experts in prompts, not in rounds, which have more jobs than that", () => {
+  const rounded = (rows: number) =>
+    expertsOf(rows).filter(([, name]) => name === "half_rows").map(([label]) => label);
+  assert.deepEqual([8, 16, 64].map(rounded), [[], [], []]);
+  assert.deepEqual(rounded(65), ["gateUp.halves", "down.halves"]);
+});

@@ -2,7 +2,7 @@ import { attentionStoresHalf } from "../../../../kernels/attention/attention_on_
 import { expertsTakeF16 } from "../../../../kernels/experts/experts_on_units.ts";
 import { takesF16 } from "../../../../kernels/matmul/tensor/matmul_on_units.ts";
 import type { Tuning } from "../../../gpu/tuning.ts";
-import type { Value } from "../../graph/graph.ts";
+import { jobsOfRow, type Value } from "../../graph/graph.ts";
 import type { Edits } from "../edits.ts";
 import type { AttentionOp, OpOf } from "../ops.ts";
 import type { Rewrite } from "../rewrite.ts";
@@ -18,7 +18,7 @@ export const f16Rows: Rewrite = {
     for (const matmul of edits.ops) {
       if (matmul.kind === "expert_matmul") roundExpertRows(edits, matmul, tuning);
       if (matmul.kind !== "matmul" || matmul.xIsF16 || matmul.prologue || !matmul.onUnits) continue;
-      const { x, matrix, epilogue, part } = matmul;
+      const { x, matrix, epilogue } = matmul;
       if (epilogue.of === "partials") continue;
       // A gate may store the scales of its output.
       const bound = Math.max(1, epilogueBuffers(epilogue));
@@ -31,36 +31,36 @@ export const f16Rows: Rewrite = {
         edits.replace(writer, { ...writer, put: taken.put });
         edits.replace(matmul, { ...matmul, xIsF16: true });
       } else if (taken.before) {
-        const halves = halvesOf(matmul);
-        const rounded = { ...matmul, x: halves, xScales: undefined, xIsF16: true };
+        const { before, rounded } = roundedBefore(matmul);
         // No operation between the two may store other scales in the same buffer.
         const follows = writer && edits.indexOf(matmul) === edits.indexOf(writer) + 1;
         if (follows && writer.kind === "attention" && storesHalf(writer, tuning)) {
-          edits.replace(writer, { ...writer, out: halves, put: "half", storesScales: false });
+          edits.replace(writer, { ...writer, out: rounded.x, put: "half", storesScales: false });
           edits.replace(matmul, rounded);
-        } else {
-          const before = { kind: "half_rows", x, out: halves, label: halves.label, part } as const;
-          edits.replace(matmul, before, rounded);
-        }
+        } else edits.replace(matmul, before, rounded);
       }
     }
   },
 };
 
-/** x as f16. */
-function halvesOf(
-  { x: { rows, cols }, label }: { readonly x: Value; readonly label: string },
-): Value {
-  return { label: `${label}.halves`, rows, cols: cols / 2, parts: 1 };
+/** A dispatch that rounds x, and the matmul of what it stores. */
+function roundedBefore<Matmul extends OpOf<"matmul" | "expert_matmul">>(matmul: Matmul) {
+  const { x, part } = matmul;
+  const label = `${matmul.label}.halves`;
+  const halves: Value = { label, rows: x.rows, cols: x.cols / 2, parts: 1 };
+  return {
+    before: { kind: "half_rows", x, out: halves, label, part } as const,
+    rounded: { ...matmul, x: halves, xScales: undefined, xIsF16: true },
+  };
 }
 
 /** A dispatch before a matmul of experts rounds its rows. The norm before it stores f32, which the router reads. */
 function roundExpertRows(edits: Edits, matmul: OpOf<"expert_matmul">, { tensor }: Tuning): void {
-  const { x, matrix, part } = matmul;
-  if (!expertsTakeF16(matrix, { rows: x.rows, tensor })) return;
-  const halves = halvesOf(matmul);
-  const before = { kind: "half_rows", x, out: halves, label: halves.label, part } as const;
-  edits.replace(matmul, before, { ...matmul, x: halves, xScales: undefined, xIsF16: true });
+  // Those of the forward; x of down has a row for each job.
+  const rows = matmul.out.rows / jobsOfRow(matmul.jobs);
+  if (!expertsTakeF16(matmul.matrix, { rows, tensor })) return;
+  const { before, rounded } = roundedBefore(matmul);
+  edits.replace(matmul, before, rounded);
 }
 
 /** Whether attention can store its output as f16. */
