@@ -36,6 +36,13 @@ export function value(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields.values, key) ? fields.values[key] ?? undefined : undefined;
 }
 
+/** @throws UsageError if a field is present with another value. */
+export function expect(config: Fields, key: string, only: string | number | boolean): void {
+  const found = value(config, key) ?? only;
+  if (found === only) return;
+  throw unusable(config, `has ${key} ${quote(found)}, expected ${quote(only)}`);
+}
+
 /** An integer within `rule`. @throws UsageError naming the field and what is allowed. */
 export function integer(fields: Fields, key: string, rule: IntegerRule): number {
   const found = value(fields, key) ?? rule.fallback;

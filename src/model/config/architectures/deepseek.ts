@@ -1,6 +1,7 @@
 import { MAX, size } from "../decoder_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
 import {
+  expect,
   type Fields,
   flag,
   integer,
@@ -185,11 +186,4 @@ function routingV3(config: Fields): Partial<Routing> {
 export function groups(config: Fields): Pick<Routing, "groups" | "topGroups"> {
   const count = integer(config, "n_group", { min: 1, max: 256 });
   return { groups: count, topGroups: integer(config, "topk_group", { min: 1, max: count }) };
-}
-
-/** @throws UsageError if a field is present with another value. */
-export function expect(config: Fields, key: string, only: string | number | boolean): void {
-  const found = value(config, key) ?? only;
-  if (found === only) return;
-  throw unusable(config, `has ${key} ${quote(found)}, expected ${quote(only)}`);
 }

@@ -1,10 +1,9 @@
-import { type Fields, integer } from "../../files/fields.ts";
+import { expect, type Fields, integer } from "../../files/fields.ts";
 import { MAX } from "../decoder_config.ts";
 import type { HeadAttention, MlpSpec } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { BaseLayer, Family } from "../types.ts";
-import { expect } from "./deepseek.ts";
 
 const DEFAULTS = {
   max_position_embeddings: 131_072,

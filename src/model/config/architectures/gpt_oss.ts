@@ -1,10 +1,9 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
-import { flag } from "../../files/fields.ts";
+import { expect, flag } from "../../files/fields.ts";
 import { parseMixture } from "../mixture_config.ts";
 import { parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
-import { expect } from "./deepseek.ts";
 import { withRope } from "./mistral.ts";
 
 /** What transformers assumes where config.json has no rope. The base is `rope_theta` nevertheless. */

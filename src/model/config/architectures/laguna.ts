@@ -1,5 +1,6 @@
 import { isSliding, MAX, size, slidingWindow } from "../decoder_config.ts";
 import {
+  expect,
   type Fields,
   integer,
   integers,
@@ -13,7 +14,6 @@ import { isDense, parseMixture } from "../mixture_config.ts";
 import { noRope, parseLayerRope, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { BaseLayer, Family } from "../types.ts";
-import { expect } from "./deepseek.ts";
 
 const FULL = 0;
 const SLIDING = 1;

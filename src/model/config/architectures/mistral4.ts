@@ -1,9 +1,17 @@
 import { MAX, size } from "../decoder_config.ts";
-import { type Fields, flag, nested, positive, unusable, value } from "../../files/fields.ts";
+import {
+  expect,
+  type Fields,
+  flag,
+  nested,
+  positive,
+  unusable,
+  value,
+} from "../../files/fields.ts";
 import type { LatentAttention, MlpSpec } from "../layer_config.ts";
 import { parseRope, type Rope } from "../rope_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
-import { expect, groups, parseLatent, parseMlp, ropeDim } from "./deepseek.ts";
+import { groups, parseLatent, parseMlp, ropeDim } from "./deepseek.ts";
 import { queryScale, withRope, WRAPPERS } from "./mistral.ts";
 
 /**
