@@ -21,7 +21,7 @@ export interface LoadTimeline {
 /**
  * About the least and the most intervals of the time in which requests arrive, and the mean number of requests in each.
  */
-const [FEWEST, MAX, REQUESTS] = [12, 60, 3];
+const [MIN, MAX, REQUESTS] = [12, 60, 3];
 
 /** The timeline of a measurement. */
 export function timelineOf(
@@ -30,7 +30,7 @@ export function timelineOf(
   const total = seconds * 1000;
   const arrived = [...requests, ...failed];
   const arriving = max(arrived, ({ dueMs }) => dueMs) ?? 0;
-  const intervals = Math.min(MAX, Math.max(FEWEST, arrived.length / REQUESTS));
+  const intervals = Math.min(MAX, Math.max(MIN, arrived.length / REQUESTS));
   const width = tickStep(0, Math.max(1, arriving, total / 2), intervals);
   const count = Math.max(1, Math.ceil(total / width));
   const index = (ms: number) => Math.min(count - 1, Math.max(0, Math.floor(ms / width)));
