@@ -14,6 +14,9 @@ const MARKS: readonly (AnswerMarks & { readonly known: readonly string[] })[] = 
   { open: "<response>", close: "</response>", known: ["<response>"] },
 ];
 
+/** What calls begin with in the formats of these models: `<tool_call>`, or `<tool_calls>` around several. */
+const CALL = "<tool_call";
+
 /** The marks that a checkpoint writes. @param has whether its vocabulary or template has a text. */
 export function answerMarks(has: (text: string) => boolean): AnswerMarks | undefined {
   const { open, close } = MARKS.find(({ known }) => known.some(has)) ?? {};
@@ -29,8 +32,9 @@ export interface AnswerStream {
 }
 
 /**
- * Leaves out the mark at the beginning of an answer and, where there was one, the mark at its end, with the white space
- * around both. Marks further inside are text. The result does not depend on how the answer is cut.
+ * Leaves out the mark at the beginning of an answer and, where there was one, the mark at its end or before a call,
+ * with the white space around both. Marks further inside are text. The result does not depend on how the answer is
+ * cut.
  */
 export function answerStream({ open, close }: AnswerMarks): AnswerStream {
   let part: "begin" | "opened" | "inside" | "bare" = "begin";
@@ -51,18 +55,35 @@ export function answerStream({ open, close }: AnswerMarks): AnswerStream {
       held = held.trimStart();
       if (held !== "") part = "inside";
     }
+    const before = part === "inside" ? beforeCall() : "";
     const rest = part === "inside" ? lastPart(ended) : "";
-    const text = held.slice(0, held.length - rest.length);
+    const text = before + held.slice(0, held.length - rest.length);
     held = ended ? "" : rest;
     return text;
   }
 
-  /** The end of what is held, which the closing mark may be or become: it is left out where the answer ends with it. */
+  /** Takes the answer in front of a closing mark that a call follows. The rest, without the mark, stays held. */
+  function beforeCall(): string {
+    for (let at = held.indexOf(close); at >= 0; at = held.indexOf(close, at + 1)) {
+      const behind = held.slice(at + close.length);
+      if (!behind.trimStart().startsWith(CALL)) continue;
+      const answer = held.slice(0, at).trimEnd();
+      held = behind;
+      part = "bare";
+      return answer;
+    }
+    return "";
+  }
+
+  /** The end of what is held, from what may be the closing mark on: it is left out where the answer ends with it. */
   function lastPart(ended: boolean): string {
+    const from = (at: number) => held.slice(held.slice(0, at).trimEnd().length);
+    const at = held.lastIndexOf(close);
+    const behind = at < 0 ? undefined : held.slice(at + close.length).trim();
+    if (behind === "" || !ended && behind && CALL.startsWith(behind)) return from(at);
+    if (ended) return "";
     const trimmed = held.trimEnd();
-    const tail = trimmed.endsWith(close) ? close.length : ended ? 0 : openTail(trimmed, [close]);
-    if (ended && tail === 0) return "";
-    return held.slice(trimmed.slice(0, trimmed.length - tail).trimEnd().length);
+    return from(trimmed.length - openTail(trimmed, [close]));
   }
 
   return {

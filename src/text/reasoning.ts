@@ -232,7 +232,7 @@ export function reasoningStream(
   };
 }
 
-/** The same with all marks of the answer. */
+/** Separates reasoning from an answer that keeps the marks around it. */
 function separatedStream(
   { marks, openings, closing, channels, break: breaks }: Omit<ReasoningParts, "answer">,
   promptIds: readonly number[],
@@ -257,7 +257,7 @@ function separatedStream(
   const endsWith = (ids: readonly number[]) =>
     ids.every((id, i) => id === promptIds.at(i - ids.length));
   const opened = openings.some(endsWith);
-  const closed = closing !== undefined && endsWith(closing);
+  const closedByPrompt = closing !== undefined && endsWith(closing);
   let part: Part = "begin";
   let held = "";
   let begun = false;
@@ -293,7 +293,7 @@ function separatedStream(
         part = "reasoning";
       } else if (ended || !open.startsWith(start)) {
         part = opened ? "reasoning" : "text";
-        if (closed) held = withoutEmptyLines(held);
+        if (closedByPrompt) held = withoutEmptyLines(held);
       }
     }
     if (part === "reasoning") reasoning = takeReasoning(ended);
