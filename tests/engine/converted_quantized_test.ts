@@ -53,15 +53,16 @@ async function converting(
   }
 }
 
-// Rows of fused tensors; experts, and a shared one; a tied embedding.
+// Rows of fused tensors; experts, and a shared one; a tied embedding; rows of q and k that are reordered while loaded.
 const CASES = [
   ["tests/golden/phi3", "q8"],
   ["tests/golden/deepseek_v3", "q4"],
   ["models/fledgling/target", "q4"],
+  ["tests/golden/ernie4_5", "q8"],
 ] as const;
 
 for (const [model, quantize] of CASES) {
-  const { test } = model.includes("deepseek") ? Deno : exhaustive;
+  const { test } = /deepseek|ernie/.test(model) ? Deno : exhaustive;
   test(`${model} converted to ${quantize}: the logits of --quantize ${quantize}, to the bit`, async () => {
     await converting(ROOT + model, quantize, async (to) => {
       using stored = openCheckpoint(to);
