@@ -1,5 +1,5 @@
 import { chain } from "../speculate/round_shape.ts";
-import { NO_PROPOSAL } from "../speculate/trees.ts";
+import { chainOf, NO_PROPOSAL } from "../speculate/trees.ts";
 import { expectedTokens, type Guess, type Guesser, type TextGuesser } from "./guess.ts";
 import type { HostDrafter, HostProposal, RequestDrafter } from "./host_drafter.ts";
 import { predictedText } from "./prediction.ts";
@@ -82,7 +82,7 @@ function requestDrafter(sources: readonly Source[], device: TrackRecord): Reques
         );
         if (expected.sum <= most) continue;
         [found, most] = [
-          { ...chainOf(tokens, expected.count), ...predicted && { predicted } },
+          { ...chainOf(tokens.slice(0, expected.count)), ...predicted && { predicted } },
           expected.sum,
         ];
       }
@@ -109,9 +109,4 @@ function grade({ tokens, chances }: Guess, added: readonly number[], record: Tra
     record.learn(kindOfClaim(chances[i] as number), right);
     if (!right) return;
   }
-}
-
-function chainOf(tokens: readonly number[], count: number): HostProposal {
-  const kept = tokens.slice(0, count);
-  return { tokens: kept, parents: kept.map((_, i) => i) };
 }

@@ -2,7 +2,7 @@ import { UsageError } from "../errors.ts";
 import { grammarFault } from "./fault.ts";
 import type { Counter } from "./counts.ts";
 import type { Position } from "./positions.ts";
-import type { Proposal } from "../speculate/trees.ts";
+import { chainOf, type Proposal } from "../speculate/trees.ts";
 import { allows, type Matcher, tokensOf } from "./matcher.ts";
 
 /** The grammar of one output, at the output's current position. */
@@ -192,7 +192,7 @@ export function openConstraint(
         within(state, token, go);
       };
       attempt(() => go(root), undefined);
-      return { tokens, parents: tokens.map((_, i) => i) };
+      return chainOf(tokens);
     },
     pruned(proposal) {
       const walked = attempt(() => walk(proposal, performance.now() + DRAFTS_MS), []);

@@ -14,6 +14,11 @@ export interface Proposal {
 /** No draft: the round is one step of plain decoding for this sequence. */
 export const NO_PROPOSAL: Proposal = { tokens: [], parents: [] };
 
+/** Tokens that follow each other, without alternatives. */
+export function chainOf(tokens: readonly number[]): Proposal {
+  return { tokens, parents: tokens.map((_, i) => i) };
+}
+
 /**
  * The number of candidates from which the nodes of EAGLE-2's tree are chosen: `width` at the first level,
  * then `width` children of each of the `width` best nodes (SGLang `organize_draft_results`).

@@ -1,13 +1,9 @@
 import type { UsageError } from "../../errors.ts";
-import { NO_PROPOSAL, type Proposal } from "../../speculate/trees.ts";
+import { chainOf, NO_PROPOSAL } from "../../speculate/trees.ts";
 import type { Constraint } from "../constraint.ts";
 import { grammarFault } from "../fault.ts";
 import { type Answer, CLOSE, FILL, FORCED, PRUNED, TAKE } from "./mailbox.ts";
 import type { GrammarThread } from "./thread.ts";
-
-function chainOf(tokens: readonly number[]): Proposal {
-  return { tokens, parents: tokens.map((_, i) => i) };
-}
 
 /**
  * A constraint in another thread.

@@ -52,7 +52,7 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const base = { attention: parseHeads(config, hiddenSize), mlp: parseMlp(config, family) };
   const { headDim } = base.attention;
   const layer = family.layer ?? ((_, same): LayerConfig => ({ ...same, norms: "before" }));
-  const numLayers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
+  const numLayers = layerCount(config);
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
   checkWidths(config, layers);
   checkLayerTypes(config, layers, family);
@@ -174,6 +174,11 @@ function parseActivation(config: Fields, key: string): Activation {
   }
   const known = Object.keys(ACTIVATIONS).map(quote).join(", ");
   throw unusable(config, `has ${key} ${quote(name ?? null)}, known are ${known}`);
+}
+
+/** The number of layers. @throws UsageError for one that no model has. */
+export function layerCount(config: Fields): number {
+  return integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
 }
 
 /** Reads a row width. @throws UsageError if kernels cannot handle it. */

@@ -1,6 +1,6 @@
 /** Reads mixtures of experts. */
 import type { Routing } from "../../../kernels/experts/route.ts";
-import { MAX, size } from "./decoder_config.ts";
+import { layerCount, MAX, size } from "./decoder_config.ts";
 import type { BaseLayer } from "./types.ts";
 import { type Fields, integer, quote, unusable, value } from "../files/fields.ts";
 import type { MixtureMlp } from "./layer_config.ts";
@@ -55,7 +55,7 @@ export function parseMixture(
   own: Partial<Omit<Routing, "numExperts" | "topK">> = {},
 ): MixtureMlp {
   const numExperts = integer(config, keys.experts, { min: 1, max: MAX_EXPERTS });
-  const layers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
+  const layers = layerCount(config);
   if (numExperts * layers > MAX_TOGETHER) {
     const why = `has ${numExperts} experts in ${layers} layers, expected at most ${MAX_TOGETHER}`;
     throw unusable(config, `${why} together`);

@@ -1,4 +1,4 @@
-import { isSliding, MAX, slidingWindow } from "../decoder_config.ts";
+import { isSliding, layerCount, MAX, MAX_VOCAB, slidingWindow } from "../decoder_config.ts";
 import {
   type Fields,
   flag,
@@ -177,10 +177,6 @@ function headsOf(
 
 const LAYER_KEYS = ["head_dim", "num_key_value_heads"];
 
-function layerCount(config: Fields): number {
-  return integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
-}
-
 /** The last layer is never a sliding one. */
 function isLocal(config: Fields, i: number): boolean {
   return i < layerCount(config) - 1 && isSliding(config, i, (i + 1) % 6 > 0);
@@ -259,9 +255,9 @@ function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
 function perLayerTable(config: Fields): DecoderConfig["perLayer"] {
   const width = perLayerWidth(config);
   if (width === 0) return undefined;
-  const max = 2 ** 22;
-  const vocabSize = integer(config, "vocab_size_per_layer_input", { min: 2, max });
-  if (vocabSize < integer(config, "vocab_size", { min: 2, max })) {
+  const range = { min: 2, max: MAX_VOCAB };
+  const vocabSize = integer(config, "vocab_size_per_layer_input", range);
+  if (vocabSize < integer(config, "vocab_size", range)) {
     throw unusable(config, `has vocab_size_per_layer_input ${vocabSize}, expected vocab_size`);
   }
   return { width, vocabSize, scale: Math.fround(Math.sqrt(width)) };

@@ -1,4 +1,4 @@
-import { isSliding, slidingWindow } from "../decoder_config.ts";
+import { isSliding, layerCount, slidingWindow } from "../decoder_config.ts";
 import { type Fields, nested, positive, quote, unusable, value } from "../../files/fields.ts";
 import { noRope, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
@@ -37,7 +37,7 @@ export const GRANITE_SWA: Family = {
 function layerBases(config: Fields): readonly number[] | undefined {
   const list = value(config, "layer_rope_theta");
   if (list === undefined) return undefined;
-  const layers = value(config, "num_hidden_layers");
+  const layers = layerCount(config);
   const isBase = (item: unknown) => typeof item === "number" && item >= 0 && item < Infinity;
   if (Array.isArray(list) && list.length === layers && list.every(isBase)) return list;
   throw unusable(

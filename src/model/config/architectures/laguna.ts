@@ -1,8 +1,7 @@
-import { isSliding, MAX, size, slidingWindow } from "../decoder_config.ts";
+import { isSliding, layerCount, MAX, size, slidingWindow } from "../decoder_config.ts";
 import {
   expect,
   type Fields,
-  integer,
   integers,
   positive,
   quote,
@@ -98,10 +97,6 @@ function queryHeads(config: Fields, { numHeads, numKvHeads }: HeadAttention, i: 
   if (all.length === layerCount(config) && own > 0 && own % numKvHeads === 0) return own;
   const wanted = `for each of ${layerCount(config)} layers a multiple of the ${numKvHeads}`;
   throw unusable(config, `has ${key} ${quote(all)}, expected ${wanted} key/value heads`);
-}
-
-function layerCount(config: Fields): number {
-  return integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
 }
 
 function outputGate(config: Fields): OutputGate {

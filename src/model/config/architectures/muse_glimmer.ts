@@ -1,5 +1,5 @@
-import { isSliding, MAX, slidingWindow } from "../decoder_config.ts";
-import { type Fields, integer, positive, quote, unusable, value } from "../../files/fields.ts";
+import { isSliding, layerCount, slidingWindow } from "../decoder_config.ts";
+import { type Fields, positive, quote, unusable, value } from "../../files/fields.ts";
 import { noRope, parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
@@ -66,8 +66,7 @@ function isLocal(config: Fields, i: number): boolean {
 
 /** Whether layer `i` is one of every fourth, counted from the last. */
 function isFourth(config: Fields, i: number): boolean {
-  const layers = integer(config, "num_hidden_layers", { min: 1, max: MAX.layers });
-  return (layers - 1 - i) % 4 === 0;
+  return (layerCount(config) - 1 - i) % 4 === 0;
 }
 
 /**
