@@ -17,7 +17,7 @@ export interface Described {
 }
 
 const JSON_TYPE = "application/json";
-/** The bytes of a token that is no text. */
+/** The text of a token alone, or its bytes where they are not UTF-8. */
 const piece = z.union([z.string(), z.array(z.int().min(0).max(255))]);
 const count = z.int().min(0);
 const ms = z.number().min(0);

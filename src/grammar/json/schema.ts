@@ -296,8 +296,9 @@ class SchemaGrammar implements SchemaContext {
     const min = countOf(schema, "minItems", path) ?? 0;
     // No array reaches an item that nothing is valid for.
     const never = first.indexOf(false);
-    const ends = [countOf(schema, "maxItems", path) ?? Infinity, never < 0 ? Infinity : never];
-    const max = Math.min(...ends) === Infinity ? undefined : Math.min(...ends);
+    const end = never < 0 ? Infinity : never;
+    const most = Math.min(countOf(schema, "maxItems", path) ?? Infinity, end);
+    const max = most === Infinity ? undefined : most;
     if (max !== undefined && max < min) return NOTHING;
     const items = tuple ? schema.additionalItems : schema.items;
     const more = items ?? (first.length === 0 || min > first.length);
