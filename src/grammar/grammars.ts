@@ -156,12 +156,20 @@ interface Probe {
 
 function openProbe(check?: () => void): Probe {
   let instance: Promise<XGrammar> | undefined;
+
+  function open(): Promise<XGrammar> {
+    instance ??= openXGrammar(check);
+    // It may have been interrupted.
+    instance.catch(() => void (instance = undefined));
+    return instance;
+  }
+
   return {
     async load() {
-      await (instance ??= openXGrammar(check));
+      await open();
     },
     async parse(text) {
-      const { attempt } = await (instance ??= openXGrammar(check));
+      const { attempt } = await open();
       try {
         attempt(({ Grammar }) => Grammar.FromEBNF(text, "root").delete());
       } catch (error) {

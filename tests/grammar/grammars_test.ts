@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import type { Grammar } from "../../src/grammar/rules/grammar.ts";
+import { type Grammar, GrammarInterrupted } from "../../src/grammar/rules/grammar.ts";
 import { checkGrammar, openGrammars } from "../../src/grammar/grammars.ts";
 import { accepts, GRAMMARS } from "./accepts.ts";
+import { fledglingVocabulary } from "./vocabulary.ts";
 
 const ebnf = (text: string): Grammar => ({ kind: "ebnf", text });
 const regex = (pattern: string): Grammar => ({ kind: "regex", pattern });
@@ -94,5 +95,19 @@ Deno.test("a grammar that fits alone is compiled, whatever is kept of others", a
   for (let n = 0; n < 12; n++) {
     const schema = schemaOf(n);
     (await grammars.open({ kind: "json schema", schema }, { ignoreEos: false })).close();
+  }
+});
+
+Deno.test("whatever is interrupted while a grammar is opened, the next one is opened", async () => {
+  // From the first check, while the module starts, to one of the compilation.
+  for (const last of [1, 2, 5, 10, 20]) {
+    let checks = 0;
+    const check = () => {
+      if (++checks === last) throw new GrammarInterrupted("it was interrupted");
+    };
+    const grammars = openGrammars(fledglingVocabulary(), { check });
+    const open = () => grammars.open(regex("[ab]{9}"), { ignoreEos: false });
+    await assert.rejects(open, /it was interrupted/);
+    (await open()).close();
   }
 });
