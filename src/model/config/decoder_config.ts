@@ -29,6 +29,7 @@ export const MAX: Readonly<
   heads: 1024,
   headDim: 1024,
 };
+/** The same for tokens; kernels draw what belongs to no token by keys from here on (kernels/sample/relax.wgsl). */
 export const MAX_VOCAB: number = 2 ** 22;
 
 /** Kernels read weights, keys and values 8 at a time, so every row they reduce over is a multiple of 8 wide. */

@@ -49,6 +49,7 @@ function requestId(given: string | null): string {
   return kept === "" ? newRequestId() : kept;
 }
 
+/** The id of a request whose client gave none. */
 export function newRequestId(): string {
   return `req_${randomId(24)}`;
 }
