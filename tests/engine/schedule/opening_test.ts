@@ -10,6 +10,7 @@ import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import { UsageError } from "../../../src/errors.ts";
 import type { Constraint } from "../../../src/grammar/constraint.ts";
 import type { Grammars } from "../../../src/grammar/grammars.ts";
+import { uniformAt } from "../../../src/simulate/acceptance/chance.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
@@ -41,14 +42,14 @@ function anything(): Constraint & { open: boolean } {
   };
 }
 
-function openFake() {
+function openFake(pages = 30) {
   const runner = fakeRunner(
     {
       batch: 3,
       shapes: chains([0, 1, 3]),
       prefillRows: 16,
       contextLength: 128,
-      pages: 30,
+      pages,
     } as Parameters<typeof fakeRunner>[0],
   );
   const asked: PromiseWithResolvers<Constraint>[] = [];
@@ -87,7 +88,7 @@ function openFake() {
     roundsPerSync: 1,
     grammars,
   });
-  return { loop: engineLoop(scheduler), asked, signals };
+  return { loop: engineLoop(scheduler), counts: scheduler.counts, asked, signals };
 }
 
 Deno.test("others are answered while a grammar is opened, before and after them", async () => {
@@ -245,4 +246,56 @@ Deno.test("nothing is drafted for a request whose grammar is slow", async () => 
   assert.deepEqual(outputIds, plain.outputIds);
   assert.ok(plain.speculative.draft_tokens > 0);
   assert.equal(speculative.draft_tokens, 0);
+});
+
+/** Allows anything, and finds what may follow some of the tokens late; asked for more before that, it throws. */
+function sometimesLate(drawn: (min: number, max: number) => number): Constraint {
+  let busy: Promise<void> | undefined;
+  const ready = () => assert.equal(busy, undefined, "asked while it is busy");
+  const late = async (turns: number) => {
+    for (let turn = 0; turn < turns; turn++) await setImmediate();
+    busy = undefined;
+  };
+  const { mask, ...others } = anything();
+  return {
+    ...others,
+    get busy() {
+      return busy;
+    },
+    get mask() {
+      ready();
+      return mask;
+    },
+    advance() {
+      ready();
+      busy = drawn(0, 3) === 0 ? late(drawn(1, 40)) : undefined;
+      return busy;
+    },
+    fill(_, into) {
+      ready();
+      into.fill(0xffffffff);
+    },
+  };
+}
+
+Deno.test("texts are the same where grammars are late and requests are preempted", async () => {
+  let draws = 0;
+  const drawn = (min: number, max: number) =>
+    min + Math.floor((max - min + 1) * uniformAt(3, draws++, 0));
+  const { loop, counts, asked } = openFake(8);
+  for (let turn = 0; turn < 10; turn++) {
+    const requests = Array.from({ length: 6 }, (_, i): GenerateRequest => ({
+      ...ASKED,
+      promptIds: Array.from({ length: drawn(3, 42) }, (_, at) => 5 + at * (i + 1) % 7),
+      maxTokens: drawn(10, 59),
+    }));
+    const texts: (readonly number[])[] = [];
+    for (const one of requests) texts.push((await resultOf(loop.submit(one))).outputIds);
+    const jobs = requests.map((one, i) =>
+      resultOf(loop.submit(i % 2 === 0 ? { ...one, grammar: { kind: "json object" } } : one))
+    );
+    for (const each of asked.splice(0)) each.resolve(sometimesLate(drawn));
+    assert.deepEqual((await Promise.all(jobs)).map(({ outputIds }) => outputIds), texts);
+  }
+  assert.ok(counts.preemptions > 0);
 });
