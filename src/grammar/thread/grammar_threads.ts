@@ -106,7 +106,8 @@ export function openGrammarThreads(
             "alternatives take less";
           refuse(key, message);
           reject(new UsageError(message));
-          thread.interrupt();
+          // A thread with open constraints has compiled this text: it is finding what may follow in one of them.
+          if (thread.live === 0) thread.interrupt();
           changed();
         }, compileMs);
         const answer = await thread.open(grammar, ignoreEos);
