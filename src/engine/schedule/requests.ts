@@ -272,12 +272,21 @@ export function openRequests(
       woken();
     },
     *awaitGrammars() {
-      if (running.length === 0 || !running.every(waitsForGrammar)) return;
-      yield Promise.race([
-        changed,
-        ...running.map(({ constraint }) => constraint?.busy)
-          .filter((busy) => busy !== undefined),
-      ]);
+      const states = [...running, ...waiting];
+      const waits = running.length > 0 && running.every(waitsForGrammar);
+      if (!waits || states.some(isCancelled)) return;
+      const signals = states.map(({ request }) => request.signal)
+        .filter((signal) => signal !== undefined);
+      for (const signal of signals) signal.addEventListener("abort", woken);
+      try {
+        yield Promise.race([
+          changed,
+          ...running.map(({ constraint }) => constraint?.busy)
+            .filter((busy) => busy !== undefined),
+        ]);
+      } finally {
+        for (const signal of signals) signal.removeEventListener("abort", woken);
+      }
     },
     take(state, taken) {
       let advancing: Promise<void> | undefined;

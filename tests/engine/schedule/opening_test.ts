@@ -237,6 +237,29 @@ Deno.test("requests are admitted beside a long prompt that waits for its grammar
   assert.equal((await slow).outputIds.length, plain.outputIds.length);
 });
 
+Deno.test("an abort ends requests beside a grammar that finds nothing for long, also those that wait", async () => {
+  const { loop, asked } = openFake();
+  const aborts = Array.from({ length: 4 }, () => new AbortController());
+  // The fourth waits for a slot.
+  const ends = aborts.map(({ signal }) => resultOf(loop.submit({ ...CONSTRAINED, signal })));
+  const constraints = asked.map((answer) => {
+    const constraint = slowLater();
+    answer.resolve(constraint);
+    return constraint;
+  });
+  for (let turn = 0; turn < 100; turn++) await setImmediate();
+  for (const at of [3, 0]) {
+    aborts[at]?.abort();
+    assert.equal((await ends[at])?.finishReason, "interrupt");
+  }
+  for (const { found } of constraints) found();
+  assert.deepEqual(
+    (await Promise.all(ends.slice(1, 3))).map(({ finishReason }) => finishReason),
+    ["length", "length"],
+  );
+  await loop.idle();
+});
+
 Deno.test("nothing is drafted for a request whose grammar is slow", async () => {
   const { loop, asked } = openFake();
   const plain = await resultOf(loop.submit(ASKED));
