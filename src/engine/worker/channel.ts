@@ -1,3 +1,4 @@
+import { asError } from "../../errors.ts";
 import type { EngineInfo, EngineStatus } from "../engine.ts";
 import type { EngineOptions } from "../options.ts";
 import type { EngineEvent, GenerateRequest } from "../schedule/events.ts";
@@ -27,7 +28,8 @@ export class Channel {
   readonly #opening: PromiseWithResolvers<OpenedEngine> = Promise.withResolvers();
   #failure: Error | undefined;
   #status: EngineStatus | undefined;
-  #closed: () => void = () => {};
+  /** Resolves once the thread is idle or has ended. */
+  #closing: PromiseWithResolvers<void> | undefined;
   #id = 0;
 
   /** Starts the worker `url`, whose module calls `serveThread`. */
@@ -36,11 +38,16 @@ export class Channel {
     this.opened = this.#opening.promise;
     this.#worker = new Worker(url, { type: "module", name: "engine" });
     this.#worker.onmessage = ({ data }: MessageEvent<FromEngine>) => {
-      // What is sent before the module has run is lost.
-      if (data.kind === "ready") this.#post({ kind: "open", options, sent: this.#sent.memory });
-      else if (data.kind === "progress") onProgress?.(data.progress);
-      else if (data.kind === "warning") onWarning?.(data.line);
-      else this.#receive(data);
+      try {
+        // What is sent before the module has run is lost.
+        if (data.kind === "ready") this.#post({ kind: "open", options, sent: this.#sent.memory });
+        else if (data.kind === "progress") onProgress?.(data.progress);
+        else if (data.kind === "warning") onWarning?.(data.line);
+        else this.#receive(data);
+      } catch (error) {
+        // Options that cannot be copied, or a hook that throws: as in the engine's own thread.
+        this.end(asError(error));
+      }
     };
     this.#worker.onerror = (event) => {
       event.preventDefault();
@@ -94,7 +101,8 @@ export class Channel {
     push: (event: EngineEvent) => void,
   ): { readonly cancel: () => void } {
     const id = this.#id++;
-    if (this.#failure) push({ kind: "error", error: this.#failure });
+    const refused = this.#failure ?? (this.#closing && new Error("the engine is closed"));
+    if (refused) push({ kind: "error", error: refused });
     else {
       this.#post({ kind: "submit", id, request });
       this.#requests.set(id, push);
@@ -106,18 +114,17 @@ export class Channel {
     };
   }
 
-  /** Stops the engine; true once its thread is idle, false where that takes more than `ms`. */
-  async close(ms: number): Promise<boolean> {
-    if (this.#failure) return false;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    this.#closed = () => resolve(true);
-    this.#post({ kind: "close" });
-    const timer = setTimeout(() => resolve(false), ms);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
+  /** Stops the engine, which takes no more requests; resolves once its thread is idle or has ended, or after `ms`. */
+  async close(ms: number): Promise<void> {
+    if (this.#failure) return;
+    if (this.#closing === undefined) {
+      this.#closing = Promise.withResolvers();
+      this.#post({ kind: "close" });
     }
+    const { promise, resolve } = this.#closing;
+    const timer = setTimeout(resolve, ms);
+    await promise;
+    clearTimeout(timer);
   }
 
   /** Ends the thread, wherever it is; everything that waits gets the error. */
@@ -126,6 +133,7 @@ export class Channel {
     this.#failure = error;
     this.#worker.terminate();
     this.#opening.reject(error);
+    this.#closing?.resolve();
     for (const { reject } of this.#asked.values()) reject(error);
     this.#asked.clear();
     for (const id of [...this.#requests.keys()]) this.#pass(id, { kind: "error", error });
@@ -144,7 +152,7 @@ export class Channel {
         this.#status = message.status;
         return this.#opening.resolve(message);
       case "closed":
-        return this.#closed();
+        return this.#closing?.resolve();
       case "not opened":
         return this.end(receivedError(message.error));
       case "status read":

@@ -41,7 +41,12 @@ function client(channel: Channel, { info, status }: OpenedEngine, text: TextThre
     const events: { readonly at: number; readonly event: EngineEvent }[] = [];
     let timer: ReturnType<typeof globalThis.setTimeout> | undefined;
     const interrupted = () => {
-      push({ kind: "finish", result: interruptedResult(info, request, { started, events }) });
+      const result = interruptedResult(info, request, { started, events });
+      try {
+        push({ kind: "finish", result });
+      } catch {
+        // The request has ended, and nothing waits for what its listener throws.
+      }
     };
     const cancel = () => {
       job.cancel();
@@ -53,10 +58,14 @@ function client(channel: Channel, { info, status }: OpenedEngine, text: TextThre
     const stream = new EventStream(cancel);
     const push = (event: EngineEvent) => {
       events.push({ at: performance.now(), event });
-      stream.push(event);
-      if (!stream.ended) return;
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", cancel);
+      try {
+        stream.push(event);
+      } finally {
+        if (stream.ended) {
+          clearTimeout(timer);
+          signal?.removeEventListener("abort", cancel);
+        }
+      }
     };
     if (signal?.aborted) {
       interrupted();

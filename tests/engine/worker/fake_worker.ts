@@ -15,11 +15,15 @@ function post(message: FromEngine): void {
 
 if (port) {
   let pings = 0;
+  /** How often "close" is answered; then the thread ends instead. */
+  let closes = Infinity;
   let received: ReceivedMessages | undefined;
   port.onmessage = ({ data }) => {
     if (data.kind === "open") received = receivedMessages(data.sent);
     received?.count();
     if (data.kind === "open") {
+      closes = data.options.limits?.maxBatch ?? Infinity;
+      post({ kind: "progress", progress: { label: "weights", done: 1, total: 1 } });
       post({
         kind: "opened",
         info: { algorithm: "NONE" } as EngineInfo,
@@ -46,7 +50,10 @@ if (port) {
       const value = { oneWaits: received?.oneWaits() } as unknown as EngineStatus;
       post({ kind: "status read", id: data.id, value });
     }
-    if (data.kind === "close") post({ kind: "closed" });
+    if (data.kind === "close") {
+      if (closes-- === 0) throw new Error("closed too often");
+      post({ kind: "closed" });
+    }
     // Every second ping is never answered.
     if (data.kind === "ping" && pings++ % 2 === 0) {
       post({ kind: "pong", id: data.id, value: undefined });
