@@ -17,7 +17,7 @@ const REQUEST = {
 };
 
 /** Runs the action where no deadline of the channel ever passes. */
-async function withoutDeadlines(action: () => Promise<void>): Promise<void> {
+async function withoutDeadlines(action: () => PromiseLike<void>): Promise<void> {
   const { setTimeout } = globalThis;
   globalThis.setTimeout = Object.assign(() => 0, setTimeout) as typeof setTimeout;
   try {
