@@ -210,24 +210,3 @@ Deno.test("a template that goes on and on takes nothing from the engine, nor fro
       await assert.rejects(engine.decode(Array(1_000_001).fill(5)), UsageError);
     },
   ));
-
-Deno.test("an abort while a file of the checkpoint gives nothing ends the opening", () =>
-  withModel(
-    async (folder) => {
-      await Deno.remove(`${folder}/model.safetensors`);
-      const { success } = await new Deno.Command("mkfifo", {
-        args: [`${folder}/model.safetensors`],
-      }).output();
-      assert.ok(success);
-    },
-    async (model) => {
-      const abort = new AbortController();
-      setTimeout(() => abort.abort(), 300);
-      const opening = open({ model: { model, draft: "none" }, hooks: { signal: abort.signal } });
-      await assert.rejects(opening, { name: "AbortError" });
-      // The thread still waits for the file; without a writer it would for ever. Where it had not come
-      // to the file yet nobody reads there, and one who writes alone would wait.
-      const writer = await Deno.open(`${model}/model.safetensors`, { read: true, write: true });
-      writer.close();
-    },
-  ));

@@ -27,6 +27,17 @@ async function withoutDeadlines(action: () => PromiseLike<void>): Promise<void> 
   }
 }
 
+Deno.test("an abort ends the opening in the middle of what the thread does", async () => {
+  const looping = "postMessage({ kind: 'ready' }); onmessage = () => { for (;;); };";
+  const abort = new AbortController();
+  const opening = engineInWorker(`data:text/javascript,${looping}`)({
+    hooks: { signal: abort.signal },
+  });
+  await setTimeout(100);
+  abort.abort();
+  await assert.rejects(opening, { name: "AbortError" });
+});
+
 Deno.test("an engine that is closed twice at once asks its thread once", async () => {
   const engine = await open({ limits: { maxBatch: 1 } });
   await withoutDeadlines(async () => {
