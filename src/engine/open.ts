@@ -171,6 +171,7 @@ export async function openEngine(
   });
   stack.defer(() => costs.keep());
   const measured = await measureWanted(costs, options, { plan, batch: capacity.batch, onWarning });
+  hooks.signal?.throwIfAborted();
   const speculation = learningCosts(plan.speculation, costs);
   const { tokens, vocabSize, eosTokenIds } = outputs;
   const grammars = lazyGrammars({ tokens, vocabSize, eosTokenIds });
@@ -384,7 +385,7 @@ async function loadRunner(
  */
 async function measureWanted(
   costs: EngineCosts,
-  { device = {}, limits = {} }: LocalOptions,
+  { device = {}, limits = {}, hooks = {} }: LocalOptions,
   { plan, batch, onWarning }: {
     readonly plan: SpeculationPlan;
     readonly batch: number;
@@ -394,12 +395,13 @@ async function measureWanted(
   // With one request at a time, no request waits for another's prompt.
   const limited = limits.sloItlMs !== undefined && batch > 1;
   const lacking = (plan.costs || limited) && costs.table === undefined && device.costs !== "off";
+  const asked = { seconds: QUICK_SECONDS, ...defined({ signal: hooks.signal }) };
   const measured = lacking
-    ? await costs.measure({ seconds: QUICK_SECONDS, prompts: limited ? "all" : "few" })
+    ? await costs.measure({ ...asked, prompts: limited ? "all" : "few" })
     : undefined;
   // A cost file that the caller names is used as it is.
   if (limited && costs.table && !costs.hasPrompts && device.costs === undefined) {
-    await costs.measurePrompts({ seconds: QUICK_SECONDS });
+    await costs.measurePrompts(asked);
   }
   if (limited && !costs.hasPrompts) {
     onWarning(

@@ -225,6 +225,22 @@ Deno.test("a policy that goes by costs: measured at the first start, then found,
   assert.deepEqual([more.text, more.line, more.table], [plain.text, undefined, undefined]);
 });
 
+Deno.test("an abort ends the opening while costs are measured, and none are kept", async () => {
+  let calls = 0;
+  const opening = (onProgress: () => void, signal = new AbortController().signal) =>
+    openEngine({
+      limits: { maxBatch: 2, contextLength: 512 },
+      hooks: { plan: { policy: frugal([]) }, onProgress, signal },
+    });
+  (await opening(() => void calls++))[Symbol.dispose]();
+  Deno.removeSync(costsPath() as string);
+  // The last progress is told before costs are measured.
+  const abort = new AbortController();
+  const aborted = opening(() => calls-- === 1 && abort.abort(), abort.signal);
+  await assert.rejects(aborted, { name: "AbortError" });
+  assert.throws(() => Deno.statSync(costsPath() as string), Deno.errors.NotFound);
+});
+
 Deno.test("--costs FILE: read as it is, or refused before anything is loaded", async () => {
   const path = `${cache}/mine.json`;
   Deno.writeTextFileSync(path, JSON.stringify(SIMPLE));
@@ -289,6 +305,12 @@ Deno.test("what a table lacks of prompts is measured and put into it, the rest s
     refined: { all: 2, rounds: [], catchUp: 3, prefill: 4 },
   }));
   assert.equal(costs.hasPrompts, false);
+  // It aborts once some lengths are measured, of which none is kept.
+  const abort = new AbortController();
+  let looks = 0;
+  Object.defineProperty(abort.signal, "aborted", { get: () => looks++ > 3 });
+  await costs.measurePrompts({ seconds: 3, signal: abort.signal });
+  assert.equal(costs.table?.prefill.length, 1);
   await costs.measurePrompts({ seconds: 3 });
   const { prefill, refined, ...rest } = costs.table ?? assert.fail();
   assert.equal(costs.hasPrompts, true);

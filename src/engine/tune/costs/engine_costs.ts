@@ -26,7 +26,7 @@ export interface EngineCosts {
   /** Measures it again, while nothing else runs, and stores it in the cache unless `keep` is false. */
   measure(asked: MeasureCostsRequest): Promise<MeasuredCosts>;
   /** Measures prompts of all lengths that programs are made for, and puts them into the table that there is. */
-  measurePrompts(asked: Pick<CostsRequest, "seconds">): Promise<void>;
+  measurePrompts(asked: Pick<CostsRequest, "seconds" | "signal">): Promise<void>;
   /** Replaces the table by what `change` makes of it. */
   refine(change: (table: CostTable) => CostTable): void;
   /** Writes the refined table into the cache, if there were enough changes to be worth it. */
@@ -107,7 +107,7 @@ export function openCosts(
         chunkRows,
         prompts: "only",
       });
-      if (prefill.length < 2) return;
+      if (asked.signal?.aborted || prefill.length < 2) return;
       const { refined } = table;
       table = { ...table, prefill, ...refined && { refined: { ...refined, prefill: 1 } } };
       if (cache !== undefined) writeCosts(cache, key, table, onWarning);
