@@ -309,8 +309,9 @@ Deno.test("what a table lacks of prompts is measured and put into it, the rest s
   const abort = new AbortController();
   let looks = 0;
   Object.defineProperty(abort.signal, "aborted", { get: () => looks++ > 3 });
+  const { table } = costs;
   await costs.measurePrompts({ seconds: 3, signal: abort.signal });
-  assert.equal(costs.table?.prefill.length, 1);
+  assert.ok(looks > 3 && costs.table === table);
   await costs.measurePrompts({ seconds: 3 });
   const { prefill, refined, ...rest } = costs.table ?? assert.fail();
   assert.equal(costs.hasPrompts, true);
