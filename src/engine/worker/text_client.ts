@@ -25,7 +25,7 @@ export class TextThread {
   readonly #model: ModelOptions;
   readonly #waiting: PendingQuestion[] = [];
   #worker: Worker | undefined;
-  /** The thread reads messages. */
+  /** The thread has opened the checkpoint's text and takes questions. */
   #ready = false;
   #current: PendingQuestion | undefined;
   #failure: Error | undefined;
@@ -121,10 +121,10 @@ export class TextThread {
   }
 
   #receive(message: FromText): void {
-    if (message.kind === "ready") {
-      this.#post({ kind: "open text", model: this.#model });
-      this.#ready = true;
-    } else {
+    if (message.kind === "ready") return this.#post({ kind: "open text", model: this.#model });
+    // Questions wait here until then: an aborted one does not end the thread while it opens the text.
+    if (message.kind === "opened") this.#ready = true;
+    else {
       const asked = this.#current;
       this.#current = undefined;
       if (message.kind === "answer") asked?.resolve(message.value);

@@ -18,5 +18,7 @@ export type ToText =
 export type FromText =
   /** Messages are received from now on. */
   | { readonly kind: "ready" }
+  /** Answer to "open text": questions are answered from now on, if only with why there is no text. */
+  | { readonly kind: "opened" }
   | { readonly kind: "answer"; readonly value: TextAnswer }
   | { readonly kind: "error"; readonly error: SentError };

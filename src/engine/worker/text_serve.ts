@@ -15,15 +15,21 @@ export function serveText(port: Port<ToText, FromText>): void {
     throw new Error('"ask" before "open text"');
   };
   port.onmessage = ({ data }) => {
+    if (data.kind === "open text") {
+      try {
+        answer = openAnswers(data.model);
+      } catch (error) {
+        // That error answers every question.
+        answer = () => {
+          throw error;
+        };
+      }
+      return port.postMessage({ kind: "opened" });
+    }
     try {
-      if (data.kind === "open text") answer = openAnswers(data.model);
-      else port.postMessage({ kind: "answer", value: answer(data.question) });
+      port.postMessage({ kind: "answer", value: answer(data.question) });
     } catch (error) {
-      if (data.kind === "ask") return port.postMessage({ kind: "error", error: sentError(error) });
-      // If the text cannot be opened, that error answers every question.
-      answer = () => {
-        throw error;
-      };
+      port.postMessage({ kind: "error", error: sentError(error) });
     }
   };
   port.postMessage({ kind: "ready" });

@@ -61,6 +61,35 @@ Deno.test("an aborted question is gone, and those behind it are answered", async
   await assert.rejects(thread.encode({ raw: "a" }, AbortSignal.abort()), { name: "AbortError" });
 });
 
+/** A text thread that takes 400 ms to open its text and has one answer. */
+const SLOW_TO_OPEN = `
+  const wait = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  onmessage = ({ data }) => {
+    if (data.kind === "open text") wait(400);
+    postMessage(data.kind === "open text" ? { kind: "opened" } : { kind: "answer", value: [7] });
+  };
+  postMessage({ kind: "ready" });`;
+
+Deno.test("questions that are aborted while the text is opened do not begin the opening anew", async () => {
+  const { Worker } = globalThis;
+  let started = 0;
+  globalThis.Worker = class extends Worker {
+    constructor(...of: ConstructorParameters<typeof Worker>) {
+      super(...of);
+      started++;
+    }
+  };
+  try {
+    const thread = new TextThread(`data:text/javascript,${encodeURIComponent(SLOW_TO_OPEN)}`);
+    const asked = () => thread.encode({ raw: "a" }, AbortSignal.timeout(100));
+    while (started === 1 && await asked().catch(() => undefined) === undefined);
+    assert.equal(started, 1);
+    thread.end(new Error("ended"));
+  } finally {
+    globalThis.Worker = Worker;
+  }
+});
+
 Deno.test("a text thread without a checkpoint answers with why, and an ended one with that", async () => {
   using thread = open("/no/such/model");
   const why = { name: "UsageError", message: /^Cannot open "\/no\/such\/model/ };
