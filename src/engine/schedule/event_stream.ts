@@ -14,7 +14,8 @@ export class EventStream implements AsyncIterableIterator<EngineEvent, void, voi
   #at = 0;
   #ended = false;
   #listener: ((event: EngineEvent) => unknown) | undefined;
-  #wake: () => void = () => {};
+  /** Resolves with the next event. */
+  #pushed: PromiseWithResolvers<void> = Promise.withResolvers();
 
   /** @param cancel ends the request with reason "interrupt"; its last event is still pushed. */
   constructor(cancel: () => void) {
@@ -37,16 +38,17 @@ export class EventStream implements AsyncIterableIterator<EngineEvent, void, voi
         this.#ended = true;
         this.#over.resolve();
       }
-      this.#wake();
+      this.#pushed.resolve();
+      this.#pushed = Promise.withResolvers();
     }
   }
 
   /** Calls the listener for each event that was pushed and for each that will be. */
   listen(listener: (event: EngineEvent) => unknown): void {
+    // What the listener itself pushes meanwhile comes after what was pushed before.
+    while (this.#at < this.#events.length) listener(this.#events[this.#at++] as EngineEvent);
+    this.#events.length = this.#at = 0;
     this.#listener = listener;
-    const unread = this.#events.splice(0).slice(this.#at);
-    this.#at = 0;
-    for (const event of unread) listener(event);
   }
 
   /** Ends the request with reason "interrupt", unless it has ended. */
@@ -57,7 +59,7 @@ export class EventStream implements AsyncIterableIterator<EngineEvent, void, voi
   async next(): Promise<IteratorResult<EngineEvent, void>> {
     while (this.#at === this.#events.length) {
       if (this.#ended) return { done: true, value: undefined };
-      await new Promise<void>((resolve) => this.#wake = resolve);
+      await this.#pushed.promise;
     }
     const event = this.#events[this.#at++] as EngineEvent;
     if (this.#at === this.#events.length) this.#events.length = this.#at = 0;

@@ -41,6 +41,26 @@ Deno.test("a listener is called as an event is pushed, also for those before it 
   assert.deepEqual([kinds, stream.ended], [["text", "text", "error"], true]);
 });
 
+Deno.test("what a listener pushes comes after what was pushed before it listened", () => {
+  const { stream } = open();
+  for (const one of ["a", "b"]) stream.push(text(one));
+  const kinds: string[] = [];
+  stream.listen((event) => {
+    // As closing the engine does.
+    if (kinds.push(event.kind) === 1) stream.push(error);
+  });
+  assert.deepEqual([kinds, stream.ended], [["text", "text", "error"], true]);
+});
+
+Deno.test("several reads at once get an event each, in their order", async () => {
+  const { stream } = open();
+  const reads = Promise.all(Array.from({ length: 3 }, () => stream.next()));
+  for (const event of [text("a"), text("b")]) stream.push(event);
+  await undefined;
+  stream.push(FINISH);
+  assert.deepEqual((await reads).map(({ value }) => value), [text("a"), text("b"), FINISH]);
+});
+
 Deno.test("what a listener throws is thrown where the event was pushed", () => {
   const { stream } = open();
   stream.listen(() => {
