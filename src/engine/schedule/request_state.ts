@@ -51,7 +51,9 @@ export function stepsOf(
 }
 
 /** Whether it takes no part in a round, because the others would wait for its grammar. */
-export function waitsForGrammar({ awaitsGrammar, constraint }: RequestState): boolean {
+export function waitsForGrammar(
+  { awaitsGrammar, constraint }: Pick<RequestState, "awaitsGrammar" | "constraint">,
+): boolean {
   return awaitsGrammar || constraint?.busy !== undefined;
 }
 

@@ -4,6 +4,7 @@ import { stateSpacing } from "../device/kept_states.ts";
 import type { Runner } from "../device/runner.ts";
 import type { GenerateRequest } from "./events.ts";
 import type { Sequence } from "../device/sequence.ts";
+import { type RequestState, waitsForGrammar } from "./request_state.ts";
 import type { KvAllocator } from "./run_queue.ts";
 import type { PrefixCache } from "./prefix_cache.ts";
 
@@ -141,7 +142,7 @@ export function maxRequestTokens(capacity: EngineSizes): number {
 }
 
 /** A request and where its tokens are stored. */
-interface Stored {
+interface Stored extends Pick<RequestState, "awaitsGrammar" | "constraint"> {
   readonly decoding: boolean;
   readonly sequence: Sequence;
   readonly request: GenerateRequest;
@@ -162,7 +163,9 @@ export function kvAllocator(pages: SequencePages, capacity: EngineSizes): KvAllo
       return pages.available;
     },
     open: ({ sequence }) => pages.open(sequence),
-    awaits: ({ sequence }, other) => pages.awaits(sequence, other.sequence),
+    // A request that waits for its grammar stores nothing meanwhile.
+    awaits: ({ sequence }, other) =>
+      !waitsForGrammar(other) && pages.awaits(sequence, other.sequence),
     missing(state, rounds) {
       const wanted = Math.ceil(cells(state, rounds) / PAGE);
       return Math.max(0, wanted - state.sequence.pages.length);

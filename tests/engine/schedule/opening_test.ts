@@ -14,6 +14,7 @@ import { uniformAt } from "../../../src/simulate/acceptance/chance.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
 import { NO_PROPOSAL } from "../../../src/speculate/trees.ts";
+import { openFake as openCached } from "../fake_engine.ts";
 import { FAKE_EOS, fakeRunner, VOCAB } from "../fake_runner.ts";
 
 const ASKED: GenerateRequest = {
@@ -257,6 +258,21 @@ Deno.test("an abort ends requests beside a grammar that finds nothing for long, 
     (await Promise.all(ends.slice(1, 3))).map(({ finishReason }) => finishReason),
     ["length", "length"],
   );
+  await loop.idle();
+});
+
+Deno.test("a request with the same prefix does not wait for one whose grammar keeps it from storing it", async () => {
+  const { promise: busy, resolve } = Promise.withResolvers<void>();
+  const constraint = { ...anything(), busy: busy as Promise<void> | undefined };
+  const grammars: Grammars = { open: () => Promise.resolve(constraint), close() {} };
+  const { loop } = openCached({ grammars });
+  const promptIds = Array.from({ length: 50 }, (_, i) => 2 + i);
+  const slow = resultOf(loop.submit({ ...CONSTRAINED, promptIds }));
+  for (let turn = 0; turn < 10; turn++) await setImmediate();
+  const { outputIds } = await resultOf(loop.submit({ ...ASKED, promptIds }));
+  constraint.busy = undefined;
+  resolve();
+  assert.deepEqual((await slow).outputIds, outputIds);
   await loop.idle();
 });
 
