@@ -85,10 +85,14 @@ export function openPrefill(
   /** The next chunk of a request's prompt; undefined where its grammar throws, which ends the request. */
   function chunkOf(state: RequestState, tokens: number): Chunk | undefined {
     const { sequence, request: { logprobs } } = state;
+    const to = sequence.stored + tokens;
     let mask: Uint32Array | undefined;
-    requests.attempt(state, () => void (mask = state.constraint?.mask));
+    // No token is chosen before the prompt ends, and all requests wait while a mask is made.
+    if (to === sequence.ids.length) {
+      requests.attempt(state, () => void (mask = state.constraint?.mask));
+    }
     if (state.done) return undefined;
-    return { state, sequence, to: sequence.stored + tokens, mask, logprobs };
+    return { state, sequence, to, mask, logprobs };
   }
 
   /** The budget of a forward of these prompts while decoding requests wait for it: as many rows as the time allows. */

@@ -276,6 +276,26 @@ Deno.test("a request with the same prefix does not wait for one whose grammar ke
   await loop.idle();
 });
 
+Deno.test("the mask of a prompt's last chunk is asked for, and of no other", async () => {
+  const { loop, asked } = openFake();
+  const answer = resultOf(loop.submit({
+    ...CONSTRAINED,
+    promptIds: Array.from({ length: 50 }, (_, i) => 2 + i),
+    maxTokens: 1,
+  }));
+  const { mask, ...others } = anything();
+  let masks = 0;
+  asked[0]?.resolve({
+    ...others,
+    get mask() {
+      masks++;
+      return mask;
+    },
+  });
+  await answer;
+  assert.equal(masks, 1);
+});
+
 Deno.test("nothing is drafted for a request whose grammar is slow", async () => {
   const { loop, asked } = openFake();
   const plain = await resultOf(loop.submit(ASKED));
