@@ -1,3 +1,5 @@
+import { Buffer } from "node:buffer";
+
 /** Calls of functions between two checks: mostly well below a millisecond, 0.25 s where long lists are searched. */
 const CALLS = 1 << 10;
 
@@ -49,7 +51,7 @@ export function interruptible(module: Uint8Array, check: string): Uint8Array<Arr
     } else parts.push(module.subarray(from, end));
     reader.at = end;
   }
-  return joined(parts);
+  return Buffer.concat(parts);
 }
 
 /** Names of the imported functions, which have the first indices of functions. */
@@ -109,14 +111,4 @@ function readNumber(reader: Reader): number {
 /** A number as unsigned LEB128. */
 function unsigned(value: number): number[] {
   return value < 128 ? [value] : [value & 127 | 128, ...unsigned(value >>> 7)];
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

@@ -281,3 +281,13 @@ export function fakeRunner(capacity: EngineSizes, draft: DraftKind = "catches up
 
   return runner;
 }
+
+/** Places for states, of which none is ever stored. */
+export const NO_STATES: NonNullable<SchedulerRunner["states"]> = {
+  count: 1,
+  spaced: false,
+  saving: undefined,
+  mayHave: () => true,
+  save: () => 0,
+  load: () => {},
+};

@@ -27,7 +27,7 @@ export interface Requests {
   /** Takes a request that was checked. */
   enqueue(request: GenerateRequest, onEvent: (event: EngineEvent) => void): RequestState;
   /**
-   * Handles what came meanwhile: tokens whose grammar has found what may follow, requests that were cancelled or
+   * Handles what happened since the last call: tokens whose next mask is ready, requests that were cancelled or
    * aborted, and those that failed during the last round.
    */
   endCancelled(): void;

@@ -35,7 +35,7 @@ export interface TuningContents {
   readonly path: string | undefined;
   /** The number of measured launches of each adapter, which is named by `adapterKey`. */
   readonly adapters: readonly { readonly adapter: string; readonly launches: number }[];
-  /** Why the file, or the entry of an adapter, cannot be read; undefined where all of it can. */
+  /** Why the file, or the entry of an adapter, cannot be read; undefined if everything was read. */
   readonly problem: string | undefined;
 }
 

@@ -129,6 +129,33 @@ export function parseLayerRope(config: Fields, type: string, headDim: number): R
   return inside && parseRopeOf(config, inside, headDim);
 }
 
+/** Places of ropes in what `ropesByLayerType` returns. */
+export const FULL = 0;
+export const SLIDING = 1;
+
+/**
+ * The ropes of full and of sliding layers, where `rope_parameters` has an object for each. Without sliding layers it is
+ * the first alone; without full ones the first rotates nothing.
+ *
+ * @param absent parameters if config.json has none.
+ * @throws UsageError where a kind that layers have is missing.
+ */
+export function ropesByLayerType(
+  config: Fields,
+  layers: readonly { readonly sliding: boolean; readonly headDim: number }[],
+  absent: Readonly<Record<string, unknown>>,
+): Rope[] {
+  const rope_parameters = value(config, "rope_parameters") ?? absent;
+  const fields = { ...config, values: { ...config.values, rope_parameters } };
+  return ["full_attention", "sliding_attention"].flatMap((type, kind) => {
+    const layer = layers.find(({ sliding }) => sliding === (kind === SLIDING));
+    if (layer === undefined) return kind === FULL ? noRope(layers[0]?.headDim ?? 0) : [];
+    const rope = parseLayerRope(fields, type, layer.headDim);
+    if (rope === undefined) throw unusable(config, `has no rope_parameters for ${quote(type)}`);
+    return rope;
+  });
+}
+
 /** The rope of layers whose queries and keys are not rotated. */
 export function noRope(headDim: number): Rope {
   return { theta: 1, width: headDim, scaling: { kind: "none" } };

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type { z } from "zod";
 import { parseWithLiteralsAt } from "../../text/number_literals.ts";
 import { ApiError, invalid, tooManyOf } from "./errors.ts";
@@ -100,7 +101,7 @@ async function readBytes(request: Request): Promise<Uint8Array> {
   try {
     while (true) {
       const { value, done } = await reader.read();
-      if (done) return joined(chunks, size);
+      if (done) return Buffer.concat(chunks, size);
       chunks.push(value);
       size += value.length;
       if (size > MAX_BYTES) throw tooLarge();
@@ -114,16 +115,6 @@ async function readBytes(request: Request): Promise<Uint8Array> {
 
 function tooLarge(): ApiError {
   return new ApiError(413, `the body has more than ${MAX_BYTES} bytes`);
-}
-
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
 }
 
 function utf8(bytes: Uint8Array): string {

@@ -8,7 +8,7 @@ import { staticPlan } from "../../../src/engine/schedule/speculation_choice.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { GREEDY } from "../../../src/speculate/sampling.ts";
-import { FAKE_EOS, type FakeRunner, fakeRunner, VOCAB } from "../fake_runner.ts";
+import { FAKE_EOS, type FakeRunner, fakeRunner, NO_STATES, VOCAB } from "../fake_runner.ts";
 
 const REQUEST: GenerateRequest = {
   promptIds: [9, 8, 7],
@@ -174,19 +174,11 @@ Deno.test("groups go on to begin before the last is read as texts of a batch com
 });
 
 Deno.test("they do so where states are kept too, with pages reserved while none is unread", async () => {
-  const states = {
-    count: 1,
-    spaced: false,
-    saving: undefined,
-    mayHave: () => true,
-    save: () => 0,
-    load: () => {},
-  };
-  const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], { states });
+  const found = await unreadAt([{ maxTokens: 6 }, { maxTokens: 12 }], { states: NO_STATES });
   assert.deepEqual(found, [0, 0, ...Array(10).fill(1)]);
   // The runner asserts that no group begins without a request.
   const token = await unreadAt([{ ignoreEos: false, maxTokens: 90, promptIds: [5, 4] }], {
-    states,
+    states: NO_STATES,
   });
   assert.ok(token.length > 2 && token.slice(1).every((unread) => unread === 1));
 });

@@ -20,7 +20,7 @@ import { hash32 } from "../../../src/speculate/noise.ts";
 import type { Policy } from "../../../src/speculate/policy.ts";
 import { chain, chains } from "../../../src/speculate/round_shape.ts";
 import { SIMPLE } from "../../speculate/costs/table.ts";
-import { POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
+import { NO_STATES, POISON, tokenAfter, VOCAB } from "../fake_runner.ts";
 import { alone, assertNothingLeaked, type Fake, openFake, request, TREES } from "../fake_engine.ts";
 
 /** Proposes chains at times; in the same rounds the device drafts for the other sequences. */
@@ -115,16 +115,6 @@ const RESTLESS: Policy<number> = {
   mayLag: (round) => hash32(round >> 2, 5, 2) % 3 > 0,
   learn: (round) => ({ state: round + 1 }),
   report: () => ({ json: {}, rows: [] }),
-};
-
-/** Places for states, of which none is ever stored. */
-const NO_STATES = {
-  count: 1,
-  spaced: false,
-  saving: undefined,
-  mayHave: () => true,
-  save: () => 0,
-  load: () => {},
 };
 
 Deno.test("500 random schedules: every text is what it is alone, and no page leaks", async () => {

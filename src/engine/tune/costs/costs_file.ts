@@ -56,7 +56,7 @@ export interface CostsContents {
   readonly path: string | undefined;
   /** The number of tables of each adapter, which is named by `adapterKey`. */
   readonly adapters: readonly { readonly adapter: string; readonly tables: number }[];
-  /** Why the file, or a table, cannot be read; undefined where all of it can. */
+  /** Why the file, or one of its tables, cannot be read; undefined if everything was read. */
   readonly problem: string | undefined;
 }
 

@@ -11,12 +11,9 @@ import {
 } from "../../files/fields.ts";
 import type { DenseMlp, HeadAttention, LayerConfig, MlpSpec } from "../layer_config.ts";
 import { parseMixture } from "../mixture_config.ts";
-import { parseLayerRope, type Rope } from "../rope_config.ts";
+import { FULL, type Rope, ropesByLayerType, SLIDING } from "../rope_config.ts";
 import { llamaNamesBut, type TensorNames } from "../tensor_names.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
-
-const FULL = 0;
-const SLIDING = 1;
 
 const MAX_WIDTH = 2 ** 12;
 
@@ -213,18 +210,11 @@ function mlpOf(config: Fields, base: BaseLayer, dense: DenseMlp): MlpSpec {
  * that of the first layer of the kind.
  */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
-  const count = layerCount(config);
-  const rope_parameters = value(config, "rope_parameters") ?? ROPES;
-  const fields = { ...config, values: { ...config.values, rope_parameters } };
-  return [false, true].flatMap((local) => {
-    const i = Array.from({ length: count }, (_, i) => i).find((i) => isLocal(config, i) === local);
-    if (i === undefined) return [];
-    const width = headsOf(config, { numKvHeads: 1, headDim }, i).headDim;
-    const type = local ? "sliding_attention" : "full_attention";
-    const rope = parseLayerRope(fields, type, width);
-    if (rope === undefined) throw unusable(config, `has no rope_parameters for ${quote(type)}`);
-    return rope;
-  });
+  const layers = Array.from({ length: layerCount(config) }, (_, i) => ({
+    sliding: isLocal(config, i),
+    headDim: headsOf(config, { numKvHeads: 1, headDim }, i).headDim,
+  }));
+  return ropesByLayerType(config, layers, ROPES);
 }
 
 /** Width of the layers' own embeddings; null and 0 mean none. If config.json has no value, 256 as in transformers. */

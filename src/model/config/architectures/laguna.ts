@@ -10,13 +10,9 @@ import {
 } from "../../files/fields.ts";
 import type { HeadAttention, MlpSpec, OutputGate } from "../layer_config.ts";
 import { isDense, parseMixture } from "../mixture_config.ts";
-import { noRope, parseLayerRope, type Rope } from "../rope_config.ts";
+import { FULL, type Rope, ropesByLayerType, SLIDING } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { BaseLayer, Family } from "../types.ts";
-
-const FULL = 0;
-const SLIDING = 1;
-const LAYER_TYPES = ["full_attention", "sliding_attention"] as const;
 
 /** Rope parameters if config.json has none. */
 const ROPES = {
@@ -125,15 +121,10 @@ function mixture(config: Fields, base: BaseLayer): MlpSpec {
   };
 }
 
-/** The ropes of full and of sliding layers. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
-  const rope_parameters = value(config, "rope_parameters") ?? ROPES;
-  const fields = { ...config, values: { ...config.values, rope_parameters } };
-  const layers = Array.from({ length: layerCount(config) }, (_, i) => isLocal(config, i));
-  return LAYER_TYPES.map((type) => {
-    const rope = parseLayerRope(fields, type, headDim);
-    if (rope) return rope;
-    if (!layers.includes(type === "sliding_attention")) return noRope(headDim);
-    throw unusable(config, `has no rope_parameters for ${quote(type)}`);
-  });
+  const layers = Array.from({ length: layerCount(config) }, (_, i) => ({
+    sliding: isLocal(config, i),
+    headDim,
+  }));
+  return ropesByLayerType(config, layers, ROPES);
 }
