@@ -216,10 +216,14 @@ function signatures(tokens: readonly number[]): number[] {
   return tokens.map((token) => sum = mix32(sum ^ token));
 }
 
+/** A prefix was kept that is shorter than the one that the slot had loaded: its first page was never written. */
+const FAILED_ONCE = [185763554];
+
 Deno.test("whatever is stored, rejected, kept and loaded, each row sees its window", () => {
   const all = { wraps: 0, saved: 0, refused: 0, loaded: 0, ahead: 0 };
   const first = EXHAUSTIVE ? 0 : SEED % 2 ** 31;
-  for (let seed = first; seed < first + (EXHAUSTIVE ? 2000 : 150); seed++) {
+  const drawn = Array.from({ length: EXHAUSTIVE ? 2000 : 150 }, (_, i) => first + i);
+  for (const seed of [...FAILED_ONCE, ...drawn]) {
     const world = new World(seed);
     for (let step = 0; step < 200; step++) world.step();
     for (const key of Object.keys(all) as (keyof typeof all)[]) all[key] += world.seen[key];

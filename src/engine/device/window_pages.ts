@@ -122,6 +122,8 @@ interface SlotPages {
   /** The slot's own pages: blocks to come are stored in page (block mod `slotPages`) of these. */
   readonly ring: number[];
   shared: SharedPage[];
+  /** First block whose cells are stored: of a prefix that was loaded there are those of the window alone. */
+  begins: number;
 }
 
 /**
@@ -148,11 +150,13 @@ class RingPages {
       table: new Uint32Array(sizes.blocks),
       ring: Array.from({ length: ring.slotPages }, () => this.#take()),
       shared: [],
+      begins: 0,
     }));
     this.#places = Array.from({ length: sizes.places }, () => []);
   }
 
   open(slot: number): void {
+    this.#slotAt(slot).begins = 0;
     this.#goOn(slot, 0);
   }
 
@@ -212,7 +216,8 @@ class RingPages {
     const last = length / PAGE;
     const first = Math.max(0, last - keptPages);
     this.#release(slotAt, first);
-    if (last === 0 || (first + slotPages) * PAGE < end) return false;
+    const there = last > 0 && first >= slotAt.begins && (first + slotPages) * PAGE >= end;
+    if (!there) return false;
     const shared = new Set(slotAt.shared.map(({ block }) => block));
     const blocks = Array.from({ length: last - first }, (_, i) => first + i);
     const own = blocks.filter((block) => table[block] === ring[block % slotPages]);
@@ -232,9 +237,11 @@ class RingPages {
 
   /** Makes an empty slot begin with the window that is kept at a place. */
   load(slot: number, place: number, length: number): void {
-    const { table, shared } = this.#slotAt(slot);
+    const slotAt = this.#slotAt(slot);
+    const { table, shared } = slotAt;
     const pages = this.#places[place] as number[];
     const first = length / PAGE - pages.length;
+    slotAt.begins = first;
     this.#pool.retain(pages);
     for (const [i, page] of pages.entries()) {
       table[first + i] = page;
