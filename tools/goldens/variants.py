@@ -104,7 +104,66 @@ FAMILIES = {
         {**{k: v for k, v in BASE.items() if k != "rms_norm_eps"}, **HEADS, "num_hidden_layers": 4,
          "rope_parameters": ROPE},
     ),
+    "muse_glimmer": (
+        "MuseGlimmerTextConfig", "MuseGlimmerForCausalLM",
+        {**BASE, **WIDE, "num_hidden_layers": 6, "hidden_activation": "silu", "post_norm_eps": 0.01, "sliding_window": 16,
+         "qk_scale_factor": 3.0, "output_multiplier": 0.5, "final_logit_softcapping": 3.0, "rope_parameters": ROPE,
+         "tie_word_embeddings": False},
+    ),
+    "laguna": (
+        "LagunaConfig", "LagunaForCausalLM",
+        {**BASE, **WIDE, **MIXTURE, "num_hidden_layers": 4, "gating": "per-head", "sliding_window": 16,
+         "layer_types": ["full_attention", "sliding_attention"] * 2, "mlp_layer_types": ["dense"] + ["sparse"] * 3,
+         "num_attention_heads_per_layer": [4, 8, 4, 8], "shared_expert_intermediate_size": 48,
+         "moe_routed_scaling_factor": 1.5, "moe_router_logit_softcapping": 0.0,
+         "rope_parameters": {"full_attention": {**ROPE, "partial_rotary_factor": 0.5}, "sliding_attention": ROPE},
+         "tie_word_embeddings": False},
+    ),
+    "ernie4_5": (
+        "Ernie4_5Config", "Ernie4_5ForCausalLM",
+        {**BASE, **WIDE, "num_hidden_layers": 3, "use_bias": False, "rope_parameters": ROPE},
+    ),
+    "ernie4_5_moe": (
+        "Ernie4_5_MoeConfig", "Ernie4_5_MoeForCausalLM",
+        {**BASE, **HEADS, "num_hidden_layers": 4, "use_bias": False, "rope_parameters": ROPE, "moe_k": 3,
+         "moe_intermediate_size": 32, "moe_num_experts": 8, "moe_num_shared_experts": 1, "moe_layer_start_index": 1,
+         "moe_layer_end_index": 3, "moe_layer_interval": 1},
+    ),
+    "hunyuan": (
+        "HunYuanDenseV1Config", "HunYuanDenseV1ForCausalLM",
+        {**BASE, **WIDE, "num_hidden_layers": 3, "rope_parameters": ROPE, "tie_word_embeddings": False},
+    ),
+    "granite_swa": (
+        "GraniteSWAConfig", "GraniteSWAForCausalLM",
+        {**BASE, **HEADS, "num_hidden_layers": 4, "sliding_window": 16, "rope_parameters": ROPE,
+         "layer_rope_theta": [0, 10000.0, 10000.0, 500.0], "tie_word_embeddings": False},
+    ),
+    "llama": ("LlamaConfig", "LlamaForCausalLM", {**BASE, **WIDE, "num_hidden_layers": 3, "rope_parameters": ROPE}),
+    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", {**BASE, **WIDE, "num_hidden_layers": 3, "rope_parameters": ROPE}),
+    "qwen3_moe": (
+        "Qwen3MoeConfig", "Qwen3MoeForCausalLM",
+        {**BASE, **WIDE, **MIXTURE, "num_hidden_layers": 3, "rope_parameters": ROPE, "decoder_sparse_step": 1,
+         "mlp_only_layers": [], "norm_topk_prob": True},
+    ),
+    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", {**BASE, **HEADS, "num_hidden_layers": 4, "rope_parameters": ROPE}),
+    "gemma3": (
+        "Gemma3TextConfig", "Gemma3ForCausalLM",
+        {**BASE, **WIDE, "num_hidden_layers": 6, "sliding_window": 16, "query_pre_attn_scalar": 32,
+         "layer_types": WINDOWS * 2,
+         "rope_parameters": {"sliding_attention": ROPE, "full_attention": {**ROPE, "rope_theta": 1000000.0}}},
+    ),
+    "phi3": (
+        "Phi3Config", "Phi3ForCausalLM",
+        {**BASE, **HEADS, "num_hidden_layers": 3, "rope_parameters": {**ROPE, "partial_rotary_factor": 1.0}},
+    ),
+    "deepseek_v3": (
+        "DeepseekV3Config", "DeepseekV3ForCausalLM",
+        {**BASE, **LATENT, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "routed_scaling_factor": 2.0,
+         "norm_topk_prob": True, "rope_parameters": ROPE, "tie_word_embeddings": False},
+    ),
 }
+# Families that add 1 to the weights of their norms.
+ONE_ADDED = ("qwen3_5", "qwen3_next", "gemma3")
 CONVS = ["conv", "conv", "full_attention", "conv"]
 
 VARIANTS = {
@@ -208,6 +267,63 @@ VARIANTS = {
              routed_scaling_factor=1.0),
     ),
     "mistral4": ("mistral4", {}),
+    "muse_deep": ("muse_glimmer", dict(num_hidden_layers=9, num_attention_heads=6, num_key_value_heads=1)),
+    "muse_tied": ("muse_glimmer", dict(tie_word_embeddings=True, final_logit_softcapping=None)),
+    "muse_ropes": (
+        "muse_glimmer",
+        dict(num_hidden_layers=4, layer_rope_theta=[0, 500.0, 10000.0, 0],
+             layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"]),
+    ),
+    "laguna_tied": ("laguna", dict(tie_word_embeddings=True, moe_router_logit_softcapping=2.0)),
+    "laguna_element": (
+        "laguna",
+        dict(gating="per-element", num_attention_heads_per_layer=None, mlp_layer_types=["sparse", "dense"] * 2),
+    ),
+    "laguna_bias": ("laguna", dict(attention_bias=True, num_experts=16, num_experts_per_tok=1)),
+    "ernie_untied": ("ernie4_5", dict(tie_word_embeddings=False, num_key_value_heads=4)),
+    "ernie_heads": ("ernie4_5", dict(head_dim=16, num_attention_heads=8, num_key_value_heads=1, tie_word_embeddings=True)),
+    "ernie_bias": ("ernie4_5", dict(use_bias=True)),
+    "ernie_moe_every_other": (
+        "ernie4_5_moe", dict(moe_layer_interval=2, moe_layer_start_index=0, moe_layer_end_index=-1, moe_k=1),
+    ),
+    "ernie_moe_no_shared": ("ernie4_5_moe", dict(moe_num_shared_experts=0, tie_word_embeddings=False)),
+    "ernie_moe_some": ("ernie4_5_moe", dict(moe_layer_start_index=1, moe_layer_end_index=2, moe_num_shared_experts=2)),
+    "hunyuan_plain": ("hunyuan", {}),
+    "hunyuan_bias": ("hunyuan", dict(attention_bias=True, tie_word_embeddings=True)),
+    "hunyuan_alpha": (
+        "hunyuan",
+        dict(num_key_value_heads=1,
+             rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor": 1.0}),
+    ),
+    "granite_swa_default": ("granite_swa", dict(layer_rope_theta=None)),
+    "granite_swa_multipliers": (
+        "granite_swa",
+        dict(embedding_multiplier=6.0, attention_multiplier=0.2, residual_multiplier=0.5, logits_scaling=4.0,
+             num_hidden_layers=5, layer_rope_theta=[500.0] * 5, layer_types=["sliding_attention"] * 4 + ["full_attention"]),
+    ),
+    "llama_bias": ("llama", dict(attention_bias=True, tie_word_embeddings=True)),
+    "llama_heads": ("llama", dict(num_attention_heads=2, num_key_value_heads=1, head_dim=80)),
+    "qwen3_window": (
+        "qwen3",
+        dict(use_sliding_window=True, sliding_window=16, max_window_layers=1, num_hidden_layers=4, attention_bias=False),
+    ),
+    "qwen3_bias": ("qwen3", dict(attention_bias=True, tie_word_embeddings=True)),
+    "qwen3_moe_sparse": ("qwen3_moe", dict(decoder_sparse_step=2, num_hidden_layers=4, norm_topk_prob=False)),
+    "qwen3_moe_only": ("qwen3_moe", dict(mlp_only_layers=[0, 2], num_experts_per_tok=1)),
+    "qwen2_window": ("qwen2", dict(use_sliding_window=True, sliding_window=16, max_window_layers=2)),
+    "gemma3_pattern": ("gemma3", dict(num_hidden_layers=4, layer_types=["full_attention", "sliding_attention"] * 2)),
+    "gemma3_linear": (
+        "gemma3",
+        dict(query_pre_attn_scalar=64, num_key_value_heads=1,
+             rope_parameters={
+                 "sliding_attention": ROPE,
+                 "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+             }),
+    ),
+    "phi3_partial": ("phi3", dict(rope_parameters={**ROPE, "partial_rotary_factor": 0.75}, tie_word_embeddings=True)),
+    "phi3_window": ("phi3", dict(sliding_window=16)),
+    "deepseek_v3_interleaved": ("deepseek_v3", dict(rope_interleave=True, n_group=2, topk_group=1)),
+    "deepseek_v3_halves": ("deepseek_v3", dict(rope_interleave=False, q_lora_rank=None, num_key_value_heads=4)),
 }
 
 
@@ -220,7 +336,7 @@ def fill(model, family: str) -> None:
         elif key.endswith("A_log"):
             p.uniform_(0.0, 2.0)
         elif "norm" in key or key.endswith(("scale", "layer_scalar")):
-            p.normal_(0.0 if family.startswith(("qwen3_5", "qwen3_next")) and "linear_attn.norm" not in key else 1.0, 0.2)
+            p.normal_(0.0 if family.startswith(ONE_ADDED) and "linear_attn.norm" not in key else 1.0, 0.2)
         else:
             p.normal_(0, 0.1)
     for key, buffer in model.named_buffers():
@@ -241,29 +357,36 @@ def expect(model, ids) -> dict:
     return {**tensors, "greedy_ids": text[0].to(torch.int32)}
 
 
+def make(name: str, family: str, changes: dict) -> None:
+    config, kind, fields = FAMILIES[family]
+    torch.manual_seed(SEED + sum(map(ord, name)))
+    loaded = getattr(transformers, kind)
+    model = loaded(getattr(transformers, config)(**{**fields, **changes})).eval().float()
+    fill(model, family)
+    folder = f"{OUT}/{name}"
+    os.makedirs(folder, exist_ok=True)
+    model.to(torch.bfloat16).save_pretrained(folder)
+    cast = model.float().cuda()
+    cast.set_attn_implementation("eager")
+    exact = loaded.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval().cuda()
+    ids = torch.randint(3, VOCAB, (1, TOKENS)).cuda()
+    with torch.no_grad():
+        logits = cast(input_ids=ids, use_cache=False).logits[0].float()
+    for file, tensors in (
+        ("expected", expect(exact, ids)),
+        ("cast", {"input_ids": ids[0].to(torch.int32), "logits": logits}),
+    ):
+        save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, f"{folder}/{file}.safetensors")
+    print(name, kind, flush=True)
+
+
 def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     for name, (family, changes) in VARIANTS.items():
-        config, kind, fields = FAMILIES[family]
-        torch.manual_seed(SEED + sum(map(ord, name)))
-        loaded = getattr(transformers, kind)
-        model = loaded(getattr(transformers, config)(**{**fields, **changes})).eval().float()
-        fill(model, family)
-        folder = f"{OUT}/{name}"
-        os.makedirs(folder, exist_ok=True)
-        model.to(torch.bfloat16).save_pretrained(folder)
-        cast = model.float().cuda()
-        cast.set_attn_implementation("eager")
-        exact = loaded.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval().cuda()
-        ids = torch.randint(3, VOCAB, (1, TOKENS)).cuda()
-        with torch.no_grad():
-            logits = cast(input_ids=ids, use_cache=False).logits[0].float()
-        for file, tensors in (
-            ("expected", expect(exact, ids)),
-            ("cast", {"input_ids": ids[0].to(torch.int32), "logits": logits}),
-        ):
-            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, f"{folder}/{file}.safetensors")
-        print(name, kind, flush=True)
+        try:
+            make(name, family, changes)
+        except Exception as error:  # one that this transformers refuses must not stop the others
+            print(name, "FAILED", type(error).__name__, error, flush=True)
 
 
 if __name__ == "__main__":
