@@ -292,6 +292,7 @@ function onUnits(
         tile,
         matrix,
         shard,
+        tiled: false,
         epilogue,
         expertRows: matrix.rows / numExperts,
         tiles: rows * TOP_K,

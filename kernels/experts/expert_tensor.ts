@@ -172,8 +172,8 @@ function expertKernel(
     readonly uneven: boolean;
   },
 ): Kernel {
-  const { unit, tile, matrix: { format = "bf16" }, xIsF16 = false } = of;
-  const load = formatOf({ ...of, halved: format === "bf16" });
+  const { unit, tile, tiled, xIsF16 = false } = of;
+  const load = formatOf({ ...of, halved: tiled });
   const { parameters: { VEC8S, LOW } } = load;
   const { m, n, k, lanes } = unit;
   const { jobs, grid, own, stage, ahead } = tile;
@@ -195,7 +195,7 @@ function expertKernel(
     X_IS_F16: xIsF16,
     ...countsOf(unit, tile, LOW === 1 ? "f32" : "f16", VEC8S),
     ...load.parameters,
-    TILED: format === "bf16",
+    TILED: tiled,
     UNEVEN: uneven,
     ...jobParameters(
       picks > 0 ? { subgroup: lanes, each: picks } : jobs === 1 ? "alone" : "tiled",
@@ -213,6 +213,8 @@ interface ExpertTensor {
   /** Rows of an expert, even. */
   readonly expertRows: number;
   readonly shard: Shard;
+  /** Whether weights are as `tileWeights` leaves them. */
+  readonly tiled: boolean;
   /** Most tiles of jobs. */
   readonly tiles: number;
   /** Jobs that a row of x has. */
@@ -229,8 +231,8 @@ interface ExpertTensor {
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; bf16
- * weights are as `tileWeights` leaves them, x is f32 [rows, cols]. `lists` are the experts of the jobs where a tile has
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; x is f32
+ * [rows, cols]. `lists` are the experts of the jobs where a tile has
  * one, else the tiles of job_lists.wgsl.
  */
 export function expertTensor(

@@ -122,6 +122,7 @@ export function expertsOnUnits(
         tile: launch,
         matrix,
         shard,
+        tiled: tensor.experts.get(shard)?.stored === "f16_tiles",
         shared,
         epilogue,
         precision,

@@ -164,6 +164,7 @@ export class ExpertBuffers {
           expertRows: n,
           epilogue,
           shard: { operand: weights, first: 0, rows: numExperts * n },
+          tiled: true,
           tiles: lists.length / (tile.jobs === 1 ? 1 : 1 + tile.jobs),
           rowJobs: epilogue === "swiglu" ? topK : 1,
           label: shape.name,

@@ -165,7 +165,7 @@ export async function openEngine(
       weights,
       kvDtype: capacity.kvDtype,
       precision: device.precision,
-      maxBatch: limits.maxBatch,
+      units,
     }),
     onWarning,
   });

@@ -51,14 +51,17 @@ function choiceOf<Choice extends string>(
   return choice;
 }
 
-/** Fewest requests at a time for which dense quantized matrices go to matrix units in rounds too. */
-const QUANTIZED_BATCH = 16;
+/** Fewest requests at a time for which matrices go to matrix units in rounds too, whatever the model. */
+const MANY_REQUESTS = 16;
 
 /** Forwards in which matrix units multiply a matrix. */
 export type UnitForwards = "all" | "prompts" | "none";
 
-/** Forwards in which matrix units multiply quantized matrices, by their kind. */
-export interface QuantizedUnits {
+/** Forwards in which matrix units multiply the matrices of a model, by their kind. */
+export interface UnitsByKind {
+  /** Matrices in bf16, dense ones and experts. */
+  readonly bf16: UnitForwards;
+  /** Quantized matrices. */
   readonly dense: UnitForwards;
   readonly experts: UnitForwards;
   /** Experts of 4-bit floats (MXFP4, NVFP4). */
@@ -66,22 +69,52 @@ export interface QuantizedUnits {
 }
 
 /**
- * Forwards in which matrix units multiply quantized matrices. Units are faster for prompts and for many rows, and
+ * Forwards in which matrix units multiply the matrices of a target. Units are faster for prompts and for many rows, and
  * slower for one row, so by default prompts use them, and rounds only where the engine answers many requests at a time.
- * Rounds of many requests have few rows for each expert; for these only experts of 4-bit floats are faster on units.
+ * Quantized experts have few rows each even then; of these only 4-bit floats are faster on units. A model in bf16
+ * without experts uses units in rounds too, because eight rows of a draft then cost little more than one.
  *
- * @param batch most requests at a time. @param value of the variable. @throws UsageError as `wantsUnits`.
+ * Nothing here depends on the draft, so that the text does not either.
+ *
+ * @param of.batch most requests at a time. @param of.mixture whether the target has experts.
+ * @param value of the variable. @throws UsageError as `wantsUnits`.
  */
-export function quantizedUnits(
-  batch: number,
+export function targetUnits(
+  { batch, mixture }: { readonly batch: number; readonly mixture: boolean },
   value: string | undefined = Deno.env.get(VARIABLE),
-): QuantizedUnits {
+): UnitsByKind {
   const use = useOf(value);
-  if (use === "auto" && batch >= QUANTIZED_BATCH) {
-    return { dense: "all", experts: "prompts", fp4Experts: "all" };
+  const all = (forwards: UnitForwards) => ({
+    bf16: forwards,
+    dense: forwards,
+    experts: forwards,
+    fp4Experts: forwards,
+  });
+  switch (use) {
+    case "on":
+      return all("all");
+    case "off":
+      return all("none");
+    case "bf16":
+      return { ...all("none"), bf16: "all" };
+    case "prompts":
+      return all("prompts");
+    case "auto":
+      return batch < MANY_REQUESTS
+        ? { ...all("prompts"), bf16: mixture ? "prompts" : "all" }
+        : { ...all("all"), experts: "prompts" };
   }
-  const forwards = use === "on" ? "all" : use === "bf16" || use === "off" ? "none" : "prompts";
-  return { dense: forwards, experts: forwards, fp4Experts: forwards };
+}
+
+/** The same for a draft, which has the same kernels in all forwards. */
+export function draftUnits({ bf16, dense, experts, fp4Experts }: UnitsByKind): UnitsByKind {
+  const inRounds = (forwards: UnitForwards) => forwards === "prompts" ? "none" : forwards;
+  return {
+    bf16: bf16 === "prompts" ? "all" : bf16,
+    dense: inRounds(dense),
+    experts: inRounds(experts),
+    fp4Experts: inRounds(fp4Experts),
+  };
 }
 
 /**

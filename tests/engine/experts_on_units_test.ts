@@ -8,7 +8,7 @@ import { checkModels, loadWith } from "../../src/engine/load/load.ts";
 import { readBuffer } from "../../src/gpu/readback.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import type { Matrix } from "../../src/gpu/matrix.ts";
-import { type MatrixUnit, quantizedUnits } from "../../src/gpu/matrix_unit.ts";
+import { type MatrixUnit, targetUnits } from "../../src/gpu/matrix_unit.ts";
 import { openCheckpoint } from "../../src/model/checkpoint/checkpoint.ts";
 import { checkpointWeights } from "../../src/model/weights/weights.ts";
 import { folderOf } from "./speculated.ts";
@@ -52,7 +52,7 @@ Deno.test("experts are f16 times their rows' scales, in groups of rows; a layer 
   const scales = await scaleExperts(gpu, loaded, {
     unit: UNIT,
     limits: gpu.limits,
-    quantized: quantizedUnits(1, "bf16"),
+    forwards: targetUnits({ batch: 1, mixture: true }, "bf16"),
   });
   const scaled = [first!.gateUp, first!.down].flatMap(({ shards }) => shards);
   assert.deepEqual(new Set(scales.keys()), new Set(scaled));

@@ -1,5 +1,5 @@
 /**
- * Quantized weights whose prompts alone go to matrix units: which matrices these are, and the text on a device that has
+ * Weights that matrix units multiply in prompts alone: which matrices these are, and the text on a device that has
  * units (EYRIE_WEBGPU=dawn, if any).
  */
 import assert from "node:assert/strict";
@@ -18,7 +18,7 @@ import { openEngine } from "./open.ts";
 const UNIT = { m: 16, n: 16, k: 16, lanes: 32 };
 
 Deno.test("only a target has kernels of its own for prompts, not a draft", async () => {
-  using _ = variable("EYRIE_MATRIX_UNITS", "prompts");
+  using _ = variable("EYRIE_MATRIX_UNITS", "auto");
   const gpu = await openGpu();
   const units = {
     ...gpu,
@@ -52,7 +52,18 @@ Deno.test("only a target has kernels of its own for prompts, not a draft", async
   const there = [...both.tensor?.shards ?? []];
   assert.ok(there.every(([shard, { promptsOnly }]) => !promptsOnly || shards.has(shard)));
   // The head is an embedding and stays bf16, for the target and for its draft.
-  assert.equal(report(both).prompts, 4 * quantized.target.weights.layers.length);
+  const { layers } = quantized.target.weights;
+  assert.equal(report(both).prompts, 4 * layers.length);
+
+  // Where all weights do so in prompts alone, neither the layers' matrices nor the head, which the draft shares, are
+  // multiplied there in rounds; the draft's own are.
+  using __ = variable("EYRIE_MATRIX_UNITS", "prompts");
+  const alone = place(exact);
+  const { matrices = 0, prompts = 0 } = report(alone);
+  assert.equal(prompts, 4 * layers.length + 1);
+  assert.ok(matrices > prompts);
+  const ofPrompts = [...alone.tensor?.shards ?? []].filter(([, { promptsOnly }]) => promptsOnly);
+  assert.ok(ofPrompts.every(([, { stored }]) => stored === "loaded"));
 });
 
 const { matrixUnit } = await openGpu();
@@ -61,18 +72,22 @@ Deno.test({
   name: "prompts on units, rounds not: preempted requests and later turns have the plain text",
   ignore: matrixUnit === undefined,
   async fn() {
-    using _ = variable("EYRIE_MATRIX_UNITS", "prompts");
-    const model = { quantize: "q8" } as const;
-    const few = { maxBatch: 3, maxKvTokens: 256, contextLength: 160 };
-    using plain = await openEngine({
-      model: { ...model, draft: "none" },
-      limits: { prefixCache: false, contextLength: 512 },
-    });
-    assert.equal(plain.runner.promptKernels, true);
-    for (const maxBatchedRows of [16, 256]) {
-      using engine = await openEngine({ model, limits: { ...few, maxBatchedRows } });
-      await assertNextTurns(engine, plain, await assertPreempted(engine, plain));
-      assertNothingHeld(engine);
-    }
+    for (const model of [{}, { quantize: "q8" }] as const) await comparePrompts(model);
   },
 });
+
+/** Compares requests of engines whose prompts alone are on units with an engine of one request at a time. */
+async function comparePrompts(model: NonNullable<Parameters<typeof openEngine>[0]["model"]>) {
+  using _ = variable("EYRIE_MATRIX_UNITS", "prompts");
+  const few = { maxBatch: 3, maxKvTokens: 256, contextLength: 160 };
+  using plain = await openEngine({
+    model: { ...model, draft: "none" },
+    limits: { prefixCache: false, contextLength: 512 },
+  });
+  assert.equal(plain.runner.promptKernels, true);
+  for (const maxBatchedRows of [16, 256]) {
+    using engine = await openEngine({ model, limits: { ...few, maxBatchedRows } });
+    await assertNextTurns(engine, plain, await assertPreempted(engine, plain));
+    assertNothingHeld(engine);
+  }
+}

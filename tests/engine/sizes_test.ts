@@ -17,7 +17,7 @@ import { PAPER_ADAPTER, type PaperBuffer } from "../../src/gpu/paper.ts";
 import type { Gpu } from "../../src/gpu/device.ts";
 import { attentionUnitsOf } from "../../src/gpu/matrices_on_units.ts";
 import { openGpu } from "../../src/gpu/device.ts";
-import { quantizedUnits } from "../../src/gpu/matrix_unit.ts";
+import { targetUnits } from "../../src/gpu/matrix_unit.ts";
 import { windowsOf } from "../../src/engine/device/window_rings.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { chain, chains, isChain } from "../../src/speculate/round_shape.ts";
@@ -346,7 +346,10 @@ Deno.test("sizes: prefill chunks are longer where matrix units multiply, and of 
   };
   assert.equal(rows(false, true), 1024);
   assert.equal(rows(false, false), 256);
-  assert.equal(rows(false, true, "q8"), quantizedUnits(1).dense === "none" ? 256 : 1024);
+  assert.equal(
+    rows(false, true, "q8"),
+    targetUnits({ batch: 1, mixture: false }).dense === "none" ? 256 : 1024,
+  );
   assert.equal(rows(false, true, "q8", 16), 1024);
   assert.equal(rows(false, false, "q8", 16), 256);
   assert.equal(rows(true, true), 256);

@@ -3,8 +3,10 @@ import { UsageError } from "../../src/errors.ts";
 import { checkPrecision } from "../../src/gpu/device.ts";
 import {
   attentionForwards,
+  draftUnits,
   matrixUnit,
-  quantizedUnits,
+  targetUnits,
+  type UnitForwards,
   wantsUnits,
 } from "../../src/gpu/matrix_unit.ts";
 
@@ -52,27 +54,44 @@ Deno.test("matrix units: attention goes there in prompts with kernels of their o
   );
 });
 
-Deno.test("matrix units take quantized matrices of prompts, in engines for many requests also of rounds, or as the variable says", () => {
-  const all = (forwards: "all" | "prompts" | "none") => ({
+Deno.test("matrix units take a target's matrices in prompts, and in rounds of many rows, or as the variable says", () => {
+  const all = (forwards: UnitForwards) => ({
+    bf16: forwards,
     dense: forwards,
     experts: forwards,
     fp4Experts: forwards,
   });
-  const many = { dense: "all", experts: "prompts", fp4Experts: "all" };
+  const bf16 = "all";
+  const many = { bf16, dense: "all", experts: "prompts", fp4Experts: "all" };
   for (
     const [value, few, more] of [
       ["", all("prompts"), many],
       ["auto", all("prompts"), many],
       ["on", all("all"), all("all")],
       ["prompts", all("prompts"), all("prompts")],
-      ["bf16", all("none"), all("none")],
+      ["bf16", { ...all("none"), bf16 }, { ...all("none"), bf16 }],
       ["off", all("none"), all("none")],
     ] as const
   ) {
-    const taken = [1, 15, 16, 64].map((batch) => quantizedUnits(batch, value));
+    const taken = [1, 15, 16, 64].map((batch) => targetUnits({ batch, mixture: true }, value));
     assert.deepEqual(taken, [few, few, more, more]);
   }
-  assert.throws(() => quantizedUnits(64, "yes"), UsageError);
+  // Rounds of a model in bf16 without experts are on units.
+  const dense = [1, 16].map((batch) => targetUnits({ batch, mixture: false }, "auto"));
+  assert.deepEqual(dense, [{ ...all("prompts"), bf16 }, many]);
+  assert.throws(() => targetUnits({ batch: 64, mixture: false }, "yes"), UsageError);
+});
+
+Deno.test("matrix units multiply a draft's matrices in all forwards or in none", () => {
+  const prompts = targetUnits({ batch: 1, mixture: true }, "auto");
+  const none = { dense: "none", experts: "none", fp4Experts: "none" };
+  assert.deepEqual(draftUnits(prompts), { bf16: "all", ...none });
+  const many = targetUnits({ batch: 16, mixture: true }, "auto");
+  assert.deepEqual(draftUnits(many), { ...many, experts: "none" });
+  assert.deepEqual(draftUnits(targetUnits({ batch: 1, mixture: true }, "off")), {
+    bf16: "none",
+    ...none,
+  });
 });
 
 Deno.test("precision f16 is refused where there are no matrix units", () => {

@@ -62,11 +62,13 @@ const EXPERTS = LOADS.flatMap((count, e) => Array<number>(count).fill(e))
 async function product(
   x: Float32Array,
   experts: readonly number[],
-  { tile, epilogue, rowJobs, precision }: {
+  { tile, epilogue, rowJobs, precision, tiled = true }: {
     readonly tile: ExpertTile;
     readonly epilogue: "store" | "swiglu";
     readonly rowJobs: number;
     readonly precision: Precision;
+    /** Whether weights were put into tiles; default true. */
+    readonly tiled?: boolean;
   },
 ): Promise<Float32Array[]> {
   const rows = x.length / COLS;
@@ -81,12 +83,12 @@ async function product(
     const shardRows = count * ROWS;
     const part = VALUES.subarray(first * ROWS * COLS, (first + count) * ROWS * COLS);
     const weights = device.words(packed("bf16", part));
-    const operand = device.filled(part.length / 2);
+    const tiles = device.filled(part.length / 2);
     const [wScales, faults] = [device.filled(shardRows), device.filled(shardRows)];
     const shape = { rows: shardRows, cols: COLS };
     await device.run([
       weightScales({ weights, scales: wScales, faults }, shape),
-      tileWeights({ weights, scales: wScales, tiles: operand }, { ...shape, unit }),
+      tileWeights({ weights, scales: wScales, tiles }, { ...shape, unit }),
       expertTensor(
         { x: input, out, lists, wScales, xScales },
         {
@@ -97,7 +99,8 @@ async function product(
           rowJobs,
           epilogue,
           precision,
-          shard: { operand, first: first * ROWS, rows: shardRows },
+          shard: { operand: tiled ? tiles : weights, first: first * ROWS, rows: shardRows },
+          tiled,
           tiles: tile.jobs === 1 ? words.length : words.length / (1 + tile.jobs),
           label: "test",
         },
@@ -163,6 +166,10 @@ for (
       for (const tile of TILES.slice(1)) {
         const found = await product(x, EXPERTS, { tile, ...of });
         assert.deepEqual(found, alone, JSON.stringify(tile));
+      }
+      for (const tile of TILES) {
+        const found = await product(x, EXPERTS, { tile, ...of, tiled: false });
+        assert.deepEqual(found, alone, `weights row after row, ${JSON.stringify(tile)}`);
       }
       // Fewer of them, in another order.
       const rows = [3, 20, 11, 0, 8].map((r) => rowJobs === 3 ? r : 3 * r);

@@ -87,6 +87,7 @@ async function product({ matrix }: Case, x: Float32Array, tile: ExpertTile, xIsF
         tile,
         matrix,
         shard,
+        tiled: false,
         expertRows: ROWS,
         rowJobs: 1,
         xIsF16,

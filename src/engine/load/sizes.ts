@@ -3,7 +3,7 @@ import { type Gpu, largestBinding } from "../../gpu/device.ts";
 import { KV_BYTES, type KvDtype } from "../../gpu/kv.ts";
 import type { ModelConfig } from "../../model/config/types.ts";
 import { attentionSizes, hasState, type LayerConfig } from "../../model/config/layer_config.ts";
-import { quantizedUnits } from "../../gpu/matrix_unit.ts";
+import { targetUnits } from "../../gpu/matrix_unit.ts";
 import type { Adapter } from "../../gpu/paper.ts";
 import { featureWidth } from "../../model/weights/draft_weights.ts";
 import type { QuantizeChoice } from "../../model/config/quantize_choice.ts";
@@ -157,7 +157,7 @@ function prefillRowsOf(
 ): number {
   if (gpu.info.software) return PREFILL_ROWS;
   const units = gpu.matrixUnit !== undefined &&
-    (quantize === undefined || quantizedUnits(batch).dense !== "none");
+    (quantize === undefined || targetUnits({ batch, mixture: false }).dense !== "none");
   if (units && batch * contextLength > WIDE_PREFILL_ROWS) return LONG_PREFILL_ROWS;
   const mixture = config.layers.some(({ mlp }) => mlp.kind === "mixture");
   return units || mixture ? WIDE_PREFILL_ROWS : PREFILL_ROWS;

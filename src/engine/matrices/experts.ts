@@ -9,7 +9,12 @@ import type { Operand } from "../../gpu/kernel.ts";
 import type { TensorLimits, TensorShard } from "../../gpu/matrices_on_units.ts";
 import type { Matrix, Shard } from "../../gpu/matrix.ts";
 import { isFp4, isQuantized, type WeightFormat } from "../../gpu/weight_format.ts";
-import type { MatrixUnit, QuantizedUnits, UnitForwards } from "../../gpu/matrix_unit.ts";
+import {
+  draftUnits,
+  type MatrixUnit,
+  type UnitForwards,
+  type UnitsByKind,
+} from "../../gpu/matrix_unit.ts";
 import { type Compiler, compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -33,8 +38,8 @@ const MAX_ROWS = 1 << 16;
 
 /**
  * Scales the experts of all mixtures whose matrices fit. bf16 experts become f16 in place, in the order of
- * tile_weights.wgsl; quantized ones stay as they are. A layer with a number that f16 cannot hold beside its row's
- * largest stays unchanged, for the other kernels.
+ * tile_weights.wgsl, unless rounds read them on other kernels; quantized ones stay as they are. A layer with a number
+ * that f16 cannot hold beside its row's largest stays unchanged, for the other kernels.
  *
  * @returns what matrix units need of each shard.
  */
@@ -44,7 +49,7 @@ export async function scaleExperts(
   of: {
     readonly unit: MatrixUnit;
     readonly limits: TensorLimits;
-    readonly quantized: QuantizedUnits;
+    readonly forwards: UnitsByKind;
   },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { layers, bytes } = placed(mixtures(loaded, of));
@@ -54,8 +59,8 @@ export async function scaleExperts(
   const buffer = scaleBuffer(gpu, bytes);
   const faults = { buffer: storage(gpu.device, "tensor.experts.faults", 4 * most) };
   const widest = Math.max(
-    ...layers.flat().map(({ format, shard, cols }) =>
-      isQuantized(format) ? ALIGNMENT : stagedRows(shard, cols) * cols
+    ...layers.flat().map(({ shard, cols, ...of }) =>
+      storedAs(of) === "loaded" ? ALIGNMENT : stagedRows(shard, cols) * cols
     ),
   );
   const staging = { buffer: storage(gpu.device, "tensor.experts.staging", 2 * widest) };
@@ -69,10 +74,10 @@ export async function scaleExperts(
     for (const part of parts) faulty ||= await hasFaults(gpu, make, part, faults);
     if (faulty) continue;
     for (const part of parts) {
-      const tiles = !isQuantized(part.format);
-      if (tiles) await tile(gpu, make, part, { unit: of.unit, staging });
+      const stored = storedAs(part);
+      if (stored === "f16_tiles") await tile(gpu, make, part, { unit: of.unit, staging });
       const { shard, scales: own, promptsOnly } = part;
-      scales.set(shard, { scales: own, stored: tiles ? "f16_tiles" : "loaded", promptsOnly });
+      scales.set(shard, { scales: own, stored, promptsOnly });
     }
   }
   faults.buffer.destroy();
@@ -90,11 +95,20 @@ export function allocateExpertScales(
   if (bytes === 0) return new Map();
   const buffer = scaleBuffer(gpu, bytes);
   return new Map(
-    layers.flat().map(({ shard, offset, promptsOnly }) => [
+    layers.flat().map(({ shard, offset, ...of }) => [
       shard,
-      { scales: { buffer, offset, size: 4 * shard.rows }, stored: "loaded", promptsOnly },
+      {
+        scales: { buffer, offset, size: 4 * shard.rows },
+        stored: storedAs(of),
+        promptsOnly: of.promptsOnly,
+      },
     ]),
   );
+}
+
+/** How a shard is stored after it was prepared. */
+function storedAs({ format, promptsOnly }: Pick<Candidate, "format" | "promptsOnly">) {
+  return isQuantized(format) || promptsOnly ? "loaded" : "f16_tiles";
 }
 
 function scaleBuffer({ device }: Gpu, bytes: number): GPUBuffer {
@@ -160,33 +174,39 @@ async function hasFaults(
 }
 
 /**
- * The expert matrices of each layer in which units multiply both, and whether they do so in forwards of prompts alone:
- * only those of the target.
+ * The expert matrices of each layer in which units multiply both, and whether they do so in forwards of prompts alone.
  */
 function mixtures(
   { target, standalone }: LoadedWeights,
-  { quantized, ...of }: {
+  { forwards, ...adapter }: {
     readonly unit: MatrixUnit;
     readonly limits: TensorLimits;
-    readonly quantized: QuantizedUnits;
+    readonly forwards: UnitsByKind;
   },
 ): { readonly both: readonly Matrix[]; readonly promptsOnly: boolean }[] {
-  const ofDraft = standalone?.weights.model.layers ?? [];
-  return [...target.weights.layers, ...ofDraft].flatMap((layer) => {
-    const { mlp } = layer;
+  const layers = [
+    ...target.weights.layers.map(({ mlp }) => ({ mlp, of: forwards })),
+    ...(standalone?.weights.model.layers ?? []).map(({ mlp }) => ({
+      mlp,
+      of: draftUnits(forwards),
+    })),
+  ];
+  return layers.flatMap(({ mlp, of }) => {
     if (mlp.kind !== "mixture") return [];
     const numExperts = mlp.spec.routing.numExperts + mlp.stacked;
     const both = [mlp.gateUp, mlp.down];
-    const forwards = both.map(({ format }) => forwardsOf(format, quantized));
-    const promptsOnly = forwards.includes("prompts");
-    const fits = !forwards.includes("none") && !(promptsOnly && ofDraft.includes(layer)) &&
-      both.every((matrix) => fitsExpertUnits(matrix, { ...of, numExperts }));
-    return fits ? [{ both, promptsOnly }] : [];
+    const there = both.map(({ format }) => forwardsOf(format, of));
+    const fits = !there.includes("none") &&
+      both.every((matrix) => fitsExpertUnits(matrix, { ...adapter, numExperts }));
+    return fits ? [{ both, promptsOnly: there.includes("prompts") }] : [];
   });
 }
 
-function forwardsOf(format: WeightFormat, { experts, fp4Experts }: QuantizedUnits): UnitForwards {
-  if (!isQuantized(format)) return "all";
+function forwardsOf(
+  format: WeightFormat,
+  { bf16, experts, fp4Experts }: UnitsByKind,
+): UnitForwards {
+  if (!isQuantized(format)) return bf16;
   return isFp4(format) ? fp4Experts : experts;
 }
 

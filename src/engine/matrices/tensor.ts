@@ -15,7 +15,7 @@ import {
 import type { Matrix, Shard } from "../../gpu/matrix.ts";
 import { tuning } from "../../gpu/tuning.ts";
 import { isQuantized } from "../../gpu/weight_format.ts";
-import { type QuantizedUnits, quantizedUnits } from "../../gpu/matrix_unit.ts";
+import { draftUnits, targetUnits, type UnitsByKind } from "../../gpu/matrix_unit.ts";
 import { compiler, submit } from "../../gpu/program.ts";
 import { readBuffer } from "../../gpu/readback.ts";
 import type { LoadedWeights } from "../device/models.ts";
@@ -40,14 +40,15 @@ interface Candidate {
 /**
  * The loaded weights with what the device's matrix units need.
  *
- * @param options.maxBatch requests at a time, default 1: see `quantizedUnits`.
+ * @param options.maxBatch requests at a time, default 1: see `targetUnits`.
  */
 export async function withTensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
   { precision = DEFAULT_PRECISION, maxBatch = 1 }: UnitsChoice = {},
 ): Promise<LoadedWeights> {
-  const tensor = await tensorMatrices(gpu, loaded, quantizedUnits(maxBatch));
+  const forwards = targetUnits({ batch: maxBatch, mixture: hasMixture(loaded) });
+  const tensor = await tensorMatrices(gpu, loaded, forwards);
   return tensor ? { ...loaded, tensor: { ...tensor, precision } } : loaded;
 }
 
@@ -63,9 +64,9 @@ export function allocateTensorMatrices(
   const { matrixUnit: unit, limits, device } = gpu;
   if (unit === undefined) return loaded;
   const of = { unit, limits };
-  const quantized = quantizedUnits(maxBatch);
-  const candidates = candidatesOf(gpu, loaded, { ...of, quantized });
-  const experts = allocateExpertScales(gpu, loaded, { ...of, quantized });
+  const forwards = targetUnits({ batch: maxBatch, mixture: hasMixture(loaded) });
+  const candidates = candidatesOf(gpu, loaded, { ...of, forwards });
+  const experts = allocateExpertScales(gpu, loaded, { ...of, forwards });
   if (candidates.length + experts.size === 0) return loaded;
   const bytes = scaleBytesOf(candidates);
   const scales = bytes > 0 ? storage(device, "tensor.scales", bytes) : undefined;
@@ -81,6 +82,10 @@ export function allocateTensorMatrices(
   };
 }
 
+function hasMixture({ target }: LoadedWeights): boolean {
+  return target.weights.layers.some(({ mlp }) => mlp.kind === "mixture");
+}
+
 function allocateXScales({ device }: Gpu): Operand {
   return { buffer: storage(device, "tensor.xScales", 4 * MAX_SCALED_ROWS) };
 }
@@ -89,26 +94,26 @@ function allocateXScales({ device }: Gpu): Operand {
 async function tensorMatrices(
   gpu: Gpu,
   loaded: LoadedWeights,
-  quantized: QuantizedUnits,
+  forwards: UnitsByKind,
 ): Promise<TensorMatrices | undefined> {
   const { matrixUnit: unit, limits } = gpu;
   if (unit === undefined) return undefined;
   const of = { unit, limits };
-  const shards = await denseShards(gpu, loaded, { ...of, quantized });
-  const experts = await scaleExperts(gpu, loaded, { ...of, quantized });
+  const shards = await denseShards(gpu, loaded, { ...of, forwards });
+  const experts = await scaleExperts(gpu, loaded, { ...of, forwards });
   if (shards.size + experts.size === 0) return undefined;
   return { ...of, shards, experts, xScales: allocateXScales(gpu) };
 }
 
 /**
- * Scales the rows of all matrices whose shape fits; quantized ones as `of.quantized` says. A bf16 matrix with a
- * number that f16 cannot hold beside its row's largest is left to the other kernels. Other bf16 matrices become f16 if
- * nothing else reads them; quantized ones stay as they are.
+ * Scales the rows of all matrices whose shape fits, where `of.forwards` has them on units. A bf16 matrix with a number
+ * that f16 cannot hold beside its row's largest is left to the other kernels. Other bf16 matrices become f16 if nothing
+ * else reads them; quantized ones stay as they are.
  */
 async function denseShards(
   gpu: Gpu,
   loaded: LoadedWeights,
-  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: QuantizedUnits },
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly forwards: UnitsByKind },
 ): Promise<ReadonlyMap<Shard, TensorShard>> {
   const { limits, device } = gpu;
   const candidates = candidatesOf(gpu, loaded, of);
@@ -120,7 +125,8 @@ async function denseShards(
     : readAlone(loaded);
   // Two matrices may share a shard.
   const placedOf = new Map(exact.map((of) => [of.shard, of]));
-  const halves = ({ shard, matrix }: Candidate) => alone.has(shard) && !isQuantized(matrix.format);
+  const halves = ({ shard, matrix, promptsOnly }: Candidate) =>
+    alone.has(shard) && !promptsOnly && !isQuantized(matrix.format);
   const halving = [...placedOf.values()].filter(halves).map((of) =>
     halveWeights({ weights: of.shard.operand, scales: partOf(scales, of) }, shapeOf(of))
   );
@@ -140,21 +146,24 @@ async function denseShards(
 function candidatesOf(
   { info, limits }: Gpu,
   loaded: LoadedWeights,
-  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly quantized: QuantizedUnits },
+  of: Pick<TensorMatrices, "unit" | "limits"> & { readonly forwards: UnitsByKind },
 ): Candidate[] {
-  const { dense } = of.quantized;
   const rules = tuning(info.software, limits, info.backend);
-  // A draft has the same kernels in all forwards.
   const { target } = loaded;
   const ofTarget = new Set(
     matmulsOf({ target, draft: undefined }, rules).map(({ matrix }) => matrix),
   );
-  const taken = (matrix: Matrix) => dense === "all" || dense === "prompts" && ofTarget.has(matrix);
+  const ofDraft = draftUnits(of.forwards);
+  const forwardsOf = (matrix: Matrix) => {
+    const { bf16, dense } = ofTarget.has(matrix) ? of.forwards : ofDraft;
+    return isQuantized(matrix.format) ? dense : bf16;
+  };
   const matrices = matmulsOf(loaded, rules)
-    .filter(({ matrix }) => !isQuantized(matrix.format) || taken(matrix))
-    .filter(({ matrix, splitK }) => fitsUnits(matrix, { ...of, splitK }))
+    .filter(({ matrix, splitK }) =>
+      forwardsOf(matrix) !== "none" && fitsUnits(matrix, { ...of, splitK })
+    )
     .map(({ matrix }) => matrix);
-  return placed(new Set(matrices), dense === "prompts");
+  return placed(new Set(matrices), (matrix) => forwardsOf(matrix) === "prompts");
 }
 
 /** Bytes of the scales of all candidates' rows. */
@@ -214,14 +223,16 @@ function readAlone({ target, draft, standalone }: LoadedWeights): Set<Shard> {
     .difference(shardsOf(models.map(({ embed }) => embed)));
 }
 
-/** @param prompts whether quantized matrices are multiplied in forwards of prompts alone. */
-function placed(matrices: ReadonlySet<Matrix>, prompts: boolean): Candidate[] {
+function placed(
+  matrices: ReadonlySet<Matrix>,
+  promptsOnly: (matrix: Matrix) => boolean,
+): Candidate[] {
   let end = 0;
   return [...matrices].flatMap((matrix) =>
     matrix.shards.map((shard) => {
       const offset = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
       end = offset + 4 * shard.rows;
-      return { matrix, shard, offset, promptsOnly: prompts && isQuantized(matrix.format) };
+      return { matrix, shard, offset, promptsOnly: promptsOnly(matrix) };
     })
   );
 }
