@@ -90,8 +90,9 @@ export class Channel {
   #ask<T>(question: (id: number) => ToEngine): Promise<T> {
     const id = this.#id++;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#asked.set(id, { resolve: (value) => resolve(value as T), reject });
+    // Posted first: it throws where the thread has ended, and nothing would answer.
     this.#post(question(id));
+    this.#asked.set(id, { resolve: (value) => resolve(value as T), reject });
     return promise;
   }
 
