@@ -337,6 +337,25 @@ Deno.test("files that are there are refused before anything is opened, and repla
   });
 });
 
+Deno.test("--emit-config names no file that holds the results or the rows", async () => {
+  await inFolder(async (path) => {
+    await Deno.symlink(path(""), path("link"));
+    const config = ["--repeat", "3", "--emit-config", path("r")];
+    for (const flag of ["--output", "--resume"]) {
+      for (const same of [path("r"), path("link/r")]) {
+        await assert.rejects(run([...config, flag, same]), {
+          name: "UsageError",
+          message: `Cannot use "--emit-config ${
+            path("r")
+          }" with "${flag} ${same}": both name one file`,
+        });
+      }
+    }
+    await run([...QUICK, "--repeat", "3", "--output", "/dev/null", "--emit-config", "/dev/null"]);
+    assert.deepEqual([...Deno.readDirSync(path(""))].map(({ name }) => name), ["link"]);
+  });
+});
+
 Deno.test("a result goes in place of the file that a link leads to", async () => {
   await inFolder(async (path) => {
     await Deno.writeTextFile(path("real"), "");

@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { defined } from "../../defined.ts";
 import { combinations } from "../../measure/axes.ts";
 import { emitConfig } from "../../measure/emit_config.ts";
@@ -10,11 +9,12 @@ import { sweep, type SweepEvent } from "../../measure/sweep.ts";
 import { openWorkload, type Workload } from "../../measure/workload/workload.ts";
 import { UsageError } from "../../errors.ts";
 import { openRowFile, readNamed } from "./files.ts";
+import { clash } from "../options/clash.ts";
 import { drafterOf, MODEL_DRAFTERS } from "../options/drafter_option.ts";
 import { oneBackend } from "../options/measure/backend_flags.ts";
 import { hasDraft } from "../options/measure/bench_flags.ts";
 import { isRandom, randomConfig } from "../options/measure/random_model.ts";
-import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { isSameFile, optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type BenchContext, openResults } from "./results.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { roundsOf } from "../open/open.ts";
@@ -36,7 +36,7 @@ export async function runBench(
   const { io } = context;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = planOf(options, workload);
-  const config = optionalOutput(options.emitConfig, options);
+  const config = configFile(options);
   const file = resultFile(options);
   const rowFile = openRowFile(options.resume);
   const status = statusLine(io.stderr, { shown: !options.quiet });
@@ -67,12 +67,20 @@ export async function runBench(
   return 0;
 }
 
+/** The file of `--emit-config`, which replaces neither the results nor the rows. @throws UsageError */
+function configFile(options: BenchOptions): OutputFile | undefined {
+  const { emitConfig, output, resume } = options;
+  for (const [flag, path] of [["--output", output], ["--resume", resume]] as const) {
+    if (!isSameFile(emitConfig, path)) continue;
+    clash(`--emit-config ${emitConfig}`, `${flag} ${path}`, "both name one file");
+  }
+  return optionalOutput(emitConfig, options);
+}
+
 /** The file of `--output`. Undefined also where `--resume` names it, and so writes the rows. @throws UsageError */
 function resultFile(options: BenchOptions): OutputFile | undefined {
   const { output, resume, format } = options;
-  const same = output !== undefined && resume !== undefined &&
-    resolve(output) === resolve(resume);
-  if (!same) return optionalOutput(output, options);
+  if (!isSameFile(output, resume)) return optionalOutput(output, options);
   if (format === "jsonl") return undefined;
   throw new UsageError(
     `Cannot use "--resume ${resume}" with "--output ${output}": the file has a row on each line; ` +

@@ -9,11 +9,12 @@ import { loadMarkdown, loadTerminal } from "../../measure/load/table.ts";
 import type { PageFacts } from "../../measure/page/parts.ts";
 import { jsonLines } from "../../measure/row_file.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
+import { clash } from "../options/clash.ts";
 import { goodputOf } from "../options/measure/goodput_option.ts";
 import type { LoadOptions } from "../options/options.ts";
 import { roundsOf } from "../open/open.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
-import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { isSameFile, optionalOutput, type OutputFile } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import { measuredEngine, workloadName } from "./bench.ts";
@@ -40,8 +41,12 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
   const { maxBatch, quiet } = options;
   const workload = openWorkload(workloadName(options), readNamed);
   const plan = loadPlan(options, workload);
-  const file = optionalOutput(options.output, options);
-  const recorder = openRecorder(options.record, { plan, force: options.force });
+  const { output, record } = options;
+  if (isSameFile(output, record)) {
+    clash(`--recording ${record}`, `--output ${output}`, "both name one file");
+  }
+  const file = optionalOutput(output, options);
+  const recorder = openRecorder(record, { plan, force: options.force });
   const status = statusLine(io.stderr, { shown: !quiet });
   if (options.trace !== undefined && !workload.sized) {
     warn(

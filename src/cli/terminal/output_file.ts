@@ -1,4 +1,4 @@
-import { dirname } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { replaceFile } from "../../engine/tune/replace_file.ts";
 import { reason, UsageError } from "../../errors.ts";
 import { OutputError } from "./io.ts";
@@ -64,7 +64,28 @@ export function refuseInput(path: string, from: readonly string[]): void {
   if (read !== undefined) throw cannotWrite(path, `"${read}", which is read, is the same file`);
 }
 
-/** The same for an optional flag. @throws UsageError */
+/**
+ * Do both paths name one file, whether it is there already or not? Then one result would replace the other. False
+ * where a path is absent or leads to a device or a pipe, which takes both.
+ */
+export function isSameFile(a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  const place = placeOf(a);
+  return place !== undefined && place === placeOf(b);
+}
+
+/** The path without links, also of a file that is not there yet; undefined for a device or a pipe. */
+function placeOf(path: string): string | undefined {
+  try {
+    const there = statOf(path);
+    if (there === undefined) return join(Deno.realPathSync(dirname(path)), basename(path));
+    return there.isFile ? Deno.realPathSync(path) : undefined;
+  } catch {
+    return resolve(path); // opening it says why
+  }
+}
+
+/** `outputFile` for an optional flag. @throws UsageError */
 export function optionalOutput(
   path: string | undefined,
   options: { readonly force: boolean },

@@ -149,7 +149,12 @@ Deno.test("--recording: a recording of each measurement, which simulate reads; a
       await refused(`${QUICK} --request-rate 4,16 ${file}`),
       /^Cannot use "--recording .*many\.jsonl": a \.jsonl file has one load, one policy and one block, not 2, 2 and 1; give a folder$/,
     );
-    assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => name === "many.jsonl"));
+    const both = path("both.jsonl");
+    assert.equal(
+      await refused(`${single} --recording ${both} --output ${both}`),
+      `Cannot use "--recording ${both}" with "--output ${both}": both name one file`,
+    );
+    assert.ok(![...Deno.readDirSync(path(""))].some(({ name }) => /many|both/.test(name)));
     assert.match(
       await refused(`${single} --recording ${path("one.jsonl")}/x`),
       /^Cannot use "--recording/,
