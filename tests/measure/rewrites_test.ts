@@ -106,7 +106,7 @@ async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
     models: [{ model: { draft: "none" } }],
     context: [8, 5000],
     batch: [2],
-    rows: [3],
+    rows: [3, 3],
     chunk: 8,
     repeat: 1,
     signal: stop.signal,
@@ -118,7 +118,7 @@ async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
   return found;
 }
 
-Deno.test("rewrites: rounds and a chunk of a prompt, what has no room is left out", async () => {
+Deno.test("rewrites: rounds, each once, and a chunk of a prompt; what has no room is left out", async () => {
   const found = await events();
   const rows = found.flatMap((event) => event.kind === "row" ? [event.row] : []);
   const shapes = rows.map(({ kind, context, batch, rows }) => [kind, context, batch, rows].join());

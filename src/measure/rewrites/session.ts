@@ -4,6 +4,7 @@ import { enginesSizes, growthPlan, growthRoom } from "../../engine/check/growth/
 import { MAX_TRIED, measureRewrites, type RewriteShape } from "../../engine/check/rewrites.ts";
 import { openEngine } from "../../engine/open.ts";
 import type { EngineOptions } from "../../engine/options.ts";
+import { combinations } from "../axes.ts";
 import { requestedName, subjectOf } from "../bench_engine.ts";
 import type { PointEvent } from "../point_event.ts";
 import { type RewriteRow, rewriteRow } from "./row.ts";
@@ -80,11 +81,9 @@ async function* ofModel(
   }
 }
 
-/** Rounds of all combinations, and a prompt. */
+/** Rounds of all combinations, each once, and a prompt. */
 function shapesOf({ context, batch, rows, chunk }: RewritesRequest): RewriteShape[] {
-  const points = context.flatMap((context) =>
-    batch.flatMap((batch) => rows.map((rows): GrowthPoint => ({ context, batch, rows })))
-  );
+  const points = combinations<{ [K in keyof GrowthPoint]: number }>({ context, batch, rows });
   return [
     ...points.map((point): RewriteShape => ({ kind: "round", point })),
     { kind: "prompt", rows: chunk },
