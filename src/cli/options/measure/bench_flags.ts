@@ -11,7 +11,7 @@ export const BENCH_AXES = {
     max: 128,
     whole: true,
     help: "numbers of requests that run at a time",
-    absent: "1, with --table growth 1 to 128",
+    absent: "1; with --table growth 1 to 128, on software adapters up to 16",
     example: "--batch-sizes 1,2,4,8",
   },
   numSteps: {
@@ -22,7 +22,7 @@ export const BENCH_AXES = {
     max: MAX_STEPS as number,
     whole: true,
     help: "numbers of draft steps to measure; 0, plain decoding, is always measured",
-    absent: "0,1,3,7, or 0 if there is no draft",
+    absent: "0,1,3,7, with --table profile 0,3; 0 if there is no draft",
     example: "--num-steps 0-7",
   },
   trees: {
@@ -85,7 +85,8 @@ export const BENCH_AXES = {
     max: 1_000_000,
     whole: true,
     help: "tokens in the KV cache before the prompt",
-    absent: "0; with --table growth 0 to 32768, with --table rewrites 512",
+    absent:
+      "0; with --table growth 0 to 32768, on software adapters up to 2048; with --table profile or rewrites 512",
     example: "--depth 0,1024",
   },
   roundsPerSync: {

@@ -108,7 +108,7 @@ export const LOAD_RUN = {
     min: 1,
     max: 1000,
     default: 3,
-    help: "number of blocks, each of which measures every policy once and begins with another one",
+    help: "number of blocks, each of which measures every policy once in random order",
     example: "--repeat 10",
   },
   goodput: {
