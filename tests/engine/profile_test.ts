@@ -94,6 +94,26 @@ Deno.test({
 });
 
 Deno.test({
+  name: "an abort ends rounds and a prefill that have begun",
+  ignore,
+  async fn() {
+    using profiler = await openCoreProfiler(runner);
+    using sequence = openSequence(runner);
+    assert.ok(await fillSequences(runner, [sequence], IDS, { numSteps: 0 }));
+    const signal = AbortSignal.timeout(1);
+    await assert.rejects(
+      profiler.rounds({ sequences: [sequence], ids: IDS, numSteps: 0, cycles: 20, signal }),
+      (error) => error === signal.reason,
+    );
+    const later = AbortSignal.timeout(1);
+    await assert.rejects(
+      profiler.prefill({ sequence, ids: IDS, times: 20, signal: later }),
+      (error) => error === later.reason,
+    );
+  },
+});
+
+Deno.test({
   name: "rounds over cells that were filled at random see as many as rounds over a prompt",
   ignore,
   async fn() {

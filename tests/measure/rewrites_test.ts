@@ -99,7 +99,9 @@ Deno.test("rewrites: on a terminal no line is longer than it is wide, and every 
   assert.match(text, /--format md: all columns/);
 });
 
-async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
+async function events(
+  { stopAfter = Infinity, repeat = 1, stopWithin = false } = {},
+): Promise<RewriteEvent[]> {
   const stop = new AbortController();
   const found: RewriteEvent[] = [];
   const measuring = rewrites({
@@ -108,11 +110,14 @@ async function events(stopAfter = Infinity): Promise<RewriteEvent[]> {
     batch: [2],
     rows: [3, 3],
     chunk: 8,
-    repeat: 1,
+    repeat,
     signal: stop.signal,
   });
   for await (const event of measuring) {
     found.push(event);
+    // 300 pairs take longer than this and than the compilation before them: a sample takes 2 ms at least.
+    const begins = event.kind === "point" && event.text.includes("without");
+    if (stopWithin && begins) setTimeout(() => stop.abort(), 600);
     if (found.filter(({ kind }) => kind === "row").length >= stopAfter) stop.abort();
   }
   return found;
@@ -138,6 +143,12 @@ Deno.test("rewrites: rounds, each once, and a chunk of a prompt; what has no roo
 });
 
 Deno.test("rewrites: an abort ends it after the rewrite in flight", async () => {
-  const kinds = (await events(1)).map(({ kind }) => kind);
+  const kinds = (await events({ stopAfter: 1 })).map(({ kind }) => kind);
   assert.deepEqual(kinds, ["skipped", "point", "point", "row"]);
+});
+
+Deno.test("rewrites: an abort that comes from a timer or a signal ends the pairs in flight", async () => {
+  const found = await events({ repeat: 300, stopWithin: true });
+  const runs = found.flatMap((event) => event.kind === "row" ? [event.row.runs] : []);
+  assert.ok(runs.length <= 1 && runs.every((pairs) => pairs < 300), `${runs} pairs`);
 });

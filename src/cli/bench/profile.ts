@@ -41,11 +41,12 @@ export async function runProfile(
   const text = (json: boolean) =>
     json ? `${JSON.stringify({ ...facts, tables }, null, 2)}\n` : profileText(tables, facts);
   try {
-    for await (const table of session.tables()) {
+    for await (const table of session.tables(io.signal)) {
       tables.push(table);
       file?.write(text(format === "json"));
-      if (io.signal.aborted) break;
     }
+  } catch (error) {
+    if (error !== io.signal.reason) throw error;
   } finally {
     // After an error too: the tables that were measured before it are shown.
     if (tables.length > 0) io.stdout.write(text(format === "json" && file === undefined));

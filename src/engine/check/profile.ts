@@ -7,6 +7,7 @@ import { DEFAULT_CONTEXT } from "../../model/device_layout.ts";
 import { chain } from "../../speculate/round_shape.ts";
 import { GREEDY } from "../../speculate/sampling.ts";
 import { storageBuffer } from "../device/buffers.ts";
+import { yieldToEventLoop } from "../device/event_loop.ts";
 import type { Runner } from "../device/runner.ts";
 import { prefillPrompt } from "../device/single_sequence.ts";
 import { maxCells, rewind, type Sequence } from "../device/sequence.ts";
@@ -58,6 +59,8 @@ export interface ProfileRequest {
   readonly numSteps: number;
   /** Rewinds to the prompt; each is followed by ROUNDS_A_CYCLE measured rounds. */
   readonly cycles: number;
+  /** When it aborts, the measurement is rejected with its reason. */
+  readonly signal?: AbortSignal;
 }
 
 export interface PrefillRequest {
@@ -65,6 +68,8 @@ export interface PrefillRequest {
   readonly sequence: Sequence;
   readonly ids: readonly number[];
   readonly times: number;
+  /** As of a `ProfileRequest`. */
+  readonly signal?: AbortSignal;
 }
 
 /** Measures what an engine runs, on the device's clock. */
@@ -118,7 +123,7 @@ export async function fillSequences(
 async function profileRounds(
   runner: Runner,
   profiler: Profiler,
-  { sequences, ids, numSteps, cycles }: ProfileRequest,
+  { sequences, ids, numSteps, cycles, signal }: ProfileRequest,
 ): Promise<RoundSamples> {
   const shape = chain(numSteps);
   const tier = { ...shape, batch: sequences.length, cells: maxCells(sequences) };
@@ -130,6 +135,7 @@ async function profileRounds(
   const runs: { launches: number[][]; passes: number[]; round: number }[] = [];
   let warmFrom: number | undefined;
   for (let cycle = 0; cycle < cycles;) {
+    signal?.throwIfAborted();
     for (const each of sequences) await prefillPrompt(runner, each, ids, ids.length - 1);
     await runner.rounds(sequences, { shape, count: 1 }); // sets the batch
     const warm = warmFrom !== undefined && performance.now() - warmFrom >= warmMs(runner.gpu.info);
@@ -157,13 +163,14 @@ async function profileRounds(
 async function profilePrefill(
   runner: Runner,
   profiler: Profiler,
-  { sequence, ids, times }: PrefillRequest,
+  { sequence, ids, times, signal }: PrefillRequest,
 ): Promise<PartSamples> {
   sequence.ids.splice(0, Infinity, ...ids);
   rewind(sequence, 0);
   const launches: Launch[] = [];
   const launchMs: number[][] = Array.from({ length: times }, () => []);
   const passMs: number[] = Array(times).fill(0);
+  const turn = yieldToEventLoop();
   for (const { from, to } of chunks(runner, ids)) {
     await runner.prefill([{ sequence, to }]); // writes the chunk's rows; it may run again then
     const chunk = await runner.programs.prompt({ rows: to - from, cells: maxCells([sequence]) });
@@ -174,6 +181,8 @@ async function profilePrefill(
     const context = { cells: to, seen: from + (to - from + 1) / 2 };
     launches.push(...whole.steps.map((step) => launchOf(step, context)));
     for (let i = 0; i < times; i++) {
+      await turn();
+      signal?.throwIfAborted();
       launchMs[i]?.push(...(await timeApart(profiler, [whole])).flat());
       const [span] = await profiler.time([whole]);
       passMs[i] = (passMs[i] ?? 0) + (span ? length(span) : 0);

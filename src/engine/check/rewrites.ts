@@ -5,7 +5,7 @@ import { compiler, type Program, runsWithin, within } from "../../gpu/program.ts
 import { openTimer, type Timer } from "../../gpu/timer.ts";
 import { REWRITES } from "../../model/lower/rewrites.ts";
 import { chain } from "../../speculate/round_shape.ts";
-import { throwDeviceErrors } from "../device/event_loop.ts";
+import { throwDeviceErrors, yieldToEventLoop } from "../device/event_loop.ts";
 import type { Runner } from "../device/runner.ts";
 import { maxCells } from "../device/sequence.ts";
 import {
@@ -138,10 +138,14 @@ export async function* measureRewrites(
   const sample = async ({ steps }: Program) =>
     await timer.ms({ steps: Array.from({ length: runs }, () => steps).flat() }) / runs;
 
+  const turn = yieldToEventLoop();
+
   async function samplesOf({ rewrite, changesBits, plan }: OtherPlan): Promise<RewriteSamples> {
     const [withMs, withoutMs]: [number[], number[]] = [[], []];
     const program = await made(plan);
-    while (withMs.length < pairs && !signal?.aborted) {
+    while (withMs.length < pairs) {
+      await turn(); // in which Ctrl+C arrives
+      if (signal?.aborted) break;
       withMs.push(await sample(whole));
       withoutMs.push(await sample(program));
     }

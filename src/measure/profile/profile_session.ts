@@ -51,8 +51,8 @@ export interface ProfileSession extends Disposable {
   readonly subject: Subject;
   /** 10^9 bytes per second; undefined if it was not given and cannot be measured. */
   readonly bandwidth: number | undefined;
-  /** Measures one table after the other. */
-  tables(): AsyncGenerator<ProfileTable>;
+  /** Measures one table after the other. @throws the reason of the signal when it aborts, within a table. */
+  tables(signal: AbortSignal): AsyncGenerator<ProfileTable>;
 }
 
 /** Opens a profile session. */
@@ -97,20 +97,18 @@ export async function openProfile(request: ProfileRequest): Promise<ProfileSessi
   return {
     subject: subjectOf(engine, request),
     bandwidth,
-    tables: () => tables(engine, profiler, { ...request, bandwidth }, room),
+    tables: (signal) =>
+      tables({ engine, profiler, request: { ...request, bandwidth }, signal }, room),
     [Symbol.dispose]: () => owned.dispose(),
   };
 }
 
 async function* tables(
-  engine: LocalEngine,
-  profiler: CoreProfiler,
-  request: Omit<ProfileRequest, "bandwidth"> & { readonly bandwidth: number | undefined },
+  from: Measured & { readonly request: Omit<ProfileRequest, "bandwidth"> },
   room: number,
 ): AsyncGenerator<ProfileTable> {
-  const { batchSizes, numSteps, depths, seed } = request;
+  const { engine, request: { batchSizes, numSteps, depths, seed } } = from;
   const { vocabSize: vocabulary } = engine.outputs;
-  const from = { engine, profiler, request };
   for (const depth of new Set(depths)) {
     const context = depth || Math.max(1, Math.min(DEFAULT_DEPTH, engine.info.contextLength - room));
     const ids = randomIds(context, { vocabulary, seed });
@@ -128,6 +126,7 @@ interface Measured {
     readonly repeat: number;
     readonly bandwidth: number | undefined;
   };
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -139,7 +138,7 @@ function filledOf({ model }: Measured["request"]): boolean {
 }
 
 async function roundTable(
-  { engine, profiler, request }: Measured,
+  { engine, profiler, request, signal }: Measured,
   { batch, steps: numSteps, ids }: {
     readonly batch: number;
     readonly steps: number;
@@ -153,7 +152,7 @@ async function roundTable(
   if (!await fillSequences(runner, sequences, ids, { numSteps, filled: filledOf(request) })) {
     throw new UsageError(`Cannot fill --depth ${ids.length}: the KV cache has no room for them`);
   }
-  const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles });
+  const { parts, roundMs } = await profiler.rounds({ sequences, ids, numSteps, cycles, signal });
   return {
     kind: "round",
     batch,
@@ -167,14 +166,15 @@ async function roundTable(
 
 /** The profile of a prefill. It is measured after the rounds, when the clocks of the GPU are up. */
 async function prefillTable(
-  { engine, profiler, request }: Measured,
+  { engine, profiler, request, signal }: Measured,
   ids: readonly number[],
 ): Promise<ProfileTable> {
   const { bandwidth, repeat } = request;
   const times = Math.max(1, Math.min(repeat, Math.floor(repeat * REPEATED_TOKENS / ids.length)));
   using sequence = openSequence(engine.runner);
   await fillSequences(engine.runner, [sequence], ids, { numSteps: 0, filled: filledOf(request) });
-  const part = profilePart(await profiler.prefill({ sequence, ids, times }), bandwidth);
+  const samples = await profiler.prefill({ sequence, ids, times, signal });
+  const part = profilePart(samples, bandwidth);
   return {
     kind: "prefill",
     batch: 1,
