@@ -31,6 +31,9 @@ export interface Extent {
   readonly durationMs?: number;
 }
 
+/** The most arrivals of a list. */
+export const MAX_ARRIVALS = 1_000_000;
+
 /** What the n-th arrival draws by chance. */
 const GAP = 0;
 const SEED = 1;

@@ -1,5 +1,6 @@
+import { UsageError } from "../errors.ts";
 import { gammaQuantile } from "../quantiles.ts";
-import { type Arrival, arrivalSeed, type Extent, gapUniform } from "./arrival.ts";
+import { type Arrival, arrivalSeed, type Extent, gapUniform, MAX_ARRIVALS } from "./arrival.ts";
 import { type RateSchedule, whenReached } from "./schedule.ts";
 
 export interface OpenLoop extends Extent {
@@ -20,12 +21,22 @@ export interface OpenLoop extends Extent {
  * maps to times. For k = 1 this is the Poisson process with the schedule's rate.
  *
  * Unlike in vLLM, the times are not stretched to end at requests / rate.
+ *
+ * @throws UsageError if more than `MAX_ARRIVALS` come before `durationMs`.
  */
 export function openLoop(options: OpenLoop): Arrival[] {
   const { schedule, seed, requests = Infinity, durationMs = Infinity } = options;
   const arrivals: Arrival[] = [];
   for (const atMs of whenReached(schedule, sums(seed, requests, options.burstiness ?? 1))) {
     if (atMs >= durationMs) break;
+    if (arrivals.length === MAX_ARRIVALS) {
+      throw new UsageError(
+        `Cannot use "--duration ${
+          durationMs / 1000
+        }": more than ${MAX_ARRIVALS} requests would arrive; ` +
+          "give a shorter one or --num-requests",
+      );
+    }
     arrivals.push({ atMs, seed: arrivalSeed(seed, arrivals.length) });
   }
   return arrivals;

@@ -1,6 +1,7 @@
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { closedLoop } from "../../src/arrivals/arrival.ts";
 import { openLoop } from "../../src/arrivals/open_loop.ts";
+import { UsageError } from "../../src/errors.ts";
 import { constantRate, parseSchedule } from "../../src/arrivals/schedule.ts";
 import { gTest } from "../statistics.ts";
 
@@ -128,6 +129,18 @@ Deno.test("ends of a list: number, duration, and a rate that stays 0", () => {
     openLoop({ schedule: constantRate(Infinity), seed: 1, requests: 3 }).map(({ atMs }) => atMs),
     [0, 0, 0],
   );
+});
+
+Deno.test("a duration that a list would not end with is refused, unless a number ends it", () => {
+  const many = { schedule: constantRate(1e6), seed: 1, durationMs: 1100 };
+  throws(
+    () => openLoop(many),
+    new UsageError(
+      'Cannot use "--duration 1.1": more than 1000000 requests would arrive; ' +
+        "give a shorter one or --num-requests",
+    ),
+  );
+  equal(openLoop({ ...many, requests: 3 }).length, 3);
 });
 
 Deno.test("a closed loop's requests wait from the start, with the seeds of an open loop", () => {

@@ -1,3 +1,4 @@
+import { MAX_ARRIVALS } from "../../../arrivals/arrival.ts";
 import { UsageError } from "../../../errors.ts";
 import { clash } from "../clash.ts";
 
@@ -27,7 +28,7 @@ const ARRIVALS = {
     flag: "--num-requests",
     type: "integer",
     min: 1,
-    max: 1_000_000,
+    max: MAX_ARRIVALS as number,
   },
   duration: {
     flag: "--duration",
