@@ -206,7 +206,7 @@ export const SAMPLING = {
     min: 1,
     max: 1_000_000,
     help: "maximum number of tokens to generate, within the context length",
-    absent: "512; in chat as many as fit the context",
+    absent: "512; in chat and serve as many as fit the context",
     example: "--max-tokens 64",
   },
   stop: {
