@@ -245,6 +245,16 @@ Deno.test("--resume: the same command again measures nothing, a wider one the re
   });
 });
 
+Deno.test("--resume: all rows of a case are compared with the best of them, new or not", async () => {
+  await inFolder(async (path) => {
+    const resume = [...QUICK, "--resume", path("rows.jsonl"), "--format", "json"];
+    await run([...resume, "--num-steps", "0"]);
+    const { out } = await run([...resume, "--num-steps", "0,3"]);
+    const rows: BenchRow[] = JSON.parse(out);
+    assert.deepEqual(rows.map((row) => row.gap_to_best_static?.best), Array(3).fill("3 steps"));
+  });
+});
+
 Deno.test("--resume and --output-file may be one file; a torn line is written over", async () => {
   await inFolder(async (path) => {
     const file = path("rows.jsonl");

@@ -1,5 +1,5 @@
 import type { Plan } from "../../measure/plan.ts";
-import { type BenchRow, keyOfRow, rowKey } from "../../measure/row.ts";
+import { type BenchRow, keyOfRow, rowKey, withGaps } from "../../measure/row.ts";
 import type { BenchSession, Case, OpenBench } from "../../measure/runner.ts";
 import { summary } from "../../measure/summary.ts";
 import { verdictLines } from "../../measure/verdict_text.ts";
@@ -47,9 +47,12 @@ export function openResults(
   const facts = { command: commandText("bench", args), date: now(), version };
   const place = ({ label }: { label: string }, one: Case) =>
     rowKey(session.subject, one, { label, seed: plan.seed });
-  const keys = plan.cases.flatMap((one) => plan.arms.map((arm) => place(arm, one)));
   const found = new Map(earlier);
-  const rows = () => keys.flatMap((key) => found.get(key) ?? []);
+  // A row that was measured later may be the best of its case, which the gaps of earlier ones do not know.
+  const rows = () =>
+    plan.cases.flatMap((one) =>
+      withGaps(plan.arms.flatMap((arm) => found.get(place(arm, one)) ?? []))
+    );
   const text = (format: BenchFormat) => formatRows(rows(), { format, facts });
   const streams = format === "jsonl" && file === undefined;
   const tellVerdicts = () => {
