@@ -366,6 +366,13 @@ Deno.test("--emit-config names no file that holds the results or the rows", asyn
   });
 });
 
+Deno.test("results that a full disk does not take are shown", async () => {
+  const io = fakeIo();
+  const args = [...QUICK, "--batch-sizes", "1,2", "--output", "/dev/full"];
+  await assert.rejects(run(args, { io }), { name: "OutputError" });
+  assert.match(io.out(), /^\| +1 \| 3 steps /m);
+});
+
 Deno.test("a result goes in place of the file that a link leads to", async () => {
   await inFolder(async (path) => {
     await Deno.writeTextFile(path("real"), "");

@@ -6,7 +6,7 @@ import type { MeasuredCosts } from "../../src/engine/tune/costs/measure.ts";
 import { UsageError } from "../../src/errors.ts";
 import { parseCosts } from "../../src/speculate/costs/parse.ts";
 import { SIMPLE } from "../speculate/costs/table.ts";
-import { fakeIo } from "./fake.ts";
+import { type FakeIo, fakeIo } from "./fake.ts";
 
 const MEASURED: MeasuredCosts = {
   table: SIMPLE,
@@ -19,12 +19,12 @@ const MEASURED: MeasuredCosts = {
 
 async function run(
   args: readonly string[],
-  { measured = MEASURED, interrupt = false }: {
+  { measured = MEASURED, interrupt = false, io = fakeIo() }: {
     readonly measured?: MeasuredCosts;
     readonly interrupt?: boolean;
+    readonly io?: FakeIo;
   } = {},
 ) {
-  const io = fakeIo();
   const invocation = parseArguments(["profile", ...args]);
   assert.ok(invocation.command === "profile");
   const requests: CostsRequest[] = [];
@@ -65,6 +65,12 @@ Deno.test("profile: the table to read; what it is kept in is said on stderr", as
   assert.match(out, /\| batch \\ lag \| {4}1 \|/);
   assert.match(out, /c_prefill\(lag, batch\)/);
   assert.match(out, /fit error at most 2\.0%/);
+});
+
+Deno.test("profile: a table that a full disk does not take is shown", async () => {
+  const io = fakeIo();
+  await assert.rejects(run(["--output", "/dev/full"], { io }), { name: "OutputError" });
+  assert.match(io.out(), /^model target, draft head/);
 });
 
 Deno.test("profile --output: a cost file that is read again, and the cache is left alone", async () => {

@@ -8,7 +8,7 @@ import { ADD_DAWN, addonPath, denoFolder } from "../../gpu/dawn.ts";
 import { summary } from "../../measure/summary.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
-import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { optionalOutput, type OutputFile, writeAndShow } from "../terminal/output_file.ts";
 import { type StatusLine, statusLine } from "../terminal/progress.ts";
 import { warn } from "../terminal/warn.ts";
 import type { BenchChild, StartChild } from "./child.ts";
@@ -118,14 +118,17 @@ function writeRows(
 ): void {
   const { format = "md" } = options;
   if (rows.length === 0) return;
-  file?.write(formatRows(rows, { format, facts }));
   const shown = file === undefined ? format : "md";
   const short = io.stdout.isTerminal && (file ?? options.format) === undefined;
-  io.stdout.write(
-    short
-      ? summary(rows, { columns: io.stdout.columns() })
-      : formatRows(rows, { format: shown, facts }),
-  );
+  writeAndShow(file, {
+    content: () => formatRows(rows, { format, facts }),
+    show: () =>
+      io.stdout.write(
+        short
+          ? summary(rows, { columns: io.stdout.columns() })
+          : formatRows(rows, { format: shown, facts }),
+      ),
+  });
 }
 
 /** One WebGPU's process and what it has measured. */

@@ -18,7 +18,7 @@ import { hasDraft } from "../options/measure/bench_flags.ts";
 import { DEFAULT_PROMPT_TOKENS, measuredEngine, progressReporter, workloadName } from "./bench.ts";
 import type { BreakevenOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
-import { optionalOutput } from "../terminal/output_file.ts";
+import { optionalOutput, writeAndShow } from "../terminal/output_file.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { readNamed } from "./files.ts";
 import { type BenchContext, commandText } from "./results.ts";
@@ -42,8 +42,10 @@ export async function runBreakeven(
     json: () => breakEvenJson(report),
     html: () => breakEvenPage(report, facts),
   }[format]();
-  file?.write(text);
-  io.stdout.write(file === undefined ? text : breakEvenText(report));
+  writeAndShow(file, {
+    content: () => text,
+    show: () => io.stdout.write(file === undefined ? text : breakEvenText(report)),
+  });
   return options.measure && io.signal.aborted ? INTERRUPTED : 0;
 }
 

@@ -6,7 +6,7 @@ import type { ProfileOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io, unlessAborted } from "../terminal/io.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { measuredEngine } from "./bench.ts";
-import { optionalOutput } from "../terminal/output_file.ts";
+import { optionalOutput, writeAndShow } from "../terminal/output_file.ts";
 
 /** Draft steps where they are not given. */
 const MAX_STEPS = 7;
@@ -33,13 +33,16 @@ export async function runCosts(
   }).finally(status.clear);
   if (io.signal.aborted) return INTERRUPTED;
   const { table, skipped } = measured;
-  file?.write(`${JSON.stringify(table, null, 2)}\n`);
   const { repeats } = measured;
-  io.stdout.write(
-    json
-      ? `${JSON.stringify({ seconds: measured.seconds, repeats, skipped, table }, null, 2)}\n`
-      : costsText(measured),
-  );
+  writeAndShow(file, {
+    content: () => `${JSON.stringify(table, null, 2)}\n`,
+    show: () =>
+      io.stdout.write(
+        json
+          ? `${JSON.stringify({ seconds: measured.seconds, repeats, skipped, table }, null, 2)}\n`
+          : costsText(measured),
+      ),
+  });
   const kept = output ?? session.cache;
   if (!quiet && kept !== undefined) io.stderr.write(`cost table in ${kept}\n`);
   return 0;

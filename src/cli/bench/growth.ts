@@ -8,7 +8,7 @@ import type { PageFacts } from "../../measure/page/parts.ts";
 import { jsonLines } from "../../measure/row_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
-import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { optionalOutput, type OutputFile, writeAndShow } from "../terminal/output_file.ts";
 import { measurePoints, type PointsContext } from "./points.ts";
 import { commandText } from "./results.ts";
 
@@ -66,9 +66,13 @@ export function writeGrowth(
 ): void {
   const { format = "md" } = options;
   const all = { ...facts, bandwidth: { gbps: bandwidthOf(rows), given } };
-  file?.write(textOf(rows, format, all));
   const shown = file === undefined ? format : "md";
-  if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
+  writeAndShow(file, {
+    content: () => textOf(rows, format, all),
+    show() {
+      if (shown !== "jsonl") io.stdout.write(textOf(rows, shown, all));
+    },
+  });
 }
 
 /** The bandwidth that the floors of the rows were computed with. */

@@ -4,7 +4,7 @@ import { sweep } from "../../measure/sweep.ts";
 import { openWorkload } from "../../measure/workload/workload.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, unlessAborted } from "../terminal/io.ts";
-import { optionalOutput } from "../terminal/output_file.ts";
+import { optionalOutput, writeAndShow } from "../terminal/output_file.ts";
 import { statusLine } from "../terminal/progress.ts";
 import { measuredEngine, planOf, progressReporter, workloadName } from "./bench.ts";
 import { readNamed } from "./files.ts";
@@ -36,8 +36,10 @@ export async function runLlama(options: BenchOptions, context: BenchContext): Pr
       json: () => `${JSON.stringify(rows, null, 2)}\n`,
       jsonl: () => jsonLines(rows),
     }[format as "md" | "json" | "jsonl"]();
-    file?.write(text);
-    io.stdout.write(file === undefined ? text : llamaMarkdown(rows));
+    writeAndShow(file, {
+      content: () => text,
+      show: () => io.stdout.write(file === undefined ? text : llamaMarkdown(rows)),
+    });
   };
   let different = false;
   try {

@@ -5,7 +5,7 @@ import { summary } from "../../measure/summary.ts";
 import { verdictLines } from "../../measure/verdict_text.ts";
 import { type BenchFormat, formatRows } from "./files.ts";
 import type { Io } from "../terminal/io.ts";
-import type { OutputFile } from "../terminal/output_file.ts";
+import { type OutputFile, writeAndShow } from "../terminal/output_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 
 /** What `bench` is given besides its options. */
@@ -58,6 +58,13 @@ export function openResults(
   const tellVerdicts = () => {
     if (!options.quiet) stderr.write(verdictLines(rows()).map((line) => `${line}\n`).join(""));
   };
+  const show = () => {
+    if (short) return stdout.write(summary(rows(), { columns: stdout.columns() }));
+    const shown = file === undefined ? format : "md";
+    if (!streams) stdout.write(text(shown));
+    // Only the Markdown table contains the verdicts.
+    if (shown !== "md" && context.turn === undefined) tellVerdicts();
+  };
   if (streams) stdout.write(text("jsonl"));
   return {
     rows,
@@ -68,12 +75,7 @@ export function openResults(
     },
     end() {
       if (rows().length === 0) return;
-      written?.write(text(format));
-      if (short) return stdout.write(summary(rows(), { columns: stdout.columns() }));
-      const shown = file === undefined ? format : "md";
-      if (!streams) stdout.write(text(shown));
-      // Only the Markdown table contains the verdicts.
-      if (shown !== "md" && context.turn === undefined) tellVerdicts();
+      writeAndShow(written, { content: () => text(format), show });
     },
   };
 }

@@ -9,7 +9,7 @@ import {
 import { jsonLines } from "../../measure/row_file.ts";
 import type { BenchOptions } from "../options/options.ts";
 import { INTERRUPTED, type Io } from "../terminal/io.ts";
-import { optionalOutput, type OutputFile } from "../terminal/output_file.ts";
+import { optionalOutput, type OutputFile, writeAndShow } from "../terminal/output_file.ts";
 import { warn } from "../terminal/warn.ts";
 import { measurePoints, type PointsContext } from "./points.ts";
 
@@ -64,13 +64,17 @@ export function writeRewrites(
   },
 ): void {
   const { format = "md" } = options;
-  file?.write(textOf(found, format));
   const shown = file === undefined ? format : "md";
-  if (shown === "jsonl") return;
   const short = io.stdout.isTerminal && (file ?? options.format) === undefined;
-  io.stdout.write(
-    short ? rewritesTerminal(found, { columns: io.stdout.columns() }) : textOf(found, shown),
-  );
+  writeAndShow(file, {
+    content: () => textOf(found, format),
+    show() {
+      if (shown === "jsonl") return;
+      io.stdout.write(
+        short ? rewritesTerminal(found, { columns: io.stdout.columns() }) : textOf(found, shown),
+      );
+    },
+  });
 }
 
 function textOf(

@@ -93,6 +93,23 @@ export function optionalOutput(
   return path === undefined ? undefined : outputFile(path, options);
 }
 
+/**
+ * Writes a result into its file, if it has one, and shows it: also if the disk is full, because measuring it may have
+ * taken hours.
+ *
+ * @throws what the file throws.
+ */
+export function writeAndShow(
+  file: OutputFile | undefined,
+  { content, show }: { readonly content: () => string; readonly show: () => void },
+): void {
+  try {
+    file?.write(content());
+  } finally {
+    show();
+  }
+}
+
 function bytesOf(content: string | Uint8Array): Uint8Array {
   return typeof content === "string" ? new TextEncoder().encode(content) : content;
 }

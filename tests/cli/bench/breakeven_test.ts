@@ -100,6 +100,14 @@ Deno.test("breakeven: a page in a file, and still the table on standard output",
   }
 });
 
+Deno.test("breakeven: a table that a full disk does not take is shown", async () => {
+  const io = fakeIo();
+  await assert.rejects(run("--alpha 0.6 --draft-cost 0.05 --output /dev/full", { io }), {
+    name: "OutputError",
+  });
+  assert.match(io.out(), /^\| steps K \|/m);
+});
+
 Deno.test("breakeven: what is missing is one line", async () => {
   const missing = 'Cannot run "breakeven": give --alpha and --draft-cost, or --measure';
   for (const line of ["", "--alpha 0.6", "--draft-cost 0.1"]) {

@@ -133,6 +133,12 @@ Deno.test("bench --table growth: after Ctrl+C what was measured is shown", async
   assert.ok(!out.includes("1024"));
 });
 
+Deno.test("bench --table growth: what a full disk does not take is shown", async () => {
+  const io = fakeIo();
+  await assert.rejects(run(["--output", "/dev/full"], { io }), { name: "OutputError" });
+  assert.match(io.out(), /\| +512 \|/);
+});
+
 Deno.test("bench --table growth: a model that fails leaves what was measured before it", async () => {
   const io = fakeIo();
   await assert.rejects(run([], { fails: true, io }), UsageError);

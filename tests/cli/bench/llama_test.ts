@@ -85,6 +85,12 @@ Deno.test("bench --table llama-bench: flags that its tests decide are refused", 
 
 const ARMS = armsOf({ numSteps: [0] });
 
+Deno.test("bench --table llama-bench: what a full disk does not take is shown", async () => {
+  const io = fakeIo();
+  await assert.rejects(runOn(fakeSession(), io, "--output", "/dev/full"), { name: "OutputError" });
+  assert.match(io.out(), /pp512/);
+});
+
 Deno.test("bench --table llama-bench: answers that fail leave the rate of the prompt", async () => {
   const io = fakeIo();
   const session = fakeSession((spec) =>

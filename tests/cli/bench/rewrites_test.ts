@@ -108,6 +108,12 @@ Deno.test("bench --table rewrites: after Ctrl+C what was measured is shown", asy
   assert.match(out, /\nstopped: an empty field was not reached/);
 });
 
+Deno.test("bench --table rewrites: what a full disk does not take is shown", async () => {
+  const io = fakeIo();
+  await assert.rejects(run(["--output", "/dev/full"], { io }), { name: "OutputError" });
+  assert.match(io.out(), /\| split_k /);
+});
+
 Deno.test("bench --table rewrites: a model that fails leaves what was measured before it", async () => {
   const io = fakeIo();
   await assert.rejects(run([], { fails: true, io }), UsageError);
