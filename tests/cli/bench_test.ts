@@ -366,11 +366,24 @@ Deno.test("--emit-config names no file that holds the results or the rows", asyn
   });
 });
 
-Deno.test("results that a full disk does not take are shown", async () => {
+Deno.test("results that a full disk or the file of --resume does not take are shown", async () => {
   const io = fakeIo();
   const args = [...QUICK, "--batch-sizes", "1,2", "--output", "/dev/full"];
   await assert.rejects(run(args, { io }), { name: "OutputError" });
   assert.match(io.out(), /^\| +1 \| 3 steps /m);
+  await inFolder(async (path) => {
+    const rows = path("rows.jsonl");
+    const session = fakeSession((spec) => {
+      Deno.removeSync(rows, { recursive: true });
+      Deno.mkdirSync(rows);
+      return Promise.resolve(fakeCell(spec));
+    });
+    const io = fakeIo();
+    await assert.rejects(run([...QUICK, "--resume", rows], { session, io }), {
+      name: "UsageError",
+    });
+    assert.match(io.out(), /^\| +1 \| 3 steps /m);
+  });
 });
 
 Deno.test("a result goes in place of the file that a link leads to", async () => {

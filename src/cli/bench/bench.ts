@@ -53,8 +53,11 @@ export async function runBench(
       report(event);
       if (event.kind === "different") different = true;
       if (event.kind !== "rows") continue;
-      rowFile.add(event.rows);
-      results.add(event.rows);
+      try {
+        rowFile.add(event.rows);
+      } finally {
+        results.add(event.rows);
+      }
     }
   } finally {
     // After an error too: the cases that were measured before it are shown.
