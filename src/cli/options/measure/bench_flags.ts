@@ -21,7 +21,8 @@ export const BENCH_AXES = {
     min: 0,
     max: MAX_STEPS as number,
     whole: true,
-    help: "numbers of draft steps to measure; 0, plain decoding, is always measured",
+    help:
+      "numbers of draft steps to measure; 0, plain decoding, is always measured, except with --table profile",
     absent: "0,1,3,7, with --table profile 0,3; 0 if there is no draft",
     example: "--num-steps 0-7",
   },

@@ -37,7 +37,7 @@ const ARRIVALS = {
   numRequests: {
     help: "maximum number of requests of a measurement",
     absent:
-      "as many as arrive in 6 seconds, but at least 12; with --concurrency N 4 * N; with --duration or --trace all",
+      "as many as arrive in 6 seconds, or with --concurrency N 4 * N, but at least 12; with --duration or --trace all",
     example: "--num-requests 200",
   },
   duration: { help: "seconds in which requests arrive; those in flight are finished after that" },
