@@ -130,6 +130,19 @@ Deno.test("--quantize: what cannot be quantized is refused before anything is wr
   });
 });
 
+Deno.test({
+  name: "--quantize: files are closed where stacks of experts are refused",
+  sanitizeResources: true, // Deno checks it only where it is asked to.
+  async fn() {
+    const blocks = "model.layers.0.mlp.experts.down_proj_blocks";
+    const files = { "config.json": CONFIG, "model.safetensors": tensorFile({ [blocks]: [8] }) };
+    await withInput(files, async (at) => {
+      const quantize = { to: "q8", names: () => new Set<string>() } as const;
+      await refuses(() => convert(at, { quantize }), /down_proj_blocks" has no scales/);
+    });
+  },
+});
+
 Deno.test("--quantize: a quantized model is named as one, also if config.json says nothing or says it of its text", () => {
   const refused = (name: string, config: Readonly<Record<string, unknown>>) => {
     const { stored } = LAYOUTS[name]!.write({ prefix: "model.layers.0.q", rows: 128, cols: 128 });

@@ -62,8 +62,8 @@ const WEIGHT_INDEX = /\.index\.json$/;
  */
 export async function convertCheckpoint(options: ConvertOptions): Promise<Converted | undefined> {
   const { from, to } = options;
-  const stored = storedCheckpoint(diskFolder(from));
-  using checkpoint = options.quantize ? expertStacks(stored) : stored;
+  using stored = storedCheckpoint(diskFolder(from));
+  const checkpoint = options.quantize ? expertStacks(stored) : stored;
   checkSharing(checkpoint);
   checkPlace(options);
   const { quantize } = options;
