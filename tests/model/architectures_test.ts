@@ -241,6 +241,18 @@ Deno.test("phi3: su and yarn with factors are old names of longrope", () => {
   }
 });
 
+Deno.test("phi3: longrope was trained for 4096 positions where the top level does not say less", () => {
+  const rope_scaling = {
+    type: "longrope",
+    short_factor: [1, 1, 1, 2],
+    long_factor: [1, 2, 3, 4],
+    original_max_position_embeddings: 1024,
+  };
+  const change = { max_position_embeddings: 16384, rope_scaling };
+  const [rope] = parse("phi3", "Phi3ForCausalLM", change).ropes;
+  assert.ok(rope?.scaling.kind === "longrope" && rope.scaling.originalMaxPositions === 4096);
+});
+
 Deno.test("olmo2: norms after, q and k over their whole width", () => {
   const roles = targetTensors(parse("olmo2", "Olmo2ForCausalLM"))
     .filter(({ role }) => /^layers\.0\..*Norm$/.test(role))
@@ -307,6 +319,31 @@ Deno.test("gemma3 with images: the text model, with the defaults its config leav
     "language_model.model.embed_tokens.weight",
     "model.language_model.embed_tokens.weight",
   ]);
+});
+
+Deno.test("gemma3: the rope of local layers has their own base where rope_parameters do not say one", () => {
+  const rope_parameters = {
+    full_attention: { rope_type: "default", rope_theta: 5e5 },
+    sliding_attention: { rope_type: "default" },
+  };
+  const thetas = (change: Change) =>
+    parse("gemma3_text", "Gemma3ForCausalLM", { rope_parameters, ...change }).ropes
+      .map(({ theta }) => theta);
+  assert.deepEqual(thetas({}), [5e5, 1e4]);
+  assert.deepEqual(thetas({ rope_local_base_freq: 2e4, rope_theta: 3e5 }), [5e5, 2e4]);
+});
+
+Deno.test("deepseek_v3: mscale_all_dim sharpens attention of scaled ropes alone", () => {
+  const scale = (rope_scaling: unknown) => {
+    const change = { first_k_dense_replace: 6, rope_scaling };
+    const [layer] = parse("deepseek_v3", "DeepseekV3ForCausalLM", change).layers;
+    return layer?.attention.kind === "latent" ? layer.attention.scale : assert.fail();
+  };
+  const rope = { factor: 4, mscale_all_dim: 1 };
+  for (const type of [{ rope_type: "default" }, {}]) {
+    assert.equal(scale({ ...rope, ...type }), 1 / Math.sqrt(192));
+  }
+  assert.equal(scale({ ...rope, type: "yarn" }), (0.1 * Math.log(4) + 1) ** 2 / Math.sqrt(192));
 });
 
 Deno.test("a wrapper's text_config decides what the decoder is; the outer config has the rest", () => {
@@ -458,6 +495,20 @@ Deno.test("olmo3: windows on three of four layers, the rope of others alone is s
     sliding_window: 64,
   });
   assert.deepEqual(keyed, olmo3(old));
+});
+
+Deno.test("the original context of a rope of one kind of layers is not read at the top level", () => {
+  const original = (change: Change) => {
+    const full_attention = { rope_type: "yarn", factor: 8, rope_theta: 5e5, ...change };
+    const [rope] = parse("olmo3", "Olmo3ForCausalLM", {
+      max_position_embeddings: 512,
+      original_max_position_embeddings: 64,
+      rope_parameters: { full_attention },
+    }).ropes;
+    return rope?.scaling.kind === "yarn" ? rope.scaling.originalMaxPositions : assert.fail();
+  };
+  assert.equal(original({ original_max_position_embeddings: 128 }), 128);
+  assert.equal(original({}), 512);
 });
 
 Deno.test("olmo3: rope_theta is that of full layers alone", () => {

@@ -103,6 +103,7 @@ export function turnWholeHeads(config: Fields): Fields {
 }
 
 const PARTIAL = "partial_rotary_factor";
+const ORIGINAL = "original_max_position_embeddings";
 
 /** Whether `rope_parameters` have an object for each kind of layer. */
 function isPerLayer(parameters: Readonly<Record<string, unknown>>): boolean {
@@ -115,8 +116,12 @@ function isPerLayer(parameters: Readonly<Record<string, unknown>>): boolean {
  * @throws UsageError for a kind of scaling that Eyrie does not compute.
  */
 export function parseRope(config: Fields, headDim: number): Rope {
-  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
-  return parseRopeOf(config, inside, headDim);
+  return parseRopeOf(config, ropeFields(config), headDim);
+}
+
+/** The object that describes the rope; undefined where there is none. */
+export function ropeFields(config: Fields): Fields | undefined {
+  return nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
 }
 
 /**
@@ -126,7 +131,9 @@ export function parseRope(config: Fields, headDim: number): Rope {
 export function parseLayerRope(config: Fields, type: string, headDim: number): Rope | undefined {
   const parameters = nested(config, "rope_parameters");
   const inside = parameters && nested(parameters, type);
-  return inside && parseRopeOf(config, inside, headDim);
+  // At the top level transformers reads it only where there is one rope.
+  const values = { ...config.values, [ORIGINAL]: undefined };
+  return inside && parseRopeOf({ ...config, values }, inside, headDim);
 }
 
 /** Places of ropes in what `ropesByLayerType` returns. */
@@ -166,7 +173,7 @@ function parseRopeOf(config: Fields, inside: Fields | undefined, headDim: number
   const own = inside && value(inside, "rope_theta") !== undefined ? inside : config;
   const theta = positive(own, "rope_theta");
   const turned = rotatedWidth(config, inside, headDim);
-  if (inside && kindOf(inside) === "proportional") {
+  if (inside && ropeKind(inside) === "proportional") {
     const factor = positive(inside, "factor", 1);
     return { theta, width: headDim, scaling: { kind: "proportional", pairs: turned / 2, factor } };
   }
@@ -212,7 +219,7 @@ const SCALINGS: Readonly<Record<string, Reader>> = {
 
 function parseScaling(config: Fields, inside: Fields, width: number): RopeScaling {
   // Objects for each kind of layer are not for a family that has one rope.
-  const kind = kindOf(inside) ?? (isPerLayer(inside.values) ? undefined : "default");
+  const kind = ropeKind(inside) ?? (isPerLayer(inside.values) ? undefined : "default");
   // The first Phi-3 files call longrope "yarn".
   const old = kind === "yarn" && value(inside, "long_factor") !== undefined;
   if (typeof kind === "string" && Object.hasOwn(SCALINGS, kind)) {
@@ -223,7 +230,7 @@ function parseScaling(config: Fields, inside: Fields, width: number): RopeScalin
 }
 
 /** `rope_type`, in old files `type`. */
-function kindOf(inside: Fields): unknown {
+export function ropeKind(inside: Fields): unknown {
   return value(inside, "rope_type") ?? value(inside, "type");
 }
 
@@ -246,9 +253,8 @@ function factorOf(inside: Fields): number {
 
 /** Reads the original context. A value at the top level wins (Phi-3); without any it is the whole context. */
 export function originalPositions(config: Fields, inside: Fields): number {
-  const key = "original_max_position_embeddings";
-  const where = [config, inside].find((fields) => value(fields, key) !== undefined);
-  return integer(where ?? config, where ? key : "max_position_embeddings", {
+  const where = [config, inside].find((fields) => value(fields, ORIGINAL) !== undefined);
+  return integer(where ?? config, where ? ORIGINAL : "max_position_embeddings", {
     min: 2,
     max: MAX_POSITIONS,
   });

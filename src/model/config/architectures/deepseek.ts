@@ -5,7 +5,6 @@ import {
   type Fields,
   flag,
   integer,
-  nested,
   positive,
   quote,
   unusable,
@@ -13,7 +12,7 @@ import {
 } from "../../files/fields.ts";
 import type { LatentAttention, MixtureMlp, MlpSpec } from "../layer_config.ts";
 import { isDense, parseMixture } from "../mixture_config.ts";
-import { parseRope, yarnScale } from "../rope_config.ts";
+import { parseRope, ropeFields, ropeKind, yarnScale } from "../rope_config.ts";
 import type { Routing } from "../../../../kernels/experts/route.ts";
 
 const DEFAULTS = {
@@ -124,10 +123,11 @@ export function parseLatent(
   };
 }
 
-/** m(mscale_all_dim)^2 if the rope is scaled by a factor: it makes attention sharper. */
+/** m(mscale_all_dim)^2 if the rope is scaled: it makes attention sharper. */
 function attentionScale(config: Fields): number {
-  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
+  const inside = ropeFields(config);
   if (!inside || !value(inside, "mscale_all_dim")) return 1;
+  if ((ropeKind(inside) ?? "default") === "default") return 1;
   return yarnScale(positive(inside, "factor", 1), positive(inside, "mscale_all_dim")) ** 2;
 }
 

@@ -77,9 +77,10 @@ const LOCAL = 1;
 /** The ropes of global and of local layers, in this order. transformers 5 has a nested object per kind of layer. */
 function ropes(config: Fields, headDim: number): readonly Rope[] {
   const local = positive(config, "rope_local_base_freq");
+  const ofLocal = { ...config, values: { ...config.values, rope_theta: local } };
   return [
     parseLayerRope(config, "full_attention", headDim) ?? parseRope(config, headDim),
-    parseLayerRope(config, "sliding_attention", headDim) ??
+    parseLayerRope(ofLocal, "sliding_attention", headDim) ??
       { theta: local, width: headDim, scaling: { kind: "default" } },
   ];
 }

@@ -1,5 +1,5 @@
-import { type Fields, nested, positive, value } from "../../files/fields.ts";
-import { parseRope, type Rope } from "../rope_config.ts";
+import { type Fields, positive, value } from "../../files/fields.ts";
+import { parseRope, type Rope, ropeFields, ropeKind } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
@@ -26,9 +26,10 @@ export const HUNYUAN_DENSE: Family = {
  * behind that transformers changes to frequencies without alpha, with which the model was not trained.
  */
 function ropeOf(config: Fields, headDim: number): Rope {
-  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
-  const type = inside && (value(inside, "rope_type") ?? value(inside, "type"));
-  if (!inside || type !== "dynamic" || !value(inside, "alpha")) return parseRope(config, headDim);
+  const inside = ropeFields(config);
+  if (!inside || ropeKind(inside) !== "dynamic" || !value(inside, "alpha")) {
+    return parseRope(config, headDim);
+  }
   const theta = positive(value(inside, "rope_theta") === undefined ? config : inside, "rope_theta");
   const base = theta * positive(inside, "alpha") ** (headDim / (headDim - 2));
   return { theta: base, width: headDim, scaling: { kind: "default" } };

@@ -1,7 +1,7 @@
 import { slidingWindow } from "../decoder_config.ts";
-import { type Fields, nested, positive, value } from "../../files/fields.ts";
+import { type Fields, positive, value } from "../../files/fields.ts";
 import type { HeadAttention } from "../layer_config.ts";
-import { originalPositions, parseRope } from "../rope_config.ts";
+import { originalPositions, parseRope, ropeFields } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
 /** Mistral Small 3.1 and 4, Ministral 3, Devstral Small 2: the text model's own type says which family it is. */
@@ -83,7 +83,7 @@ export function withRope(config: Fields, rope: Readonly<Record<string, unknown>>
 
 /** The query scale from `llama_4_scaling_beta` of the config's rope, if it has one. */
 export function queryScale(config: Fields): Pick<HeadAttention, "queryScale"> {
-  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
+  const inside = ropeFields(config);
   if (!inside || !value(inside, "llama_4_scaling_beta")) return {};
   const beta = positive(inside, "llama_4_scaling_beta");
   return { queryScale: { beta, length: originalPositions(config, inside) } };

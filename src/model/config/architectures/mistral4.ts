@@ -1,15 +1,7 @@
 import { MAX, size } from "../decoder_config.ts";
-import {
-  expect,
-  type Fields,
-  flag,
-  nested,
-  positive,
-  unusable,
-  value,
-} from "../../files/fields.ts";
+import { expect, type Fields, flag, positive, unusable, value } from "../../files/fields.ts";
 import type { LatentAttention, MlpSpec } from "../layer_config.ts";
-import { parseRope, type Rope } from "../rope_config.ts";
+import { parseRope, type Rope, ropeFields } from "../rope_config.ts";
 import type { BaseLayer, Family } from "../types.ts";
 import { groups, parseLatent, parseMlp, ropeDim } from "./deepseek.ts";
 import { queryScale, withRope, WRAPPERS } from "./mistral.ts";
@@ -74,7 +66,7 @@ const ROPE = {
 function parseTurned(config: Fields): Rope {
   const width = ropeDim(config);
   const head = size(config, "qk_nope_head_dim", MAX.headDim) + width;
-  const inside = nested(config, "rope_parameters") ?? nested(config, "rope_scaling");
+  const inside = ropeFields(config);
   const isPart = inside && value(inside, "partial_rotary_factor") !== undefined;
   const rope = parseRope(config, isPart ? head : width);
   if (rope.width === width) return rope;

@@ -7,7 +7,11 @@ export const PHI3: Family = {
   architecture: "Phi3ForCausalLM",
   modelType: "phi3",
   partialRope: true,
-  defaults: { max_position_embeddings: 4096, rms_norm_eps: 1e-5 },
+  defaults: {
+    max_position_embeddings: 4096,
+    original_max_position_embeddings: 4096,
+    rms_norm_eps: 1e-5,
+  },
   layer: (config, { attention, mlp }) => ({
     attention: { ...attention, window: slidingWindow(config) },
     mlp,
