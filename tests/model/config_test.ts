@@ -221,7 +221,10 @@ for (
     [{ attention_bias: true }, /attention_bias true, expected false/],
     [{ mlp_bias: true }, /mlp_bias true, expected false/],
     [{ use_sliding_window: true }, /use_sliding_window true, expected false/],
-    [{ layer_types: ["full_attention"] }, /no layer_types of its 4 layers/],
+    [
+      { layer_types: ["full_attention"] },
+      /layer_types \["full_attention"\], expected one for each of its 4 layers/,
+    ],
     [
       {
         sliding_window: 64,

@@ -225,7 +225,8 @@ function checkLayerTypes(
   const types = value(config, "layer_types");
   if (types === undefined) return;
   if (!Array.isArray(types) || types.length !== layers.length) {
-    throw unusable(config, `has no layer_types of its ${layers.length} layers`);
+    const why = `has layer_types ${quote(types)}, expected one for each of its ${layers.length}`;
+    throw unusable(config, `${why} layers`);
   }
   for (const [i, given] of types.entries()) {
     const type = OLD_TYPES.get(given) ?? given;
