@@ -208,6 +208,23 @@ Deno.test("qwen2: biases; a window from max_window_layers on, where it is switch
   assert.deepEqual(bias.shape, [8]);
 });
 
+Deno.test("qwen2: attention_bias is not read, there is a bias of q, k and v alone", () => {
+  for (const attention_bias of [true, false]) {
+    const { layers: [layer] } = parse("qwen2", "Qwen2ForCausalLM", { attention_bias });
+    const { bias, outBias } = denseLayer(layer).attention;
+    assert.deepEqual([bias, outBias], [true, undefined]);
+  }
+});
+
+Deno.test("qwen3_moe: a window is that of all layers, whatever layer_types says", () => {
+  const config = parse("qwen3_moe", "Qwen3MoeForCausalLM", {
+    use_sliding_window: true,
+    sliding_window: 64,
+    layer_types: Array(6).fill("full_attention"),
+  });
+  assert.deepEqual(windows(config), Array(6).fill(64));
+});
+
 Deno.test("phi3: q, k and v, gate and up are rows of one matrix", () => {
   const specs = new Map(
     targetTensors(parse("phi3", "Phi3ForCausalLM")).map((spec) => [spec.role, spec]),
@@ -675,6 +692,17 @@ for (
       /hidden_activation "gelu", known/,
     ],
     ["gemma2", "Gemma2ForCausalLM", { query_pre_attn_scalar: 0 }, /query_pre_attn_scalar 0/],
+    ...[
+      ["gemma2", "Gemma2ForCausalLM"] as const,
+      ["gemma3_text", "Gemma3ForCausalLM"] as const,
+    ].map(([type, name]) =>
+      [
+        type,
+        name,
+        { use_bidirectional_attention: true },
+        /use_bidirectional_attention true, expected false/,
+      ] as const
+    ),
     ["gemma2", "Gemma2ForCausalLM", { final_logit_softcapping: -1 }, /final_logit_softcapping -1/],
     [
       "mistral",

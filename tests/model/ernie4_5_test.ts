@@ -52,6 +52,15 @@ Deno.test("ernie4_5_moe: shared experts are one as wide as all, and the bias has
   assert.deepEqual(bias.shape, [1, 8]);
 });
 
+Deno.test("ernie4_5_moe: the usual names of the numbers of experts win over its own", () => {
+  const numbers = (change: Change) => {
+    const { mlp } = ernie("ernie4_5_moe", change).layers[1] ?? assert.fail();
+    return mlp.kind === "mixture" ? [mlp.routing.numExperts, mlp.routing.topK] : assert.fail();
+  };
+  assert.deepEqual(numbers({ num_experts: 16, num_experts_per_tok: 2 }), [16, 2]);
+  assert.deepEqual(numbers({ moe_k: undefined, num_experts_per_tok: 2 }), [8, 2]);
+});
+
 for (
   const [name, change, message] of [
     ["ernie4_5", { use_bias: true }, /use_bias true, expected false/],

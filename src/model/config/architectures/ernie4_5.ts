@@ -28,6 +28,8 @@ export const ERNIE4_5: Family = {
 export const ERNIE4_5_MOE: Family = {
   architecture: "Ernie4_5_MoeForCausalLM",
   modelType: "ernie4_5_moe",
+  // transformers takes the usual names too.
+  renamed: { moe_num_experts: "num_experts", moe_k: "num_experts_per_tok" },
   defaults: {
     ...DEFAULTS,
     num_key_value_heads: 4,

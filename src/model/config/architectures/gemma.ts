@@ -1,6 +1,6 @@
 import { isSliding, slidingWindow } from "../decoder_config.ts";
 import type { BaseLayer, DecoderConfig, Family } from "../types.ts";
-import { type Fields, integer, positive, value } from "../../files/fields.ts";
+import { expect, type Fields, integer, positive, value } from "../../files/fields.ts";
 import type { LayerConfig } from "../layer_config.ts";
 import { parseLayerRope, parseRope, type Rope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
@@ -100,6 +100,7 @@ function layer(
 
 /** transformers rounds the factor to the dtype it computes in, which here is float32. */
 function model(config: Fields, hiddenSize: number): Partial<DecoderConfig> {
+  expect(config, "use_bidirectional_attention", false);
   return {
     normOffset: 1,
     embedScale: Math.fround(Math.sqrt(hiddenSize)),

@@ -14,6 +14,8 @@ const DEFAULTS = {
 export const QWEN2: Family = {
   architecture: "Qwen2ForCausalLM",
   modelType: "qwen2",
+  // transformers does not read it: there is a bias, and none of o, whatever it says.
+  biases: ["attention_bias"],
   defaults: DEFAULTS,
   layer: (config, base, i) => windowed(config, base, i, { bias: true }),
 };
@@ -38,15 +40,9 @@ export const QWEN3_MOE: Family = {
     moe_intermediate_size: 768,
   },
   layer(config, base, i) {
-    // The window applies to all layers, whatever max_window_layers says.
-    const layer = windowed(
-      { ...config, values: { ...config.values, max_window_layers: 0 } },
-      base,
-      i,
-      {
-        qkNorm: "head",
-      },
-    );
+    // The window applies to all layers, whatever max_window_layers and layer_types say.
+    const values = { ...config.values, max_window_layers: 0, layer_types: undefined };
+    const layer = windowed({ ...config, values }, base, i, { qkNorm: "head" });
     if (!isSparse(config, i)) return layer;
     // transformers 5 writes num_local_experts.
     const experts = value(config, "num_experts") === undefined
