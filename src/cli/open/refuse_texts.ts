@@ -3,9 +3,9 @@ import { UsageError } from "../../errors.ts";
 import { sizeOf } from "../../hub/cache.ts";
 import { readJson } from "../../hub/snapshot.ts";
 import { readScheme } from "../../model/checkpoint/quantized/scheme.ts";
-import { fieldsOf, parseModelConfig } from "../../model/config/config.ts";
+import { parseModelConfig } from "../../model/config/config.ts";
 import { parseDraftSizes } from "../../model/config/draft_config.ts";
-import { value } from "../../model/files/fields.ts";
+import { fieldsOf, value } from "../../model/files/fields.ts";
 import { noTokenizer } from "../../text/tokenizer.ts";
 
 /**

@@ -1,7 +1,5 @@
-import { UsageError } from "../../errors.ts";
-import { isObject } from "../../objects.ts";
 import { decoderFields, readArchitecture } from "./architectures.ts";
-import { type Fields, quote, unusable, value } from "../files/fields.ts";
+import { type Fields, fieldsOf, quote, unusable, value } from "../files/fields.ts";
 import type { ModelConfig } from "./types.ts";
 
 /**
@@ -36,10 +34,4 @@ export function parseModelConfig(
       throw unusable(of, `has ${quote(id)} in eos_token_id, expected integers`);
     });
   }
-}
-
-/** A checkpoint's JSON file as fields to read. @throws UsageError when it is not an object. */
-export function fieldsOf(name: string, file: string, json: unknown): Fields {
-  if (isObject(json)) return { name, where: file, values: json };
-  throw new UsageError(`Cannot use ${quote(name)}: ${file} is not a JSON object`);
 }

@@ -1,13 +1,13 @@
 /** Reads the config of an EAGLE head from its tensors and, for what they do not show, from its config.json. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { TensorInfo } from "../files/safetensors.ts";
-import { fieldsOf } from "./config.ts";
 import type { DecoderConfig, DraftConfig, ModelConfig } from "./types.ts";
 import { parseDecoder } from "./architectures.ts";
 import { slidingWindow } from "./decoder_config.ts";
 import { type DraftLayout, findLayout, namesOutsideLayer } from "./draft_layout.ts";
 import {
   type Fields,
+  fieldsOf,
   flag,
   integer,
   integers,

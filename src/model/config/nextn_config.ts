@@ -1,9 +1,9 @@
 /** Reads the NextN layer of a checkpoint of DeepSeek-V3, or of Qwen3.5, as a draft for the rest of it. */
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { fieldsOf, parseModelConfig } from "./config.ts";
+import { parseModelConfig } from "./config.ts";
 import type { DraftConfig } from "./types.ts";
 import { decoderFields } from "./architectures.ts";
-import { flag, unusable } from "../files/fields.ts";
+import { fieldsOf, flag, unusable } from "../files/fields.ts";
 import { isRecurrent, type LayerConfig } from "./layer_config.ts";
 
 /**

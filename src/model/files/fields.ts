@@ -10,6 +10,12 @@ export interface Fields {
   readonly values: Readonly<Record<string, unknown>>;
 }
 
+/** A checkpoint's JSON file as fields to read. @throws UsageError when it is not an object. */
+export function fieldsOf(name: string, file: string, json: unknown): Fields {
+  if (isObject(json)) return { name, where: file, values: json };
+  throw new UsageError(`Cannot use ${quote(name)}: ${file} is not a JSON object`);
+}
+
 /** What an integer field must be. Without `fallback` the field is required. */
 export interface IntegerRule {
   readonly min: number;

@@ -3,7 +3,7 @@ import { UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import { isEagleHead } from "./tensors.ts";
 import { isKnown } from "../config/architectures.ts";
-import { fieldsOf } from "../config/config.ts";
+import { fieldsOf } from "../files/fields.ts";
 import { parseDraftConfig } from "../config/draft_config.ts";
 import { parseNextnConfig } from "../config/nextn_config.ts";
 import { parseStandaloneConfig } from "../config/standalone_config.ts";

@@ -3,9 +3,10 @@ import { UsageError } from "../../errors.ts";
 import { isQuantizable } from "../../gpu/weight_format.ts";
 import { quantizedView } from "../checkpoint/quantized/checkpoint.ts";
 import { nvfp4View } from "../checkpoint/quantized/nvfp4.ts";
-import { fieldsOf, parseModelConfig } from "../config/config.ts";
+import { quantizationOf } from "../checkpoint/quantized/scheme.ts";
+import { parseModelConfig } from "../config/config.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
-import { quote } from "../files/fields.ts";
+import { fieldsOf, quote } from "../files/fields.ts";
 import {
   checkTarget,
   findTensor,
@@ -25,12 +26,11 @@ export function quantizableTensors(checkpoint: Checkpoint): ReadonlySet<string> 
   const { name } = checkpoint;
   const refuse = (why: string) => new UsageError(`Cannot quantize ${quote(name)}: ${why}`);
   const json = checkpoint.json("config.json");
-  const { values } = fieldsOf(name, "config.json", json);
-  const said = values["quantization_config"] ?? values["compression_config"] ?? null;
-  // The config of a model with images may say it of its text alone, and tensors may show it without any config.
+  // Tensors may show it without any config.
   const shown = () =>
     quantizedView(nvfp4View(checkpoint)).tensors.values().some(({ dtype }) => isGrouped(dtype));
-  if (said !== null || shown()) throw refuse("it is quantized already");
+  const said = quantizationOf(fieldsOf(name, "config.json", json)) !== undefined;
+  if (said || shown()) throw refuse("it is quantized already");
   if (isEagleHead(checkpoint)) throw refuse("it is an EAGLE head; allowed is a whole model");
   const config = parseModelConfig(name, json, checkpoint.json("generation_config.json"));
   checkTarget(checkpoint, config);

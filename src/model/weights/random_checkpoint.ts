@@ -2,10 +2,19 @@
 import { reason, UsageError } from "../../errors.ts";
 import type { Checkpoint } from "../files/checkpoint_type.ts";
 import type { DType, TensorInfo } from "../files/safetensors.ts";
-import { fieldsOf, parseModelConfig } from "../config/config.ts";
+import { parseModelConfig } from "../config/config.ts";
 import type { DraftConfig } from "../config/types.ts";
 import { parseDraftSizes } from "../config/draft_config.ts";
-import { type Fields, flag, integer, nested, quote, unusable, value } from "../files/fields.ts";
+import {
+  type Fields,
+  fieldsOf,
+  flag,
+  integer,
+  nested,
+  quote,
+  unusable,
+  value,
+} from "../files/fields.ts";
 import { type Folder, memoryFolder, readJson } from "../files/folder.ts";
 import { rowWords } from "../checkpoint/quantized/modules.ts";
 import { readScheme } from "../checkpoint/quantized/scheme.ts";

@@ -2,7 +2,7 @@
 import { GROUP, type Prequantized } from "../../../gpu/weight_format.ts";
 import type { Checkpoint } from "../../files/checkpoint_type.ts";
 import type { TensorInfo } from "../../files/safetensors.ts";
-import { quote } from "../../files/fields.ts";
+import { fieldsOf, quote } from "../../files/fields.ts";
 import { blocksFormat, blocksView } from "./blocks.ts";
 import { ACTIVATIONS, badTensor, readBytes, readWords, withoutGroups } from "./groups.ts";
 import {
@@ -14,7 +14,6 @@ import {
   rowWords,
 } from "./modules.ts";
 import {
-  configFields,
   FP8_OF_TENSORS,
   quantizationOf,
   readScheme,
@@ -64,7 +63,7 @@ const KEPT = 2;
  * @throws UsageError when its method is not supported or its tensors do not fit together.
  */
 export function quantizedView(checkpoint: Checkpoint): Checkpoint {
-  const config = configFields(checkpoint.name, checkpoint.json("config.json"));
+  const config = fieldsOf(checkpoint.name, "config.json", checkpoint.json("config.json"));
   const own = blocksFormat(config);
   if (own !== undefined) return blocksView(checkpoint, own);
   const scheme = readScheme(config) ?? schemeOfTensors(checkpoint);

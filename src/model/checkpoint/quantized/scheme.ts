@@ -1,6 +1,4 @@
 /** The quantization of a checkpoint's weights, from its `quantization_config`. */
-import { UsageError } from "../../../errors.ts";
-import { isObject } from "../../../objects.ts";
 import { type Fields, flag, integer, nested, quote, unusable, value } from "../../files/fields.ts";
 
 /**
@@ -263,10 +261,4 @@ function expect(fields: Fields, key: string, known: readonly unknown[]): void {
   if (known.includes(found)) return;
   const list = known.filter((item) => item !== undefined).map(quote).join(", ");
   throw unusable(fields, `has ${key} ${quote(found ?? null)}, supported: ${list}`);
-}
-
-/** Config of a checkpoint as fields. @throws UsageError when it is no object. */
-export function configFields(name: string, config: unknown): Fields {
-  if (isObject(config)) return { name, where: "config.json", values: config };
-  throw new UsageError(`Cannot use ${quote(name)}: config.json is not a JSON object`);
 }
