@@ -77,16 +77,30 @@ function freest(cards: readonly GpuMemory[]): GpuMemory | undefined {
 }
 
 function systemSources(): MemorySources {
-  return { os: Deno.build.os, host: hostMemory, nvidia: askNvidia, amd: amdCards };
+  const host = () => {
+    const machine = Deno.systemMemoryInfo();
+    // macOS compresses and swaps out the memory of other programs, so all of it can be allocated.
+    const available = Deno.build.os === "darwin" ? machine.total : machine.available;
+    return hostMemory({ ...machine, available }, (file) => readText(`/sys/fs/cgroup/${file}`));
+  };
+  return { os: Deno.build.os, host, nvidia: askNvidia, amd: amdCards };
 }
 
-/** Linux counts reclaimable caches as available; a container's limit may be lower. */
-function hostMemory(): GpuMemory {
-  const { total, available } = Deno.systemMemoryInfo();
-  const limit = Number(readText("/sys/fs/cgroup/memory.max")?.trim() ?? NaN);
-  const most = Number.isFinite(limit) ? Math.min(total, limit) : total;
-  // macOS compresses and swaps out the memory of other programs, so all of it can be allocated.
-  return { total: most, free: Deno.build.os === "darwin" ? most : Math.min(most, available) };
+/**
+ * The machine's memory, or that of the container that this process is in, if it has a limit. Caches of files, which
+ * Linux takes back when memory is needed, count as free.
+ *
+ * @param cgroup reads a file of the container's control group (version 2).
+ */
+export function hostMemory(
+  { total, available }: Pick<Deno.SystemMemoryInfo, "total" | "available">,
+  cgroup: (file: string) => string | undefined,
+): GpuMemory {
+  const limit = Number(cgroup("memory.max") ?? NaN);
+  if (!Number.isFinite(limit)) return { total, free: available };
+  const [, caches = 0] = /^inactive_file (\d+)$/m.exec(cgroup("memory.stat") ?? "") ?? [];
+  const used = Number(cgroup("memory.current") ?? 0) - Number(caches);
+  return { total: Math.min(total, limit), free: Math.max(0, Math.min(available, limit - used)) };
 }
 
 async function askNvidia(): Promise<string | undefined> {

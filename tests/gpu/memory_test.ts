@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { gpuMemory, type MemorySources, parseNvidia } from "../../src/gpu/memory.ts";
+import { gpuMemory, hostMemory, type MemorySources, parseNvidia } from "../../src/gpu/memory.ts";
 
 const MIB = 2 ** 20;
 const TWO = "NVIDIA H200, 143771, 1000\nNVIDIA H200, 143771, 140000\n";
@@ -40,6 +40,23 @@ Deno.test("memory: software adapters and Apple's GPUs use the system's", async (
   );
   const apple = { adapter: "Apple M4", software: false };
   assert.equal((await gpuMemory(apple, 1, sources({ os: "darwin" })))?.total, 8e9);
+});
+
+Deno.test("memory: what a container with a limit has left, caches of files counted as free", () => {
+  const machine = { total: 64e9, available: 50e9 };
+  const within = (files: Readonly<Record<string, string>>, available = machine.available) =>
+    hostMemory({ ...machine, available }, (file) => files[file]);
+  assert.deepEqual(within({}), { total: 64e9, free: 50e9 });
+  assert.deepEqual(within({ "memory.max": "max\n" }), { total: 64e9, free: 50e9 });
+  const limited = {
+    "memory.max": "8000000000\n",
+    "memory.current": "6000000000\n",
+    "memory.stat": "anon 5000000000\ninactive_file 1000000000\nactive_file 0\n",
+  };
+  assert.deepEqual(within(limited), { total: 8e9, free: 3e9 });
+  assert.deepEqual(within(limited, 2e9), { total: 8e9, free: 2e9 });
+  assert.deepEqual(within({ ...limited, "memory.current": "9500000000" }), { total: 8e9, free: 0 });
+  assert.deepEqual(within({ "memory.max": "8000000000" }), { total: 8e9, free: 8e9 });
 });
 
 Deno.test("memory: cards of amdgpu", async () => {
