@@ -91,7 +91,9 @@ export async function openGpu(
   const adapter = await requestAdapter(webgpu, choice);
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
   const software = isSoftware(webgpu.adapterName(adapter.info), adapter.info.isFallbackAdapter);
-  const units = wantsUnits(software);
+  const units = wantsUnits(software) && adapter.features.has(MATRIX_FEATURE as GPUFeatureName);
+  const unit = units ? matrixUnit(adapter.info) : undefined;
+  checkPrecision(precision, unit, { webgpu: webgpu.name }); // before there is a device to destroy
   const device = await requestDevice(adapter, requiredLimits, units);
   let failure: Error | undefined;
   device.addEventListener("uncapturederror", (event) => {
@@ -99,8 +101,6 @@ export async function openGpu(
     failure ??= reported(webgpu, (event as GPUUncapturedErrorEvent).error);
   });
   const info = describeAdapter(webgpu, adapter, device);
-  const unit = info.features.includes(MATRIX_FEATURE) ? matrixUnit(adapter.info) : undefined;
-  checkPrecision(precision, unit, info);
   return {
     device,
     limits: device.limits,

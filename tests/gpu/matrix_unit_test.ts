@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../src/errors.ts";
-import { checkPrecision } from "../../src/gpu/device.ts";
+import { checkPrecision, openGpu } from "../../src/gpu/device.ts";
 import {
   attentionForwards,
   draftUnits,
@@ -106,6 +106,25 @@ Deno.test("precision f16 is refused where there are no matrix units", () => {
     ),
   );
   assert.throws(() => checkPrecision("f16", undefined, { webgpu: "dawn" }), /EYRIE_MATRIX_UNITS/);
+});
+
+Deno.test({
+  name: "precision f16 is refused before a device is opened, which nobody would close",
+  ignore: Deno.env.get("EYRIE_WEBGPU") === "dawn", // one process opens one WebGPU
+  async fn() {
+    const { requestDevice } = GPUAdapter.prototype;
+    let opened = 0;
+    GPUAdapter.prototype.requestDevice = function (...options) {
+      opened++;
+      return requestDevice.apply(this, options);
+    };
+    try {
+      await assert.rejects(openGpu({ webgpu: "builtin", precision: "f16" }), UsageError);
+    } finally {
+      GPUAdapter.prototype.requestDevice = requestDevice;
+    }
+    assert.equal(opened, 0);
+  },
 });
 
 Deno.test("matrix units: the largest of f16 to f32, where subgroups have one size", () => {
