@@ -224,6 +224,7 @@ for (
     ["a path upwards", { a: "../s1.safetensors" }, 'tensor "a"', "expected a file of the folder"],
     ["an absolute path", { a: "/etc/passwd" }, "/etc/passwd", "expected a file of the folder"],
     ["a Windows path", { a: "..\\s1" }, "expected a file of the folder"],
+    ["a code of terminals", { a: "\x1b[2J" }, "\\u001b[2J", "expected a file of the folder"],
     ["a number", { a: 3 }, "in 3, expected"],
   ] as const
 ) {

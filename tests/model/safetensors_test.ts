@@ -77,6 +77,9 @@ for (
     ["a wrong size", { ...GOOD, shape: [3] }, /has 8 bytes, but F32 \[3\] takes 12/],
     ["an end past the file", { ...GOOD, data_offsets: [4, 12] }, /tensor "x" is truncated/],
     ["__proto__ as dtype", { ...GOOD, dtype: 5 }, /has dtype 5/],
+    ["a dtype of two lines", { ...GOOD, dtype: "F9\n" }, /has dtype "F9\\n"/],
+    ["a code of terminals as dtype", { ...GOOD, dtype: "\x1b[2J" }, /has dtype "\\u001b\[2J"/],
+    ["a dtype without end", { ...GOOD, dtype: "F".repeat(1e6) }, /has dtype "F{119}…/],
   ] as const
 ) {
   Deno.test(`a tensor with ${what} is an error that names it`, () => {

@@ -62,6 +62,9 @@ const LFS_POINTER = "version ";
 /** The format's own limit on the JSON header, bytes. */
 export const MAX_HEADER_BYTES = 100_000_000;
 
+/** A dtype's name, also of one that is not known. Reports print it, so it has no line breaks or codes of terminals. */
+const NAME = /^\w{1,32}$/;
+
 const READABLE: ReadonlySet<string> = new Set(["F32", "F16", "BF16", "I64", "I32", "BOOL"]);
 
 /** Bytes an element, of every whole-byte dtype the format knows. */
@@ -158,7 +161,7 @@ function parseTensor(
   const fail = (why: string): UsageError => broken(file, `tensor ${quote(name)} ${why}`);
   if (!isObject(entry)) throw fail("is not described by an object");
   const { dtype, shape, data_offsets: offsets } = entry;
-  if (typeof dtype !== "string") throw fail(`has dtype ${quote(dtype)}`);
+  if (typeof dtype !== "string" || !NAME.test(dtype)) throw fail(`has dtype ${quote(dtype)}`);
   if (!isCounts(shape)) throw fail(`has shape ${quote(shape)}`);
   if (!isCounts(offsets) || offsets.length !== 2) throw fail(`has offsets ${quote(offsets)}`);
   const [from = 0, to = 0] = offsets;

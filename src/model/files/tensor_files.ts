@@ -131,9 +131,10 @@ function readIndex(folder: Folder, index: string): ReadonlyMap<string, string> {
   return files;
 }
 
+/** Whether a name is that of a file within the folder; with control characters it could not be printed. */
 function staysInside(file: string): boolean {
   const parts = file.split("/");
-  return !/[\\:\0]/.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
+  return !/[\\:\p{Cc}]/u.test(file) && parts.every((part) => !["", ".", ".."].includes(part));
 }
 
 /** Like `readTensors`, but the error for a truncated file says how to restore it. */
