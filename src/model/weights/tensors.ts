@@ -45,7 +45,7 @@ const DTYPES: Readonly<Record<TensorKind, readonly string[]>> = {
 const IGNORABLE = /(^|\.)(t2d|rotary_emb\.inv_freq|lm_head\.weight)$/;
 
 /** Matches tensors that process images or audio, by the names of the modules. */
-const SENSES: RegExp =
+const MULTIMODAL: RegExp =
   /^(model\.)?[a-z_]*(vision|visual|image|audio|multi_modal|multimodal|mm_projector|patch_merger)[a-z_]*(\.|$)/;
 
 /** The tensors of a decoder, in the order of the forward pass. */
@@ -339,18 +339,18 @@ export function checkTensors(
   const other = extra.filter((tensor) =>
     !ignorable.test(tensor.name) && !isZeroBias(checkpoint, tensor)
   );
-  const { senses = [], unused = [] } = Object.groupBy(
+  const { multimodal = [], unused = [] } = Object.groupBy(
     other,
-    ({ name }) => SENSES.test(name) ? "senses" : "unused",
+    ({ name }) => MULTIMODAL.test(name) ? "multimodal" : "unused",
   );
   return [
     ...checkpoint.warnings ?? [],
-    ...sensesWarning(checkpoint.name, senses.length),
+    ...multimodalWarning(checkpoint.name, multimodal.length),
     ...unusedWarning(checkpoint.name, unused),
   ];
 }
 
-function sensesWarning(checkpoint: string, count: number): string[] {
+function multimodalWarning(checkpoint: string, count: number): string[] {
   if (count === 0) return [];
   const what = count === 1
     ? "1 tensor for images or audio is"

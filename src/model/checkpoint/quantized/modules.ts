@@ -41,7 +41,9 @@ export function openModule(from: Checkpoint, module: QuantizedModule, of: Scheme
   const scheme = { ...of, block: module.block ?? of.block };
   const transposed = scheme.layout === "gptq" || scheme.layout === "awq";
   if (transposed) checkOrder(from, module, scheme);
-  const scales = transposed ? turned(from, module, scheme) : straight(from, module, scheme);
+  const scales = transposed
+    ? transposedScales(from, module, scheme)
+    : scalesOfRows(from, module, scheme);
   if (module.format === "u4") checkNarrow(from, module.scales, scales.bits);
   const zeros = zerosOf(from, module, scheme);
   const readWeights = transposed
@@ -72,7 +74,7 @@ function addZeros(
 const WHOLE = { rows: Infinity, cols: Infinity };
 
 /** Reads scales stored as [rows of blocks, blocks along k], or one per tensor or row. */
-function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
+function scalesOfRows(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
   const bits = readScales(from, module.scales);
   const { rows, cols } = module;
   // One scale is the tensor's, whatever the config says of others: embeddings beside matrices with scales of blocks.
@@ -92,7 +94,7 @@ function straight(from: Checkpoint, module: QuantizedModule, { block }: Scheme):
 }
 
 /** Reads scales stored as [blocks along k, rows], and transposes them. */
-function turned(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
+function transposedScales(from: Checkpoint, module: QuantizedModule, { block }: Scheme): Scales {
   const { rows, cols, scales } = module;
   const found = block ?? { rows: 1, cols: Infinity };
   const width = blocks(cols, found.cols);

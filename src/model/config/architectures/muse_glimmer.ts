@@ -4,8 +4,8 @@ import { noRope, parseRope } from "../rope_config.ts";
 import { llamaNamesBut } from "../tensor_names.ts";
 import type { Family } from "../types.ts";
 
-const TURNED = 0;
-const UNTURNED = 1;
+const ROTATED = 0;
+const UNROTATED = 1;
 
 /**
  * Muse-Glimmer: norms around branches have weights 1 + w; norms of heads and of the embedding have none. The output of
@@ -41,7 +41,7 @@ export const MUSE_GLIMMER: Family = {
       qkNorm: "head",
       qkGains: { q: positive(config, "qk_scale_factor"), k: 1 },
       outputGate: { gating: "sigmoid", per: "element" },
-      rope: turns(config, i) ? TURNED : UNTURNED,
+      rope: turns(config, i) ? ROTATED : UNROTATED,
     },
     mlp,
     norms: "around",

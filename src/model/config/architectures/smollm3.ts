@@ -2,8 +2,8 @@ import { flag, integer, integers, unusable } from "../../files/fields.ts";
 import { noRope, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
-const TURNED = 0;
-const UNTURNED = 1;
+const ROTATED = 0;
+const UNROTATED = 1;
 
 /** SmolLM3: Llama with layers whose queries and keys are not rotated, by default every fourth. */
 export const SMOLLM3: Family = {
@@ -25,7 +25,7 @@ export const SMOLLM3: Family = {
     const interval = integer(config, "no_rope_layer_interval", { min: 1, max: 1024 });
     const turned = turns === undefined ? (i + 1) % interval > 0 : turns === 1;
     return {
-      attention: { ...attention, rope: turned ? TURNED : UNTURNED },
+      attention: { ...attention, rope: turned ? ROTATED : UNROTATED },
       mlp,
       norms: "before",
     };
