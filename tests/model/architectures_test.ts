@@ -718,6 +718,12 @@ for (
     ],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
     [
+      "smollm3",
+      "SmolLM3ForCausalLM",
+      { no_rope_layers: [1, 0] },
+      /no_rope_layers \[1,0\], expected one for each of its 6 layers/,
+    ],
+    [
       "laguna",
       "LagunaForCausalLM",
       LAGUNA_HEADS,

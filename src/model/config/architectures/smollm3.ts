@@ -1,4 +1,5 @@
-import { flag, integer, integers, unusable } from "../../files/fields.ts";
+import { flag, integer, integers, quote, unusable } from "../../files/fields.ts";
+import { layerCount } from "../decoder_config.ts";
 import { noRope, parseRope } from "../rope_config.ts";
 import type { Family } from "../types.ts";
 
@@ -21,11 +22,16 @@ export const SMOLLM3: Family = {
       throw unusable(config, "has use_sliding_window true, expected false");
     }
     // The key's name says the opposite of its meaning: 1 is a layer with rope.
-    const turns = integers(config, "no_rope_layers", 1)?.[i];
+    const listed = integers(config, "no_rope_layers", 1);
+    const layers = layerCount(config);
+    if (listed && listed.length !== layers) {
+      const why = `has no_rope_layers ${quote(listed)}, expected one for each of its ${layers}`;
+      throw unusable(config, `${why} layers`);
+    }
     const interval = integer(config, "no_rope_layer_interval", { min: 1, max: 1024 });
-    const turned = turns === undefined ? (i + 1) % interval > 0 : turns === 1;
+    const rotated = listed ? listed[i] === 1 : (i + 1) % interval > 0;
     return {
-      attention: { ...attention, rope: turned ? ROTATED : UNROTATED },
+      attention: { ...attention, rope: rotated ? ROTATED : UNROTATED },
       mlp,
       norms: "before",
     };
