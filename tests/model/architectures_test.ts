@@ -717,6 +717,8 @@ for (
       /a partial rope together with/,
     ],
     ["phi3", "Phi3ForCausalLM", { rope_scaling: { type: "longrope" } }, /no short_factor of 4/],
+    ["lfm2", "Lfm2ForCausalLM", { layer_types: Array(6).fill("conv") }, /no layer with attention/],
+    ["qwen3_next", "Qwen3NextForCausalLM", { full_attention_interval: 8 }, /no layer with attent/],
     [
       "smollm3",
       "SmolLM3ForCausalLM",

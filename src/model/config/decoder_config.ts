@@ -57,6 +57,9 @@ export function readDecoder(family: Family, file: Fields, architecture: string):
   const layers = Array.from({ length: numLayers }, (_, i) => layer(config, base, i));
   checkWidths(config, layers);
   checkLayerTypes(config, layers, family);
+  if (layers.every(({ attention }) => isRecurrent(attention))) {
+    throw unusable(config, "has no layer with attention, expected at least one");
+  }
   const ropes = family.ropes?.(config, headDim) ?? [parseRope(config, headDim)];
   refuseUnplanned(config, layers, ropes);
   return {
