@@ -56,20 +56,28 @@ export async function gpuMemory(
   return undefined;
 }
 
-/** Cards called `name` in what NVIDIA_QUERY prints: `NVIDIA H200, 143771, 143000` (MiB) a line. */
+/**
+ * Cards called `name` in what NVIDIA_QUERY prints: `NVIDIA H200, 143771, 143000` (MiB) a line. The name may say more
+ * than a card's, so of several kinds of cards those with the longest name count: an RTX 4070 is no RTX 4070 Ti.
+ */
 export function parseNvidia(csv: string, name: string): GpuMemory[] {
-  return csv.split("\n").flatMap((line) => {
+  const cards = csv.split("\n").flatMap((line) => {
     const [card = "", total, free] = line.split(/, */);
     // For a part of a partitioned card (MIG) the numbers are "[N/A]".
     const memory = { total: Number(total) * MIB, free: Number(free) * MIB };
     const known = Number.isFinite(memory.total) && Number.isFinite(memory.free);
-    return known && card.trim() !== "" && plain(name).includes(plain(card)) ? [memory] : [];
+    const called = plain(card);
+    return known && called !== "" && ` ${plain(name)} `.includes(` ${called} `)
+      ? [{ called, memory }]
+      : [];
   });
+  const longest = Math.max(...cards.map(({ called }) => called.length));
+  return cards.filter(({ called }) => called.length === longest).map(({ memory }) => memory);
 }
 
-/** Dawn calls a card "nvidia-h200". */
+/** The words of a name: Dawn calls a card "nvidia-h200". */
 function plain(name: string): string {
-  return name.trim().toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  return name.toLowerCase().replaceAll(/[^a-z0-9]+/g, " ").trim();
 }
 
 function freest(cards: readonly GpuMemory[]): GpuMemory | undefined {

@@ -32,6 +32,16 @@ Deno.test("memory: other cards and parts of a card do not count", () => {
   assert.deepEqual(parseNvidia(csv, "NVIDIA T400"), [{ total: 2048 * MIB, free: 2000 * MIB }]);
 });
 
+Deno.test("memory: a card whose name begins the adapter's is another card", () => {
+  const csv = "NVIDIA GeForce RTX 4070 Ti, 12282, 3000\nNVIDIA GeForce RTX 4070, 12282, 12000\n" +
+    "NVIDIA A100-SXM4-80GB, 81920, 9000\nNVIDIA A10, 23028, 23000\n";
+  const free = (name: string) => parseNvidia(csv, name).map((card) => card.free / MIB);
+  assert.deepEqual(free("NVIDIA GeForce RTX 4070 Ti"), [3000]);
+  assert.deepEqual(free("nvidia-geforce-rtx-4070, NVIDIA: 595.71"), [12000]);
+  assert.deepEqual(free("NVIDIA A100-SXM4-80GB"), [9000]);
+  assert.deepEqual(free("NVIDIA A10"), [23000]);
+});
+
 Deno.test("memory: software adapters and Apple's GPUs use the system's", async () => {
   const llvmpipe = { adapter: "llvmpipe (LLVM 15.0.6, 256 bits)", software: true };
   assert.deepEqual(
