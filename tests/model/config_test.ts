@@ -268,6 +268,11 @@ for (
   });
 }
 
+Deno.test("a number that is too large for a double is named, not null", () => {
+  const config = JSON.parse(JSON.stringify(LLAMA).replace("{", '{"rope_theta":1e999,'));
+  assert.throws(() => parse(config), /rope_theta Infinity, expected a number above 0/);
+});
+
 Deno.test("a file that holds no object is refused", () => {
   assert.throws(() => parse([]), /config.json is not a JSON object/);
   assert.throws(() => parse(LLAMA, 3), /generation_config.json is not a JSON object/);

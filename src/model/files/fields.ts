@@ -28,7 +28,8 @@ const LONGEST_QUOTE = 120;
 
 /** A name or value from a file, quoted for a one-line message: escaped, and cut when very long. */
 export function quote(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  // JSON has no word for Infinity, which 1e999 is read as.
+  const text = typeof value === "number" ? String(value) : JSON.stringify(value) ?? String(value);
   return text.length <= LONGEST_QUOTE ? text : `${text.slice(0, LONGEST_QUOTE)}…`;
 }
 
