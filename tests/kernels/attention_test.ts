@@ -351,7 +351,14 @@ const WINDOWED: readonly Row[] = [
 ];
 
 for (const software of [true, false]) {
-  for (const [window, cap, scale] of [[8, undefined, 0.1], [70, 4, 0.2], [300, 20, 0.1]] as const) {
+  for (
+    const [window, cap, scale] of [
+      [1, undefined, 0.1],
+      [8, undefined, 0.1],
+      [70, 4, 0.2],
+      [300, 20, 0.1],
+    ] as const
+  ) {
     const shape: Shape = {
       software,
       group: 2,
