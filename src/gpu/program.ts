@@ -148,8 +148,13 @@ export function compiler(
   /** Returns what `make` returned. @throws Error with the device's message where it is not valid. */
   async function checked<T>(make: () => T): Promise<T> {
     device.pushErrorScope("validation");
-    const made = make();
-    const error = await device.popErrorScope();
+    let made: T;
+    let error: GPUError | null;
+    try {
+      made = make();
+    } finally {
+      error = await device.popErrorScope(); // an open scope would take all later errors
+    }
     if (error) throw cannotCompile(error);
     return made;
   }
@@ -226,7 +231,7 @@ export function compiler(
       return { steps: stepsOf(plan, new Map()) };
     },
     async compile(plan: Plan): Promise<Program> {
-      plan.forEach(admit); // before there is an error scope that a throw would leave open
+      plan.forEach(admit);
       const begun = await checked(() => begin(plan));
       await gpu.settled(Promise.all(begun)).catch((error) => {
         throw cannotCompile(error);

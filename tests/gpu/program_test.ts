@@ -154,6 +154,14 @@ override THREADS: u32;
   device.gpu.check();
 });
 
+Deno.test("program: a plan that cannot even be begun leaves no error scope open for later errors", async () => {
+  const x = device.floats([1, 2, 3, 4]);
+  const gone = { buffer: undefined as unknown as GPUBuffer };
+  const { compile } = compiler(device.gpu);
+  await assert.rejects(compile([launch(step("of_no_buffer"), x, gone, 1)]), TypeError);
+  await assert.rejects(device.gpu.device.popErrorScope()); // there is none
+});
+
 Deno.test("program: plans that are compiled at once share what they have in common", async () => {
   const { created, compile } = compiler(device.gpu);
   const [add, subtract] = [step("add"), step("subtract", "out[id.x] -= x[id.x] * BY;")];
