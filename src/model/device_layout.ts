@@ -5,9 +5,6 @@
 
 export { NO_SLOT, PAGE, PATH_CELLS, ROW_WORDS } from "../../kernels/lib/rows.ts";
 
-/** Word of a row's path: PATH_CELLS bytes, the first lowest. */
-export const ROW_PATH = 8;
-
 /** The words of a row whose token directly follows those in the cells before it. */
 export function chainRow(token: number, slot: number, cell: number): Uint32Array {
   return Uint32Array.of(token, cell, slot, cell, cell + 1, 1, 0, 0, 0, 0, 0, 0);

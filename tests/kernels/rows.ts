@@ -1,11 +1,8 @@
-import {
-  MAX_STOPS,
-  ROW_PATH,
-  ROW_WORDS,
-  SLOT_LIMIT,
-  SLOT_WORDS,
-} from "../../src/model/device_layout.ts";
+import { MAX_STOPS, ROW_WORDS, SLOT_LIMIT, SLOT_WORDS } from "../../src/model/device_layout.ts";
 import { shuffled } from "../gpu/numbers.ts";
+
+/** Word of a row's path: PATH_CELLS bytes, the first lowest. */
+const ROW_PATH = 8;
 
 /** `Row` of kernels/lib/rows.wgsl. */
 export interface RowFields {
