@@ -94,6 +94,13 @@ Deno.test("tensors that overlap are an error that names both", () => {
   );
 });
 
+Deno.test("bytes that no tensor claims are an error that says where they are", () => {
+  const at = (begin: number) => ({ ...GOOD, data_offsets: [begin, begin + 8] });
+  rejects(safetensors({ x: at(4) }, 12), /4 bytes before tensor "x" belong to none/);
+  rejects(safetensors({ x: at(0), y: at(16) }, 24), /8 bytes before tensor "y" belong to none/);
+  rejects(safetensors({ x: at(0) }, 9), /1 bytes after the last tensor belong to none/);
+});
+
 Deno.test("a tensor named twice is an error, however the name is escaped", () => {
   const entry = JSON.stringify(GOOD);
   rejects(safetensors(`{"x":${entry},"\\u0078":${entry}}`, 8), /tensor "x" is named twice/);

@@ -110,8 +110,8 @@ export function headerSize(first: Uint8Array, file: SafetensorsFile): number {
 }
 
 /**
- * The tensors a JSON header names, in file order, each checked to be inside the file and to
- * overlap no other.
+ * The tensors a JSON header names, in file order. They are checked to be inside the file, without
+ * overlaps and without gaps between them.
  * @throws UsageError naming file and tensor.
  */
 export function parseHeader(header: Uint8Array, file: SafetensorsFile): TensorInfo[] {
@@ -120,22 +120,8 @@ export function parseHeader(header: Uint8Array, file: SafetensorsFile): TensorIn
     .filter(([name]) => name !== "__metadata__")
     .map(([name, entry]) => parseTensor(name, entry, { ...file, dataStart }))
     .sort((a, b) => a.begin - b.begin || a.size - b.size);
-  checkApart(tensors, file);
-  checkWhole(tensors, { ...file, dataStart });
+  checkPlaces(tensors, { ...file, dataStart });
   return tensors;
-}
-
-/** The reference library refuses bytes that no tensor claims: something was cut or appended. */
-function checkWhole(
-  tensors: readonly TensorInfo[],
-  file: SafetensorsFile & { readonly dataStart: number },
-): void {
-  const end = tensors.reduce(
-    (most, { begin, size }) => Math.max(most, begin + size),
-    file.dataStart,
-  );
-  if (end === file.size) return;
-  throw broken(file, `${file.size - end} bytes after the last tensor belong to none`);
 }
 
 function parseJson(header: Uint8Array, file: SafetensorsFile): Readonly<Record<string, unknown>> {
@@ -199,15 +185,27 @@ function isCounts(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((n) => Number.isSafeInteger(n) && n >= 0);
 }
 
-function checkApart(sorted: readonly TensorInfo[], file: SafetensorsFile): void {
+/** Like the reference library it refuses bytes that no tensor claims: something was cut, inserted or appended. */
+function checkPlaces(
+  sorted: readonly TensorInfo[],
+  file: SafetensorsFile & { readonly dataStart: number },
+): void {
   let before: TensorInfo | undefined;
+  let end = file.dataStart;
   for (const tensor of sorted) {
     if (tensor.size === 0) continue;
-    if (before !== undefined && before.begin + before.size > tensor.begin) {
+    if (before !== undefined && tensor.begin < end) {
       throw broken(file, `tensors ${quote(before.name)} and ${quote(tensor.name)} overlap`);
     }
+    if (tensor.begin > end) {
+      const count = tensor.begin - end;
+      throw broken(file, `${count} bytes before tensor ${quote(tensor.name)} belong to none`);
+    }
     before = tensor;
+    end = tensor.begin + tensor.size;
   }
+  if (end === file.size) return;
+  throw broken(file, `${file.size - end} bytes after the last tensor belong to none`);
 }
 
 /** The first key that occurs twice in a valid JSON object; JSON.parse would silently keep the last. */
