@@ -151,11 +151,12 @@ export function splitWords(
 ): { readonly sums: number; readonly stats: number } {
   const splits = heads.heads * Math.ceil(splitsOf(heads) * SPLIT_CELLS / cells);
   const words = Math.min(PARTIAL_BYTES, bindingBytes) / 4;
-  const most = Math.floor(words / (splits * (heads.headDim + 2)) / BLOCK_ROWS);
-  const wanted = Math.min(rows, Math.max(1, most) * BLOCK_ROWS);
+  const fewest = fewestRows(heads);
+  const step = Math.max(BLOCK_ROWS, fewest);
+  const most = Math.floor(words / (splits * (heads.headDim + 2)) / step);
+  const wanted = Math.min(rows, Math.max(1, most) * step);
   const sums = splits * heads.headDim;
   const bound = Math.floor(bindingBytes / 4 / sums);
-  const fewest = fewestRows(heads);
   const kept = wanted <= bound ? wanted : Math.floor(bound / fewest) * fewest;
   if (kept > 0) return { sums: kept * sums, stats: kept * splits * 2 };
   throw sumsFault(heads.tablePages * PAGE, 4 * Math.min(rows, fewest) * sums, bindingBytes);

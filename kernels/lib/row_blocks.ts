@@ -29,7 +29,7 @@ export function alignedRows(...rowBytes: readonly number[]): number {
  * The largest block of at most `room` rows: whole slots, or a part of the only slot. If not even aligned whole slots
  * fit, each row is treated as a slot of its own: slower, with the same bits.
  *
- * @param fewest see `alignedRows`: blocks are multiples of it where there is no room for BLOCK_ROWS.
+ * @param fewest see `alignedRows`: a power of two, of which blocks are multiples; of BLOCK_ROWS too where there is room.
  * @throws Error if there is no room for `fewest` rows.
  */
 export function rowBlock(
@@ -39,7 +39,7 @@ export function rowBlock(
 ): RowBlock {
   if (room >= count) return { count, perSlot };
   if (room < fewest) throw new Error(`${count} rows need room for ${fewest}, not for ${room}`);
-  const aligned = room < BLOCK_ROWS ? fewest : BLOCK_ROWS;
+  const aligned = room < BLOCK_ROWS ? fewest : Math.max(BLOCK_ROWS, fewest);
   const step = perSlot === count ? aligned : leastCommonMultiple(perSlot, aligned);
   if (room < step) return { count: Math.floor(room / aligned) * aligned, perSlot: 1 };
   const block = Math.floor(room / step) * step;

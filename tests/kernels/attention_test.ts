@@ -512,6 +512,38 @@ Deno.test("partial sums of long contexts are those of fewer rows than a block ot
   assert.deepEqual(new Set(combined.map(({ buffers }) => buffers["out"]?.offset)).size, 10);
 });
 
+Deno.test("rows of an odd number of eights go in blocks of sixteen where contexts are long", () => {
+  // A row of out takes 400 bytes as f16: sixteen of them are the fewest whose offset is a multiple of 256 bytes.
+  const odd = {
+    heads: 5,
+    kvHeads: 5,
+    headDim: 40,
+    kvDtype: "f32",
+    tablePages: 1_048_576 / PAGE,
+  } as const;
+  const { sums, stats } = splitWords(odd, 64, {});
+  assert.deepEqual([sums, stats], [16 * 5 * 16384 * 40, 16 * 5 * 16384 * 2]);
+  const buffer = { size: 2 ** 34 } as GPUBuffer;
+  const partial = { sums: { buffer, size: 4 * sums }, stats: { buffer, size: 4 * stats } };
+  const of = { q: { buffer }, keys: { buffer }, values: { buffer }, rows: { buffer } };
+  const plan = attention({ ...of, pages: { buffer }, out: { buffer }, partial }, {
+    ...odd,
+    count: 64,
+    perSlot: 1,
+    paths: false,
+    scale: 1,
+    tuning: tuning(false),
+    label: "test",
+  });
+  const combined = plan.filter(({ label }) => label === "test.combine");
+  assert.deepEqual(combined.map(({ buffers }) => buffers["out"]?.offset ?? 0), [
+    0,
+    16 * 800,
+    32 * 800,
+    48 * 800,
+  ]);
+});
+
 Deno.test("partial sums that no kernel can bind are an error of one line", () => {
   // Offsets of fewer than eight of these rows are no multiples of 256 bytes.
   const narrow = { heads: 3, kvHeads: 1, headDim: 16, kvDtype: "f32", tablePages: 4096 } as const;
