@@ -1,6 +1,8 @@
 // Where a matmul norms x or adds the splits of attention itself.
 
 import assert from "node:assert/strict";
+import { matmul } from "../../kernels/matmul/matmul.ts";
+import { normedRows } from "../../kernels/matmul/prologue/prologue.ts";
 import { combinesHeads, normsRows } from "../../kernels/matmul/prologue/norms_rows.ts";
 import { lanesOf } from "../../kernels/matmul/matmul_lanes.ts";
 import { workgroupBytes } from "../../kernels/matmul/matmul_kernels.ts";
@@ -55,6 +57,26 @@ Deno.test("norms on the way: one row of large matrices, in few large workgroups"
     4,
     undefined,
   ]);
+});
+
+Deno.test("rows of two widths that are padded to one length in workgroup memory are normed by one kernel", () => {
+  const sums = { buffer: {} as GPUBuffer, size: 0 }; // nothing looks into it
+  const kernelOf = (cols: number) => {
+    const of = { ...matrix(2048, cols), shards: [{ operand: sums, first: 0, rows: 2048 }] };
+    assert.equal(normsRows(of, { rows: 1, added: { splitK: 4 }, bound: 0, tuning: HARDWARE }), 1);
+    const lanes = normLanes({ cols, lanes: HARDWARE.rowLanes });
+    const norm = { weight: sums, eps: 1e-6, lanes, added: { sums, splitK: 4, stream: sums } };
+    const [launch] = matmul({ matrix: of, x: sums, out: sums }, {
+      rows: 1,
+      epilogue: "store",
+      prologue: normedRows(norm, { cols, rows: 1 }),
+      tuning: HARDWARE,
+      label: "test",
+    });
+    return launch?.kernel;
+  };
+  // 23 blocks of every lane, of which some lanes lack the last one: 24 in workgroup memory.
+  assert.equal(kernelOf(2880), kernelOf(2904));
 });
 
 Deno.test("x that is resident by rule has room beside the sums, of lanes and of norms, in workgroups of any size", () => {

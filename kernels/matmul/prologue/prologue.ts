@@ -324,8 +324,9 @@ export function normedRows(
       ADDED: splitK > 0,
       STORED: splitK > 0 && !handoff,
       KEPT: kept !== undefined,
-      WORDS: Math.ceil(splitK * cols / threads),
-      RANGE: splitK * cols,
+      // Rows that are padded to one length have one kernel, whatever their width: only words depend on it.
+      WORDS: handoff ? Math.ceil(splitK * cols / threads) : 0,
+      RANGE: handoff ? splitK * cols : 0,
       MORE_ADDENDS: Math.max(0, splitK - 1),
       BRANCH: branch !== undefined,
       SCALED: branch?.scalar !== undefined,
