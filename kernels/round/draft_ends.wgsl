@@ -1,7 +1,7 @@
 // The last row of each sequence of a draft-extend, whose next token is wanted, copied side by side:
 //   end_rows[b] = rows[last[b]], end_q[b] = q[last[b]], end_x[b] = x[last[b]]
 // With RESETS the scales of their attention's output become the largest, for attention to reduce (lib/scale_of.wgsl).
-// Where there is no sequence the `Row` is padding, and end_q and end_x are left unchanged.
+// Where there is no sequence they are those of some row, or padding: nothing is stored of it.
 //
 // One invocation per element.
 
@@ -13,7 +13,7 @@
 override Q_COLS: u32;
 override COLS: u32;
 
-@group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; NO_ROW where there is no sequence
+@group(0) @binding(0) var<storage, read> last: array<u32>; // [batch]; any row where there is no sequence
 @group(0) @binding(1) var<storage, read> rows: array<Row>;
 @group(0) @binding(2) var<storage, read> q: array<f32>; // [rows, Q_COLS]
 @group(0) @binding(3) var<storage, read> x: array<f32>; // [rows, COLS], the residual stream
@@ -32,12 +32,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   //#endif
   let source = last[id.y];
-  if (source == NO_ROW) {
-    if (id.x == 0u) {
-      end_rows[id.y] = Row();
-    }
-    return;
-  }
   if (id.x == 0u) {
     end_rows[id.y] = rows[source];
   }
