@@ -16,7 +16,7 @@ export interface LatentHeads {
   readonly heads: number;
   /** The part of a query or key that is not rotated (`qk_nope_head_dim`). */
   readonly nope: number;
-  /** The part that is, even (`qk_rope_head_dim`). */
+  /** The part that is, a multiple of 4 (`qk_rope_head_dim`). */
   readonly rope: number;
   /** `v_head_dim` */
   readonly value: number;

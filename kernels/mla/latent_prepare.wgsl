@@ -31,7 +31,7 @@ override HEAD_BLOCKS: u32; // workgroups that absorb
 override TURN_BLOCKS: u32; // workgroups that turn the queries of a row
 override EPS: f32;
 override TABLE_PAGES: u32; // pages per slot in the block table
-override ROPE: u32; // even
+override ROPE: u32; // a multiple of 4
 override INTERLEAVED: u32; // 1: neighbours are a rope pair
 
 const RANK = $RANKu;
