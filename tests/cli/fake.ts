@@ -341,6 +341,7 @@ function result(
     outputIds: Array.from({ length: count }, (_, at) => at + 1),
     finishReason: reason,
     timing: {
+      queuedMs: 0,
       prefillMs: 20,
       decodeMs: 1500,
       compileMs: 0,

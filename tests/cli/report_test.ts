@@ -4,7 +4,7 @@ import type { GenerateResult } from "../../src/engine/schedule/events.ts";
 import { GREEDY } from "../../src/speculate/sampling.ts";
 import { fakeEngine } from "./fake.ts";
 
-Deno.test("the closing line tells a noticeable time of compiling apart from the prompt's", async () => {
+Deno.test("the closing line tells noticeable times of compiling apart from the prompt's", async () => {
   const engine = fakeEngine();
   const request = { promptIds: [1], sampling: GREEDY, maxTokens: 2, stop: [], ignoreEos: false };
   let result: GenerateResult | undefined;
@@ -13,14 +13,21 @@ Deno.test("the closing line tells a noticeable time of compiling apart from the 
   }
   if (result === undefined) throw new Error("the fake engine did not finish");
   const { timing } = result;
-  const line = (compileMs: number, finished: GenerateResult) =>
+  const line = (times: { compileMs: number; queuedMs: number }, finished: GenerateResult) =>
     statsLine({
       engine,
-      result: { ...finished, timing: { ...timing, compileMs } },
+      result: { ...finished, timing: { ...timing, ...times } },
       seed: undefined,
     }).split(", ").slice(3, 5).join(", ");
-  equal(line(21_770, result), "prompt 1 token in 20 ms, 21.77 s before it to compile kernels");
-  equal(line(300, result), "prompt 1 token in 20 ms");
+  equal(
+    line({ compileMs: 21_770, queuedMs: 0 }, result),
+    "prompt 1 token in 20 ms, 21.77 s before it to compile kernels",
+  );
+  equal(
+    line({ compileMs: 300, queuedMs: 2240 }, result),
+    "prompt 1 token in 20 ms, 2.24 s before it to compile the grammar",
+  );
+  equal(line({ compileMs: 300, queuedMs: 300 }, result), "prompt 1 token in 20 ms");
 });
 
 Deno.test("time and rate of an answer are those of the tokens after the first", () => {

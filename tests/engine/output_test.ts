@@ -47,7 +47,15 @@ const REQUEST: GenerateRequest = {
   numSteps: 3,
 };
 
-const ENDED = { started: 1000, prefilled: 1010, compileMs: 0, ended: 1510, cached: 2, ids: [] };
+const ENDED = {
+  started: 1000,
+  admitted: 1001,
+  prefilled: 1011,
+  compileMs: 0,
+  ended: 1511,
+  cached: 2,
+  ids: [],
+};
 
 /** Ids of a text, U+00FF standing for EOS. */
 function ids(text: string): number[] {
@@ -224,10 +232,11 @@ Deno.test("output: the setting told is the deepest round's, or what was asked wi
 Deno.test("output: times and the cache come from the clock", () => {
   const { timing, cachedTokens, promptIds } = run({}, [ids("a"), ids("bcdef")]).result;
   assert.deepEqual(timing, {
+    queuedMs: 1,
     prefillMs: 10,
     decodeMs: 500,
     compileMs: 0,
-    timeToFirstTokenMs: 10,
+    timeToFirstTokenMs: 11,
     tokensPerSecond: 10,
   });
   assert.deepEqual([cachedTokens, promptIds], [2, REQUEST.promptIds]);

@@ -14,6 +14,9 @@ export interface Finished {
   readonly seed: number | undefined;
 }
 
+/** A person notices a wait that is as long. */
+const NOTICED_MS = 1000;
+
 /** The closing line of a run: tokens, rates, acceptance, seed. */
 export function statsLine({ engine, result, seed }: Finished): string {
   const { timing, speculative, promptIds, outputIds, cachedTokens } = result;
@@ -21,7 +24,9 @@ export function statsLine({ engine, result, seed }: Finished): string {
   const parts = [
     outputText(outputIds.length, "token", timing),
     `prompt ${plural(promptIds.length, "token")}${cached} in ${seconds(timing.prefillMs)}`,
-    ...compiledParts(timing.compileMs),
+    // The only request of an engine waits for nothing else.
+    ...noticeable(timing.queuedMs, "to compile the grammar"),
+    ...noticeable(timing.compileMs, "to compile kernels"),
   ];
   if (speculative.draft_tokens > 0) {
     parts.push(
@@ -51,13 +56,18 @@ export function outputText(
   return `${plural(count, noun)}, ${seconds(decodeMs)} after the first${rate}`;
 }
 
+/** Its grammar is what the only request of an engine waits for. */
+function grammarRows({ queuedMs }: GenerateResult["timing"]): [string, string][] {
+  return queuedMs < NOTICED_MS ? [] : [["grammar", `${seconds(queuedMs)} to compile, before it`]];
+}
+
 function promptKernels({ compileMs }: GenerateResult["timing"]): string {
   return `${seconds(compileMs)} to compile the prompt's, before it`;
 }
 
-/** The time in which kernels were compiled, where a person notices it. */
-function compiledParts(ms: number): string[] {
-  return ms < 1000 ? [] : [`${seconds(ms)} before it to compile kernels`];
+/** What took time before the prompt. */
+function noticeable(ms: number, what: string): string[] {
+  return ms < NOTICED_MS ? [] : [`${seconds(ms)} before it ${what}`];
 }
 
 /** The built-in WebGPU is not named. */
@@ -81,6 +91,7 @@ export function statsTable({ engine, result, seed }: Finished): string {
       "load",
       `${seconds(engine.info.loadMs)}, of which ${seconds(engine.info.compileMs)} for kernels`,
     ],
+    ...grammarRows(timing),
     ...timing.compileMs > 0 ? [["kernels", promptKernels(timing)] as [string, string]] : [],
     ...tunedRows(engine),
     ...engine.info.units ? [["units", unitsText(engine.info.units)] as [string, string]] : [],

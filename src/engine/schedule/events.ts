@@ -60,7 +60,9 @@ export interface GenerateResult {
   /** The stop text that ended the output; absent: none did. */
   readonly stop?: string;
   readonly timing: {
-    /** Without compileMs. */
+    /** From submission until it was admitted: for its grammar, a slot and pages. */
+    readonly queuedMs: number;
+    /** Without queuedMs and compileMs. */
     readonly prefillMs: number;
     /**
      * Time for the first runs of the prompt's kernels, if they had not run before: an adapter may compile them then.

@@ -67,7 +67,10 @@ export interface OutputAccumulator {
   take(round: RoundOutput, constraint?: Constraint): EngineEvent[];
   /** The last events: what was held back, and the result. */
   end(
-    ended: Pick<RequestOutcome, "started" | "prefilled" | "compileMs" | "ended" | "cached" | "ids">,
+    ended: Pick<
+      RequestOutcome,
+      "started" | "admitted" | "prefilled" | "compileMs" | "ended" | "cached" | "ids"
+    >,
   ): EngineEvent[];
 }
 

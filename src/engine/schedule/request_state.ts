@@ -15,8 +15,9 @@ export interface RequestState {
   readonly onEvent: (event: EngineEvent) => void;
   /** Constraint of the request's grammar, which is opened before the request is admitted and survives preemption. */
   constraint: Constraint | undefined;
-  /** When it was submitted and when its first token was there, by the scheduler's clock. */
+  /** When it was submitted, first admitted, and had its first token, by the scheduler's clock. */
   readonly started: number;
+  admitted: number | undefined;
   prefilled: number | undefined;
   /** Milliseconds in which the kernels of its prompt ran for the first time. */
   compileMs: number;

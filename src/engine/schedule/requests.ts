@@ -92,14 +92,14 @@ export function openRequests(
 
   function finish(state: RequestState): void {
     const ended = clock();
-    const { started, cached = 0, prefilled = ended, sequence, compileMs } = state;
+    const { started, admitted = ended, cached = 0, prefilled = ended } = state;
+    const { sequence, compileMs } = state;
     const failure = leave(state);
     try {
       if (failure) throw failure.thrown;
       const ids = sequence.ids.slice(state.request.promptIds.length);
-      for (const event of state.output.end({ started, prefilled, compileMs, ended, cached, ids })) {
-        state.onEvent(event);
-      }
+      const times = { started, admitted, prefilled, compileMs, ended };
+      for (const event of state.output.end({ ...times, cached, ids })) state.onEvent(event);
     } catch (error) {
       endWithError(state, error);
     }
@@ -204,6 +204,7 @@ export function openRequests(
 
   function begin(state: RequestState): void {
     const { sequence, output, request: { sampling, ignoreEos, promptIds } } = state;
+    state.admitted ??= clock();
     const ends = {
       stopIds: ignoreEos ? [] : outputs.eosTokenIds,
       maxTokens: sequence.ids.length + output.left,
@@ -230,6 +231,7 @@ export function openRequests(
         onEvent: untilLast(onEvent, (failure) => void (state.failure ??= failure)),
         constraint: undefined,
         started: clock(),
+        admitted: undefined,
         prefilled: undefined,
         compileMs: 0,
         decoding: false,

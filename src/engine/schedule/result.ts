@@ -27,10 +27,11 @@ export interface RequestOutcome {
   readonly text: string;
   readonly ids: readonly number[];
   readonly rounds: readonly RoundRecord[];
-  /** When it began, had its first token and ended: milliseconds of the scheduler's clock. */
+  /** When it was submitted, was admitted, had its first token and ended: milliseconds of the scheduler's clock. */
   readonly started: number;
+  readonly admitted: number;
   readonly prefilled: number;
-  /** Milliseconds between the two in which kernels ran for the first time. */
+  /** Milliseconds between admission and first token in which kernels ran for the first time. */
   readonly compileMs: number;
   readonly ended: number;
   /** Prompt tokens that were cached. */
@@ -103,15 +104,16 @@ function countOf({ drafts, tier, accepted, emitted }: RoundRecord): RoundCount {
 }
 
 function timing(
-  { started, prefilled, compileMs, ended }: Pick<
+  { started, admitted, prefilled, compileMs, ended }: Pick<
     RequestOutcome,
-    "started" | "prefilled" | "compileMs" | "ended"
+    "started" | "admitted" | "prefilled" | "compileMs" | "ended"
   >,
   tokens: number,
 ): GenerateResult["timing"] {
   const timeToFirstTokenMs = prefilled - started;
-  const prefillMs = Math.max(0, timeToFirstTokenMs - compileMs);
+  const queuedMs = admitted - started;
+  const prefillMs = Math.max(0, timeToFirstTokenMs - queuedMs - compileMs);
   const decodeMs = ended - prefilled;
   const tokensPerSecond = decodeMs > 0 ? Math.max(0, tokens - 1) / decodeMs * 1000 : 0;
-  return { prefillMs, compileMs, decodeMs, timeToFirstTokenMs, tokensPerSecond };
+  return { queuedMs, prefillMs, compileMs, decodeMs, timeToFirstTokenMs, tokensPerSecond };
 }

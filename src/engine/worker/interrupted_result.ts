@@ -20,6 +20,7 @@ export function interruptedResult(
   { started, events }: ReceivedEvents,
 ): GenerateResult {
   const ended = performance.now();
+  let admitted: number | undefined;
   let prefilled: number | undefined;
   let [cached, reasoningTokens] = [0, 0];
   let text = "";
@@ -28,7 +29,10 @@ export function interruptedResult(
   const logprobs: TextLogprobs[] = [];
   for (const { at, event } of events) {
     if (event.kind === "text") text += event.text;
-    if (event.kind === "prefill") cached = event.cached;
+    if (event.kind === "prefill") {
+      cached = event.cached;
+      admitted ??= at;
+    }
     if (event.kind !== "round") continue;
     prefilled ??= at;
     ids.push(...event.ids);
@@ -43,6 +47,7 @@ export function interruptedResult(
     ids,
     rounds,
     started,
+    admitted: admitted ?? ended,
     prefilled: prefilled ?? ended,
     compileMs: 0,
     ended,

@@ -35,8 +35,6 @@ export interface AnswerOutcome {
   readonly result: GenerateResult;
   /** Output tokens of the reasoning; 0 where it was not separated from the text. */
   readonly reasoningTokens: number;
-  /** Milliseconds that the request waited for a slot. */
-  readonly waitedMs: number;
 }
 
 /** How an output is read. */
@@ -75,14 +73,13 @@ export async function* answer(
   const ending = new AbortController();
   const end = () => ending.abort();
   const reader = openReader(ready, request.promptIds, reading);
-  const started = performance.now();
-  let began: number | undefined;
+  let began = false;
   const { maxQueueMs } = service.options;
   let late = false;
   const waiting = maxQueueMs === undefined ? undefined : setTimeout(() => {
     late = true;
     end();
-  }, Math.max(0, entry.arrived + maxQueueMs - started));
+  }, Math.max(0, entry.arrived + maxQueueMs - performance.now()));
   if (signal.aborted) end();
   signal.addEventListener("abort", end);
   service.ends.add(end);
@@ -93,8 +90,8 @@ export async function* answer(
   );
   try {
     for await (const event of events) {
-      if (event.kind === "prefill" && began === undefined) {
-        began = performance.now();
+      if (event.kind === "prefill" && !began) {
+        began = true;
         clearTimeout(waiting);
         const promptTokens = request.promptIds.length;
         yield { kind: "begin", promptTokens, cachedTokens: event.cached };
@@ -119,10 +116,9 @@ export async function* answer(
           throw unavailable(signal.aborted ? "the client has left" : "the server is stopping");
         }
         yield* reader.end(result);
-        const waitedMs = (began ?? performance.now()) - started;
         const reasoningTokens = reading.reasoning ? result.reasoningTokens : 0;
         const finish = reader.finish(result);
-        yield { kind: "end", ended: { finish, result, reasoningTokens, waitedMs } };
+        yield { kind: "end", ended: { finish, result, reasoningTokens } };
       }
     }
   } finally {

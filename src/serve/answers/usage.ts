@@ -66,11 +66,11 @@ export function usageSum(parts: readonly Usage[]): Usage {
   };
 }
 
-/** llama-server's `timings` of one answer; times in milliseconds, the wait for a slot left out. */
-export function timingsOf({ result, waitedMs }: AnswerOutcome): Readonly<Record<string, number>> {
+/** llama-server's `timings` of one answer; times in milliseconds. */
+export function timingsOf({ result }: AnswerOutcome): Readonly<Record<string, number>> {
   const { timing, promptIds, outputIds, cachedTokens, speculative } = result;
   const prompt_n = promptIds.length - cachedTokens;
-  const prompt_ms = Math.max(0, timing.prefillMs - waitedMs);
+  const prompt_ms = timing.prefillMs;
   const predicted_n = outputIds.length;
   const predicted_ms = timing.decodeMs;
   return {
@@ -86,7 +86,7 @@ export function timingsOf({ result, waitedMs }: AnswerOutcome): Readonly<Record<
     predicted_per_second: rounded(timing.tokensPerSecond),
     draft_n: speculative.draft_tokens,
     draft_n_accepted: speculative.accepted_tokens,
-    queue_ms: rounded(waitedMs),
+    queue_ms: rounded(timing.queuedMs),
   };
 }
 

@@ -290,12 +290,12 @@ async function* lines(
 
 /** Counts and times in nanoseconds. */
 function last(ended: AnswerOutcome): Record<string, unknown> {
-  const { result, waitedMs, finish } = ended;
+  const { result, finish } = ended;
   const { prompt_ms = 0, predicted_ms = 0 } = timingsOf(ended);
   const nanoseconds = (ms: number) => Math.round(ms * 1e6);
   return {
     done_reason: finish === "length" ? "length" : "stop",
-    total_duration: nanoseconds(waitedMs + prompt_ms + predicted_ms),
+    total_duration: nanoseconds(result.timing.queuedMs + prompt_ms + predicted_ms),
     // The model was loaded before the request.
     load_duration: 0,
     prompt_eval_count: result.promptIds.length,

@@ -43,7 +43,7 @@ function anything(): Constraint & { open: boolean } {
   };
 }
 
-function openFake(pages = 30) {
+function openFake(pages = 30, clock: () => number = () => performance.now()) {
   const runner = fakeRunner(
     {
       batch: 3,
@@ -88,6 +88,7 @@ function openFake(pages = 30) {
     speculation: staticPlan(chain(3)).speculation,
     roundsPerSync: 1,
     grammars,
+    clock,
   });
   return { loop: engineLoop(scheduler), counts: scheduler.counts, asked, signals };
 }
@@ -102,6 +103,18 @@ Deno.test("others are answered while a grammar is opened, before and after them"
   asked[0]?.resolve(constraint);
   assert.deepEqual((await constrained).outputIds, plain.outputIds);
   assert.equal(constraint.open, false);
+  await loop.idle();
+});
+
+Deno.test("the wait for a grammar is no part of the prompt's time", async () => {
+  let now = 0;
+  const { loop, asked } = openFake(30, () => now);
+  const constrained = resultOf(loop.submit(CONSTRAINED));
+  await setImmediate();
+  now = 2000;
+  asked[0]?.resolve(anything());
+  const { queuedMs, prefillMs, timeToFirstTokenMs } = (await constrained).timing;
+  assert.deepEqual([queuedMs, prefillMs, timeToFirstTokenMs], [2000, 0, 2000]);
   await loop.idle();
 });
 

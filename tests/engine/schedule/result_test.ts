@@ -27,6 +27,7 @@ function told(
     ids: [],
     rounds: records,
     started: 0,
+    admitted: 0,
     prefilled: 1,
     compileMs: 0,
     ended: 2,
@@ -47,7 +48,7 @@ Deno.test("a drafter on the host that proposed nothing is named, unless no draft
   assert.deepEqual(told("NGRAM", { rounds: [0, 0], numSteps: 0 }), ["NONE", 0, 0]);
 });
 
-Deno.test("the time in which a prompt's kernels were compiled is no part of the prompt's", () => {
+Deno.test("the wait for admission and the time of compiling kernels are no part of the prompt's", () => {
   const { timing } = generateResult({ algorithm: "EAGLE3", tier: chain(3) }, {
     promptIds: [1],
     sampling: GREEDY,
@@ -60,17 +61,19 @@ Deno.test("the time in which a prompt's kernels were compiled is no part of the 
     ids: [1, 2],
     rounds: [],
     started: 100,
-    prefilled: 5100,
+    admitted: 1100,
+    prefilled: 6100,
     compileMs: 4800,
-    ended: 5200,
+    ended: 6200,
     cached: 0,
     reasoningTokens: 0,
   });
   assert.deepEqual(timing, {
+    queuedMs: 1000,
     prefillMs: 200,
     compileMs: 4800,
     decodeMs: 100,
-    timeToFirstTokenMs: 5000,
+    timeToFirstTokenMs: 6000,
     tokensPerSecond: 10,
   });
 });

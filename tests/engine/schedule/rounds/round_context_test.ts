@@ -56,6 +56,7 @@ function running(id: number, numSteps?: number): RequestState {
     output,
     onEvent: () => {},
     started: 0,
+    admitted: 0,
     prefilled: 0,
     compileMs: 0,
     cached: 0,
