@@ -35,6 +35,8 @@ export interface EngineInfo
   readonly acceptThresholds: AcceptThresholds | undefined;
   /** Tokens a sequence may hold, prompt and output. */
   readonly contextLength: number;
+  /** Maximum of `--context-length`: positions that the model has. */
+  readonly maxContextLength: number;
   /** Maximum tokens of one request, prompt and output: fewer than the context if `maxKvTokens` is smaller. */
   readonly requestTokens?: number | undefined;
   readonly loadMs: number;

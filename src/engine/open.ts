@@ -210,6 +210,7 @@ export async function openEngine(
     requestTokens: maxRequestTokens(capacity),
     acceptThresholds,
     contextLength,
+    maxContextLength: config.maxPositions,
     loadMs: performance.now() - started,
     compileMs,
     device: gpu.info,

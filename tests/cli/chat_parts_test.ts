@@ -291,10 +291,10 @@ for (const [lines, entry] of ENTRIES) {
   });
 }
 
-async function fit(state: ChatState, contextLength: number) {
+async function fit(state: ChatState, contextLength: number, maxContextLength = 1000) {
   const encode = (messages: readonly ChatMessage[]) =>
     Promise.resolve(messages.flatMap(() => [1, 2, 3, 4, 5]));
-  return await fitContext(state, { encode, contextLength });
+  return await fitContext(state, { encode, contextLength, maxContextLength });
 }
 
 Deno.test("a full context drops the oldest exchanges and keeps the system message", async () => {
@@ -314,6 +314,7 @@ Deno.test("a full context drops the oldest exchanges and keeps the system messag
     message:
       /makes a prompt of 10 tokens, the context holds 10; send less, or start with --context-length$/,
   });
+  await assert.rejects(fit(asked, 10, 10), { message: /the context holds 10; send less$/ });
   assert.equal(withoutOldest(withQuestion(EMPTY, "only")), undefined);
 });
 

@@ -138,6 +138,7 @@ interface FakeEngineOptions {
   /** The answer to request number `n`; default `answer n`. */
   readonly answer?: (n: number) => string;
   readonly contextLength?: number;
+  readonly maxContextLength?: number;
   readonly hasChatTemplate?: boolean;
   readonly draft?: boolean;
   /** Drafts that an answer's rounds accept; default 15. */
@@ -191,6 +192,7 @@ export function fakeEngine(options: FakeEngineOptions = {}): FakeEngine {
       return relaxing(opened.at(-1)?.speculation?.acceptThresholds);
     },
     contextLength,
+    maxContextLength: options.maxContextLength ?? 1_000_000,
     loadMs: 12.3456,
     compileMs: 2.5,
     device: {

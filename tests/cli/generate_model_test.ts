@@ -100,9 +100,14 @@ for (
 
 Deno.test("an answer that was cut says so at the end of stderr, in a pipe too", async () => {
   const answer = () => "one two three";
-  const said = async (flags: string[], contextLength: number, terminal: boolean) => {
+  const said = async (
+    flags: string[],
+    contextLength: number,
+    terminal: boolean,
+    maxContextLength = 2000,
+  ) => {
     const io = fakeIo({ terminal, ...terminal ? {} : { stdin: "" } });
-    await run(["hi", ...flags], fakeEngine({ answer, contextLength }), io);
+    await run(["hi", ...flags], fakeEngine({ answer, contextLength, maxContextLength }), io);
     const last = io.err().trimEnd().split("\n").at(-1);
     return last?.startsWith("The") ? last : undefined;
   };
@@ -112,6 +117,8 @@ Deno.test("an answer that was cut says so at the end of stderr, in a pipe too", 
   assert.equal(await said(two, 1000, true), cut);
   assert.equal(await said([...two, "--stats"], 1000, false), cut);
   assert.equal(await said(two, 3, true), full);
+  const most = "The context (3 tokens) is full: the answer was cut.";
+  assert.equal(await said(two, 3, true, 3), most);
   assert.equal(await said(two, 1000, false), cut);
   assert.equal(await said([...two, "--json"], 1000, false), cut);
   assert.equal(await said([...two, "--quiet"], 1000, true), undefined);

@@ -77,6 +77,11 @@ Deno.test("a prompt that cannot be: empty, not UTF-8, too long", async () => {
   assert.equal(engine.opened.length, 0, "nothing is loaded for a bad prompt");
   await assert.rejects(run(["a b c"], engine, fakeIo({ stdin: "" })), {
     name: "UsageError",
+    message: 'Cannot generate from "a b c": the prompt has 3 tokens, the context holds 3; ' +
+      "--context-length allows more",
+  });
+  const full = fakeEngine({ contextLength: 3, maxContextLength: 3 });
+  await assert.rejects(run(["a b c"], full, fakeIo({ stdin: "" })), {
     message: 'Cannot generate from "a b c": the prompt has 3 tokens, the context holds 3',
   });
   assert.ok(engine.disposed());

@@ -101,8 +101,12 @@ async function fitAndStream(local: Local, asked: ChatState, to: Listener) {
       signal,
     );
   try {
-    const { contextLength } = engine.info;
-    const { state, promptIds, dropped } = await fitContext(asked, { encode, contextLength });
+    const { contextLength, maxContextLength } = engine.info;
+    const { state, promptIds, dropped } = await fitContext(asked, {
+      encode,
+      contextLength,
+      maxContextLength,
+    });
     if (dropped > 0) say(droppedText(dropped, contextLength));
     const same = asked.attempt > 0 && asked.answeredAs === asksFor(asked);
     if (same && asked.settings.temperature === 0) {

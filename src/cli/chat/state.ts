@@ -87,9 +87,11 @@ const ROOM_SHARE = 1 / 8;
 /** Drops oldest exchanges until question and answer have room; the system message stays. */
 export async function fitContext(
   start: ChatState,
-  { encode, contextLength }: {
+  { encode, contextLength, maxContextLength }: {
     encode: (messages: readonly ChatMessage[]) => Promise<readonly number[]>;
     contextLength: number;
+    /** Of another start. */
+    maxContextLength: number;
   },
 ): Promise<FittingChat> {
   const { maxTokens = contextLength } = start.settings;
@@ -105,9 +107,10 @@ export async function fitContext(
     dropped += 1;
   }
   if (promptIds.length >= contextLength) {
+    const more = contextLength < maxContextLength ? ", or start with --context-length" : "";
     throw new UsageError(
       `Cannot send "the message": it makes a prompt of ${promptIds.length} tokens, ` +
-        `the context holds ${contextLength}; send less, or start with --context-length`,
+        `the context holds ${contextLength}; send less${more}`,
     );
   }
   return { state, promptIds, dropped };

@@ -99,10 +99,12 @@ async function encode(
   { prompt, input, io }: { prompt: string; input: PromptInput; io: Io },
 ): Promise<readonly number[]> {
   const ids = await engine.encodePrompt(input, io.signal);
-  if (ids.length >= engine.info.contextLength) {
+  const { contextLength, maxContextLength } = engine.info;
+  if (ids.length >= contextLength) {
+    const allows = contextLength < maxContextLength ? "; --context-length allows more" : "";
     throw new UsageError(
       `Cannot generate from "${start(prompt)}": the prompt has ${ids.length} tokens, ` +
-        `the context holds ${engine.info.contextLength}`,
+        `the context holds ${contextLength}${allows}`,
     );
   }
   return ids;

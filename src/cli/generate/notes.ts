@@ -4,15 +4,19 @@ import type { Grammar } from "../../grammar/rules/grammar.ts";
 import type { EngineInfo } from "../../engine/engine.ts";
 import { MAX_TOKENS } from "../open/sampling.ts";
 
+type Context = Pick<EngineInfo, "contextLength" | "maxContextLength">;
+
 /** Why an answer ends where the model had not ended it; undefined where it had. */
 export function cutNote(
-  { contextLength }: Pick<EngineInfo, "contextLength">,
+  { contextLength, maxContextLength }: Context,
   { finishReason, promptIds, outputIds }: GenerateResult,
   more: { readonly tokens: string; readonly context?: string },
 ): string | undefined {
   if (finishReason !== "length") return undefined;
   if (promptIds.length + outputIds.length >= contextLength) {
-    const allows = more.context === undefined ? "" : `; ${more.context} allows more`;
+    const allows = more.context === undefined || contextLength >= maxContextLength
+      ? ""
+      : `; ${more.context} allows more`;
     return `The context (${contextLength} tokens) is full: the answer was cut${allows}.`;
   }
   return `The answer was cut at ${outputIds.length} tokens; ${more.tokens} allows more.`;
@@ -27,7 +31,7 @@ interface AnswerLimits {
 
 /** `cutNote` of `generate`: names the limit that cut the answer and says where its JSON is incomplete. */
 export function cutAnswerNote(
-  engine: Pick<EngineInfo, "contextLength">,
+  engine: Context,
   result: GenerateResult,
   { maxTokens, grammar }: AnswerLimits,
 ): string | undefined {
