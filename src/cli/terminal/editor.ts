@@ -68,6 +68,8 @@ export function terminalLines(io: Io, { history, complete }: EditorOptions): Lin
   let lastQuery = "";
   let tabbed = false;
   let stop: (() => void) | undefined;
+  /** A line was asked for. */
+  let prompted = false;
   let ended = false;
   let failure: { readonly error: unknown } | undefined;
   let escape: ReturnType<typeof setTimeout> | undefined;
@@ -212,9 +214,13 @@ export function terminalLines(io: Io, { history, complete }: EditorOptions): Lin
   async function read(): Promise<void> {
     const reader = new KeyReader();
     const decoder = new TextDecoder();
+    let first = true;
     for await (const chunk of io.stdin.bytes) {
       clearTimeout(escape);
-      pressAll(reader.push(decoder.decode(chunk, { stream: true })));
+      const input = decoder.decode(chunk, { stream: true });
+      // What was typed before the terminal was raw comes in one read, and the terminal has made \n of Enter's \r.
+      pressAll(reader.push(first && !prompted ? input.replaceAll("\n", "\r") : input));
+      first = false;
       if (reader.waits && !ended) escape = setTimeout(() => pressAll(reader.flush()), ESCAPE_MS);
     }
   }
@@ -224,6 +230,7 @@ export function terminalLines(io: Io, { history, complete }: EditorOptions): Lin
   io.signal.addEventListener("abort", end);
   return {
     async next(asked) {
+      prompted = true;
       const early = waiting.lines.shift();
       if (early !== undefined) {
         if (early.kind === "line") screen.leaveAnew({ ...editing(early.text), prompt: asked });

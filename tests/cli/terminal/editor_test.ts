@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setImmediate } from "node:timers/promises";
 import { terminalLines } from "../../../src/cli/terminal/editor.ts";
 import { memoryHistory } from "../../../src/cli/terminal/history.ts";
 import type { Line } from "../../../src/cli/terminal/lines.ts";
@@ -106,6 +107,18 @@ Deno.test("Tab completes, twice lists; in a paste it is text", () =>
     await type(`${CTRL.u}\x1b[200~a\tb\x1b[201~`, "a\u2409b");
     assert.deepEqual(await enter(), line("a\tb"));
   }));
+
+Deno.test("lines that were typed before the terminal was raw end with the \\n that it made of Enter", async () => {
+  const io = fakeIo({ terminal: true, columns: 40 });
+  io.type("one\ntwo\nthr");
+  using lines = terminalLines(io, { history: memoryHistory(), complete: (text) => [[], text] });
+  await setImmediate();
+  assert.deepEqual([await lines.next("> "), await lines.next("> ")], [line("one"), line("two")]);
+  const last = lines.next("> ");
+  io.type("ee\n"); // Ctrl+J
+  io.type("four\r");
+  assert.deepEqual(await last, line("three\nfour"));
+});
 
 Deno.test("Ctrl+Z gives the terminal back; then prompt and line come back, and keys work", () =>
   edit([], async ({ io, type, enter }) => {
