@@ -583,6 +583,25 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   ["generate --quiet --stats", 'Cannot use "--stats" with "--quiet": allowed is one of them'],
 ];
 
+Deno.test("hosts and origins that no request can have are refused", () => {
+  for (const host of ["http://a.example", "a.example:8000", "*.example", "a.example/"]) {
+    assert.match(message(["serve", "--allow-host", host]), /: allowed is a host name, without/);
+  }
+  const wrong = [
+    "localhost:3000",
+    "app",
+    "http://localhost:3000/",
+    "http://App.example",
+    "http://",
+  ];
+  for (const origin of wrong) {
+    assert.match(message(["serve", "--allow-origin", origin]), /: allowed is SCHEME:\/\/HOST or/);
+  }
+  const origins = ["*", "null", "http://localhost:3000", "http://[::1]:8", "chrome-extension://ab"];
+  const given = origins.flatMap((one) => ["--allow-origin", one]);
+  assert.deepEqual(options(["serve", ...given]).allowOrigin, origins);
+});
+
 for (const [line, expected] of MISTAKES) {
   Deno.test(`mistake: ${line}`, () => assert.equal(message(line.split(" ")), expected));
 }

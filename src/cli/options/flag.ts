@@ -31,12 +31,15 @@ interface NumberFlag extends Named {
   readonly default?: number;
 }
 
-interface TextFlag extends Named {
-  readonly type: "text" | "model" | "file";
+interface Checked extends Named {
   /** Whether a text is allowed; default: all but the empty one are. */
   readonly valid?: (text: string) => boolean;
   /** What is allowed, as a phrase. */
   readonly allows?: string;
+}
+
+interface TextFlag extends Checked {
+  readonly type: "text" | "model" | "file";
   /** What shells offer to begin with. */
   readonly words?: readonly string[];
 }
@@ -47,7 +50,7 @@ interface ChoiceFlag extends Named {
 }
 
 /** May be given several times; every value is kept, in order. */
-interface ListFlag extends Named {
+interface ListFlag extends Checked {
   readonly type: "list";
 }
 
@@ -138,6 +141,7 @@ export function allowed(flag: Flag): string {
     case "file":
       return flag.allows ?? "a file";
     case "text":
+    case "list":
       return flag.allows ?? "text, not empty";
     default:
       return "text, not empty";

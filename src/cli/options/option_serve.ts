@@ -1,5 +1,8 @@
 // Rows of the option table: where a server listens, who may ask, and how much at once.
 
+/** The Origin header as browsers write it; `null` is that of pages without an origin, such as files. */
+const ORIGIN = /^(\*|null|[a-z][a-z\d+.-]*:\/\/[^\s/?#@A-Z]+)$/;
+
 export const SERVE = {
   host: {
     flag: "--host",
@@ -46,6 +49,8 @@ export const SERVE = {
   allowHost: {
     flag: "--allow-host",
     type: "list",
+    valid: (text: string): boolean => !/[\s/:@*]/.test(text),
+    allows: "a host name, without scheme and port",
     help:
       "host name, besides localhost and IP addresses, under which requests may reach this server; may be repeated",
     absent: "none",
@@ -54,6 +59,8 @@ export const SERVE = {
   allowOrigin: {
     flag: "--allow-origin",
     type: "list",
+    valid: (text: string): boolean => ORIGIN.test(text),
+    allows: "SCHEME://HOST or SCHEME://HOST:PORT in lower case and without a path, null, or *",
     help: "origin of web pages that may send requests (CORS); * is any; may be repeated",
     absent: "the server's own page",
     example: "--allow-origin http://localhost:3000",
