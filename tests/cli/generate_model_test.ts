@@ -106,7 +106,7 @@ Deno.test("an answer that was cut says so at the end of stderr, in a pipe too", 
     terminal: boolean,
     maxContextLength = 2000,
   ) => {
-    const io = fakeIo({ terminal, ...terminal ? {} : { stdin: "" } });
+    const io = fakeIo({ terminal, columns: 100, ...terminal ? {} : { stdin: "" } });
     await run(["hi", ...flags], fakeEngine({ answer, contextLength, maxContextLength }), io);
     const last = io.err().trimEnd().split("\n").at(-1);
     return last?.startsWith("The") ? last : undefined;

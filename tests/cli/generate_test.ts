@@ -98,13 +98,18 @@ Deno.test("text goes to stdout, one line of numbers to stderr", async () => {
   );
 });
 
-Deno.test("the line of numbers is broken between words where the terminal is narrow", async () => {
-  const io = fakeIo({ terminal: true, columns: 60 });
-  await run(["hi"], fakeEngine(), io);
-  const numbers = io.err().slice(io.err().indexOf("2 tokens, "));
-  const lines = numbers.trimEnd().split("\n");
-  assert.ok(lines.length > 1 && lines.every((line) => line.length <= 60), numbers);
-  assert.match(lines.map((line) => line.trim()).join(" "), /, 50\.0% of drafts accepted, seed 77$/);
+Deno.test("numbers and notes are broken between words where the terminal is narrow", async () => {
+  const after = async (start: string, flags: string[]) => {
+    const io = fakeIo({ terminal: true, columns: 40 });
+    await run(["hi", "--max-tokens", "2", ...flags], fakeEngine({ answer: () => "a b c" }), io);
+    const lines = io.err().slice(io.err().indexOf(start)).trimEnd().split("\n");
+    assert.ok(lines.length > 2 && lines.every((line) => line.length <= 40), lines.join("\n"));
+    return lines;
+  };
+  const numbers = (await after("2 tokens, ", [])).join(" ");
+  assert.match(numbers, /, 50\.0% of drafts accepted, seed 77 The answer was cut at/);
+  const table = (await after("model ", ["--stats"])).join("\n");
+  assert.match(table, /\noutput {6}2 tokens, 1\.50 s after the\n {12}first, 88\.9 tokens/);
 });
 
 Deno.test("text that ends its line gets no second newline", async () => {

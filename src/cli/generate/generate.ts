@@ -18,7 +18,7 @@ import { constrainedPrompt, grammarOf } from "./constraint.ts";
 import { requestReport, runReport } from "./repeat.ts";
 import { jsonReport, statsLine, statsTable } from "./report.ts";
 import { warn } from "../terminal/warn.ts";
-import { wrapped } from "../../measure/table.ts";
+import { wrapNote } from "../terminal/wrap.ts";
 
 /** Nothing would be found in a prefix cache, whose states of fixed size take memory. */
 const ONE_REQUEST = { maxBatch: 1, noPrefixCache: true } as const;
@@ -83,15 +83,13 @@ function report(
   if (warning !== undefined) warn(warning, { io, quiet });
   if (nothing) return;
   const seed = request.sampling.temperature > 0 ? request.sampling.seed : undefined;
-  if (stats) io.stderr.write(`${statsTable({ engine, result, seed })}\n`);
-  else if (!quiet) {
-    const line = statsLine({ engine, result, seed });
-    const width = io.stderr.isTerminal ? io.stderr.columns() : Infinity;
-    io.stderr.write(`${wrapped(line, width).join("\n")}\n`);
-  }
+  const width = io.stderr.isTerminal ? io.stderr.columns() : Infinity;
+  const say = (note: string) => io.stderr.write(`${wrapNote(note, width)}\n`);
+  if (stats) say(statsTable({ engine, result, seed }));
+  else if (!quiet) say(statsLine({ engine, result, seed }));
   const { maxTokens } = options;
   const note = cutAnswerNote(engine.info, result, { maxTokens, grammar: request.grammar });
-  if (note !== undefined && !quiet) io.stderr.write(`${note}\n`);
+  if (note !== undefined && !quiet) say(note);
 }
 
 async function encode(
