@@ -29,7 +29,7 @@ export function alignedRows(...rowBytes: readonly number[]): number {
  * The largest block of at most `room` rows: whole slots, or a part of the only slot. If not even aligned whole slots
  * fit, each row is treated as a slot of its own: slower, with the same bits.
  *
- * @param fewest see `alignedRows`: a power of two, of which blocks are multiples; of BLOCK_ROWS too where there is room.
+ * @param fewest see `alignedRows`: a power of two; blocks are multiples of it, and of BLOCK_ROWS where there is room.
  * @throws Error if there is no room for `fewest` rows.
  */
 export function rowBlock(
