@@ -231,9 +231,8 @@ interface ExpertTensor {
 }
 
 /**
- * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; x is f32
- * [rows, cols]. `lists` are the experts of the jobs where a tile has
- * one, else the tiles of job_lists.wgsl.
+ * Records `out[job] = epilogue(W_e x[row])` of the jobs whose expert is in the shard, as `expertMatmul` does; x is
+ * [rows, cols]. `lists` are the experts of the jobs where a tile has one, else the tiles of job_lists.wgsl.
  */
 export function expertTensor(
   { x, out, lists, wScales, xScales, choice }: {

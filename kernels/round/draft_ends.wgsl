@@ -1,7 +1,7 @@
 // The last row of each sequence of a draft-extend, whose next token is wanted, copied side by side:
 //   end_rows[b] = rows[last[b]], end_q[b] = q[last[b]], end_x[b] = x[last[b]]
 // With RESETS the scales of their attention's output become the largest, for attention to reduce (lib/scale_of.wgsl).
-// Where there is no sequence they are those of some row, or padding: nothing is stored of it.
+// A place of the batch without a sequence gets a copy of any row, which later kernels ignore.
 //
 // One invocation per element.
 

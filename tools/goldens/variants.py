@@ -104,12 +104,6 @@ FAMILIES = {
         {**{k: v for k, v in BASE.items() if k != "rms_norm_eps"}, **HEADS, "num_hidden_layers": 4,
          "rope_parameters": ROPE},
     ),
-    "muse_glimmer": (
-        "MuseGlimmerTextConfig", "MuseGlimmerForCausalLM",
-        {**BASE, **WIDE, "num_hidden_layers": 6, "hidden_activation": "silu", "post_norm_eps": 0.01, "sliding_window": 16,
-         "qk_scale_factor": 3.0, "output_multiplier": 0.5, "final_logit_softcapping": 3.0, "rope_parameters": ROPE,
-         "tie_word_embeddings": False},
-    ),
     "laguna": (
         "LagunaConfig", "LagunaForCausalLM",
         {**BASE, **WIDE, **MIXTURE, "num_hidden_layers": 4, "gating": "per-head", "sliding_window": 16,
@@ -267,13 +261,6 @@ VARIANTS = {
              routed_scaling_factor=1.0),
     ),
     "mistral4": ("mistral4", {}),
-    "muse_deep": ("muse_glimmer", dict(num_hidden_layers=9, num_attention_heads=6, num_key_value_heads=1)),
-    "muse_tied": ("muse_glimmer", dict(tie_word_embeddings=True, final_logit_softcapping=None)),
-    "muse_ropes": (
-        "muse_glimmer",
-        dict(num_hidden_layers=4, layer_rope_theta=[0, 500.0, 10000.0, 0],
-             layer_types=["full_attention", "sliding_attention", "full_attention", "sliding_attention"]),
-    ),
     "laguna_tied": ("laguna", dict(tie_word_embeddings=True, moe_router_logit_softcapping=2.0)),
     "laguna_element": (
         "laguna",

@@ -156,10 +156,10 @@ function prefillRowsOf(
   },
 ): number {
   if (gpu.info.software) return PREFILL_ROWS;
-  const units = gpu.matrixUnit !== undefined &&
-    (quantize === undefined || targetUnits({ batch, mixture: false }).dense !== "none");
-  if (units && batch * contextLength > WIDE_PREFILL_ROWS) return LONG_PREFILL_ROWS;
   const mixture = config.layers.some(({ mlp }) => mlp.kind === "mixture");
+  const units = gpu.matrixUnit !== undefined &&
+    (quantize === undefined || targetUnits({ batch, mixture }).dense !== "none");
+  if (units && batch * contextLength > WIDE_PREFILL_ROWS) return LONG_PREFILL_ROWS;
   return units || mixture ? WIDE_PREFILL_ROWS : PREFILL_ROWS;
 }
 

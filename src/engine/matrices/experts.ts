@@ -39,7 +39,7 @@ const MAX_ROWS = 1 << 16;
 /**
  * Scales the experts of all mixtures whose matrices fit. bf16 experts become f16 in place, in the order of
  * tile_weights.wgsl, unless rounds read them on other kernels; quantized ones stay as they are. A layer with a number
- * that f16 cannot hold beside its row's largest stays unchanged, for the other kernels.
+ * that f16 cannot represent at its row's scale stays unchanged, for the other kernels.
  *
  * @returns what matrix units need of each shard.
  */
@@ -151,7 +151,7 @@ async function tile(
   }
 }
 
-/** Writes the scales of a shard. Returns whether f16 cannot hold one of its bf16 numbers beside its row's largest. */
+/** Writes the scales of a shard. Returns whether f16 cannot represent one of its bf16 numbers at its row's scale. */
 async function hasFaults(
   gpu: Gpu,
   make: Compiler,

@@ -107,7 +107,7 @@ async function tensorMatrices(
 
 /**
  * Scales the rows of all matrices whose shape fits, where `of.forwards` has them on units. A bf16 matrix with a number
- * that f16 cannot hold beside its row's largest is left to the other kernels. Other bf16 matrices become f16 if nothing
+ * that f16 cannot represent at its row's scale is left to the other kernels. Other bf16 matrices become f16 if nothing
  * else reads them; quantized ones stay as they are.
  */
 async function denseShards(
